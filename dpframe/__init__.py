@@ -1,0 +1,83 @@
+"""dpframe: private counts, sums, means and histograms of pandas and Polars frames.
+
+Every query is a few clipped sums over public cells, computed exactly in integers, plus noise, plus arithmetic on the
+noisy numbers. Importing dpframe gives frames their ``.dp``.
+
+Examples
+--------
+>>> import dpframe as dpf, polars as pl
+>>> people = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
+>>> with dpf.Ledger(epsilon=1.0):
+...     ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5)
+>>> ages.columns
+['age_left', 'age_right', 'count', 'count_noisy', 'count_error']
+"""
+
+from dpframe import denoise
+from dpframe.accessors import Asker, Released, accessor as _accessor, of
+from dpframe.errors import (
+    AlreadyReleased,
+    BudgetExceeded,
+    DpframeError,
+    InvalidArgument,
+    InvalidType,
+    LedgerError,
+    MissingArgument,
+    NoLedger,
+    NoProvenance,
+    ReleaseFailed,
+    UnknownColumn,
+    UnlimitedBudgetWarning,
+    WrongDtype,
+)
+from dpframe.frames.build import read_parquet
+from dpframe.frames.register import register as _register
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.ledger import Ledger, default_ledger, set_default_ledger
+from dpframe.mechanisms.family import Gaussian, Laplace
+from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
+from dpframe.plan import Plan, PlanTable
+from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
+from dpframe.release import VERSION as __version__
+from dpframe.sensitivity import Sensitivity
+
+__all__ = [
+    "AlreadyReleased",
+    "Asker",
+    "BudgetExceeded",
+    "Count",
+    "DpframeError",
+    "Gaussian",
+    "InvalidArgument",
+    "InvalidType",
+    "Laplace",
+    "Ledger",
+    "LedgerError",
+    "Mean",
+    "MissingArgument",
+    "NoLedger",
+    "NoProvenance",
+    "Plan",
+    "PlanTable",
+    "PrivacyLoss",
+    "PrivacyUnit",
+    "ReleaseFailed",
+    "Released",
+    "Sensitivity",
+    "Sum",
+    "UnknownColumn",
+    "UnlimitedBudgetWarning",
+    "WrongDtype",
+    "__version__",
+    "analytic_gaussian_sigma",
+    "count",
+    "default_ledger",
+    "denoise",
+    "mean",
+    "of",
+    "read_parquet",
+    "set_default_ledger",
+    "sum",
+]
+
+_register(_accessor)

@@ -1,0 +1,372 @@
+"""``df.dp``: a call becomes a Query. No state, no logic: the verbs are written once, for releasing and for previewing."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
+
+from dpframe import pictures, provenance
+from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
+from dpframe.frames import build
+from dpframe.frames.source import is_frame, key_rows, source_of
+from dpframe.guarantee import PrivacyUnit
+from dpframe.ledger import Ledger
+from dpframe.plan import Calibration
+from dpframe.queries.cells import DtypeAxis, Keys, key_axes, value_axis
+from dpframe.queries.edges import BINS_EXAMPLE, bin_axis
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Count, Mean, Measure, Sum, check_column
+from dpframe.release import Options, preview, release
+
+Finish = Callable[[Any, Query, Options], Any]
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+MEASURES = (Count, Sum, Mean)
+OF_RESULTS = ("provenance", "plot", "to_numpy", "write_parquet")
+
+
+class CallOptions(TypedDict, total=False):
+    """What every verb takes besides its own arguments."""
+
+    epsilon: float | Fraction | Sequence[float] | None
+    delta: float | Fraction | None
+    share: float | Fraction | None
+    mechanism: str | Calibration | None
+    denoise: Any
+    raw: bool
+    ledger: Ledger | None
+    unit: PrivacyUnit | None
+    label: str | None
+
+
+def _shows_options(verb: Verb) -> Verb:
+    """Let a notebook's help show the options by name, instead of ``**options``."""
+    own = [p for p in inspect.signature(verb).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+        for field in fields(Options)
+        if field.name not in {parameter.name for parameter in own}
+    ]
+    verb.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
+    return verb
+
+
+class Asker:
+    """The questions that a private frame answers: what ``df.dp`` is.
+
+    Every verb takes the column first and everything else by keyword, and the same options:
+
+    epsilon : float
+        The price of the whole call, in privacy; or ``share=`` of the ledger's limit. There is no default.
+    delta : float, optional
+        For Gaussian noise; by default the ledger's.
+    mechanism : {"laplace", "gaussian"} or callable, optional
+        The noise; by default the call decides (see ``docs/noise.md``).
+    denoise : str, callable, list or None
+        ``"auto"`` for histograms and group-bys, else None. Costs no privacy.
+    raw : bool
+        Whether the unbiased values stay beside the denoised ones.
+    ledger : Ledger, optional
+        Who pays; by default the ``with`` around the call.
+    unit : PrivacyUnit, optional
+        Who is protected, where the ledger does not say it.
+    label : str, optional
+        A name for the ledger's entry and the provenance.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
+    >>> with dpf.Ledger(epsilon=1.0):
+    ...     result = people.dp.group_by("ward", keys=["A", "B"]).agg(n=dpf.count(), epsilon=0.5)
+    >>> result.columns
+    ['ward', 'n', 'n_noisy', 'n_error']
+    """
+
+    def __init__(self, frame: Any, axes: tuple[Any, ...] = (), finish: Finish = release) -> None:
+        self._frame, self._axes, self._finish = frame, axes, finish
+
+    @_shows_options
+    def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The number of rows, or of the values of `column` that are present."""
+        return self._asked("count", {"count": Count(column)}, options)
+
+    @_shows_options
+    def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The sum of `column`, each value clipped to `bounds`."""
+        measure = Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
+        return self._asked("sum", {measure.default_name: measure}, options)
+
+    @_shows_options
+    def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The mean of `column`, each value clipped to `bounds`."""
+        measure = Mean(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
+        return self._asked("mean", {measure.default_name: measure}, options)
+
+    @_shows_options
+    def histogram(
+        self,
+        column: str | Sequence[str],
+        *,
+        bins: Any = None,
+        range: Any = None,
+        categories: Any = None,
+        outside: str = "drop",
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """How many rows fall in each bin of `column`, or in each pair of bins of two columns.
+
+        Parameters
+        ----------
+        column : str or list of str
+            One column, or several for a grid.
+        bins : sequence of edges, or int
+            Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as
+            ``numpy.histogram``. A number of bins needs `range`. For several columns a list of them.
+        range : pair
+            The first and the last edge of equal bins.
+        categories : list
+            Instead of bins, for strings and other values.
+        outside : {"drop", "clip"}
+            Whether values outside the edges are left out or counted in the end bins.
+        **options
+            See `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
+            ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval).
+        """
+        axes = _bin_axes(column, bins, range, categories, outside)
+        return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
+
+    @_shows_options
+    def agg(self, *statistics: Any, **named: Any) -> Any:
+        """Several statistics, priced and released as one call.
+
+        Parameters
+        ----------
+        *statistics : Count, Sum or Mean, or one dict of them
+            Made by ``dpf.count``, ``dpf.sum`` and ``dpf.mean``; they get their default names.
+        **named
+            Statistics by the name of their output column, and the options of `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``.
+        """
+        measures, options = _sorted_out(statistics, named)
+        return self._asked("agg", measures, options)
+
+    def group_by(self, *by: str | Sequence[str], keys: Any = None) -> Asker:
+        """The same questions per group.
+
+        Parameters
+        ----------
+        *by : str
+            The columns to group by.
+        keys : list, tuple, range, dict or frame
+            The groups, declared: values of one column, a dict of values per column (their product), or a frame of
+            the allowed combinations. None among them asks for the rows whose key is missing.
+        """
+        flat = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
+        for column in flat:
+            check_column(column)
+        combinations = key_rows(keys, flat) if is_frame(keys) else None
+        axes = key_axes(flat, keys, combinations)  # type: ignore[arg-type]  # checked just above
+        return Asker(self._frame, (*self._axes, *axes), self._finish)
+
+    @property
+    def preview(self) -> Asker:
+        """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
+        return Asker(self._frame, self._axes, preview)
+
+    def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
+        unknown = [name for name in options if name not in CallOptions.__annotations__]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], [*CallOptions.__annotations__, "bounds", "bins"], n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"The options are {', '.join(CallOptions.__annotations__)}."
+            raise InvalidType(f"{unknown[0]} is not an argument of {verb}. {hint}")
+        for name, value in options.items():
+            if isinstance(value, MEASURES):
+                raise InvalidType(_option_words(name))
+        checked = Options(**{"denoise": "auto" if self._axes else None, **options})
+        return self._finish(self._frame, Query(verb, Keys(self._axes), tuple(measures.items())), checked)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_RESULTS:
+            raise NoProvenance(
+                "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
+                "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
+                ".dp.write_parquet and dpf.read_parquet keep it in files."
+            )
+        raise AttributeError(f".dp has no {name!r}")
+
+    def __repr__(self) -> str:
+        return "<.dp of a private frame: count, sum, mean, histogram, group_by(...).agg, preview>"
+
+
+class Released:
+    """What ``.dp`` is on a result: its provenance, a chart, an array, a file.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45, 62]})
+    >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    >>> ages.dp.provenance["cost"]
+    {'epsilon': 1.0, 'delta': 0.0, 'accounting': 'basic'}
+    >>> ages.dp.to_numpy("count").shape
+    (2,)
+    """
+
+    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "agg", "group_by", "preview")
+
+    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
+        self._frame, self._facts = frame, facts
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What was asked, how it was protected, what it cost: plain JSON values (``docs/provenance.md``)."""
+        return provenance.current(self._frame, self._facts)
+
+    def plot(self) -> Any:
+        """Bars with 95% error bars, or a map of a grid, as an Altair chart (needs ``dpframe[plot]``)."""
+        return pictures.of_result(self._frame, self._facts)
+
+    def to_numpy(self, name: str) -> Any:
+        """A released column as an array in the shape of the cells."""
+        if name not in self._facts["columns"]:
+            raise InvalidArgument(f"name must be one of {self._facts['columns']}, not {shown(name)}.")
+        return build.numbers(self._frame, name).reshape(provenance.shape(self._facts))
+
+    def write_parquet(self, path: Any) -> None:
+        """Write the frame with its provenance; `dpframe.read_parquet` reads both."""
+        build.write_parquet(self._frame, path, self._facts)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.verbs:
+            raise AlreadyReleased(
+                f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
+            )
+        raise AttributeError(f".dp of a result has no {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"
+
+
+def of(frame: Any) -> Asker | Released:
+    """The accessor of a frame: ``df.dp``, typed, and for frames that have no ``.dp``.
+
+    Parameters
+    ----------
+    frame : DataFrame or LazyFrame
+        Of pandas or Polars, or of another library that narwhals reads (Arrow, DuckDB, ...): its rows are then
+        collected into Polars, and so is the result.
+
+    Returns
+    -------
+    Asker or Released
+
+    Raises
+    ------
+    InvalidType
+        If it is no frame.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> dpf.of(pl.DataFrame({"age": [31]}))
+    <.dp of a private frame: count, sum, mean, histogram, group_by(...).agg, preview>
+    """
+    if not is_frame(frame):
+        source_of(frame)  # raises, in words
+    return accessor(frame)
+
+
+def accessor(frame: Any) -> Asker | Released:
+    """What ``.dp`` gives."""
+    facts = build.record_of(frame)
+    return Asker(frame) if facts is None else Released(frame, facts)
+
+
+def _bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
+    if isinstance(column, str):
+        return (_bin_axis(column, bins, value_range, categories, outside),)
+    if not isinstance(column, (list, tuple)) or not column:
+        raise InvalidType(f"column must be the name of a column, or a list of names, not {shown(column)}.")
+    if categories is not None:
+        raise InvalidArgument("categories must be left out for several columns. Use group_by(*columns, keys={...}).count().")
+    many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
+    return tuple(_bin_axis(name, *each, None, outside) for name, *each in zip(column, *many, strict=True))
+
+
+def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
+    """One value per column: a list of them, or one number of bins for all."""
+    if value is None or isinstance(value, int):
+        return [value] * columns
+    if not isinstance(value, (list, tuple)) or len(value) != columns:
+        raise InvalidType(f"{argument} must be a list with one entry for each of the {columns} columns, not {shown(value)}.")
+    return value
+
+
+def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> Any:
+    check_column(column)
+    if categories is not None:
+        if bins is not None or value_range is not None:
+            raise InvalidArgument("categories must be given without bins and range. Keep one of them.")
+        return value_axis(column, categories, "categories")
+    if bins is None and value_range is None:
+        return DtypeAxis(
+            (column,),
+            f"bins must be given (or categories=[...] for strings): they are never taken from the data, "
+            f"as the levels of a pandas Categorical are. {BINS_EXAMPLE}",
+        )
+    return bin_axis(column, bins, value_range, outside)
+
+
+def _sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Measure], dict[str, Any]]:
+    """Statistics by name, and the options."""
+    measures: list[tuple[str, Any]] = []
+    for statistic in statistics:
+        measures += statistic.items() if isinstance(statistic, dict) else [(_default_name(statistic), statistic)]
+    options = {}
+    for name, value in named.items():
+        if name not in CallOptions.__annotations__:
+            measures.append((name, value))
+        elif isinstance(value, MEASURES):
+            raise InvalidType(_option_words(name))
+        else:
+            options[name] = value
+    for name, value in measures:
+        if not isinstance(name, str):
+            raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
+        if not isinstance(value, MEASURES):
+            raise InvalidType(
+                f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
+            )
+    if not measures:
+        raise MissingArgument("agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1).")
+    names = [name for name, _ in measures]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(f"output columns must have different names, but {name!r} occurs twice. Name one otherwise.")
+    return dict(measures), options
+
+
+def _default_name(statistic: Any) -> str:
+    return statistic.default_name if isinstance(statistic, MEASURES) else builtins.str(type(statistic).__name__)
+
+
+def _option_words(name: str) -> str:
+    return (
+        f"{name} is an option of every call, so it cannot name a statistic directly. "
+        f"Write agg({{{name!r}: ...}}) with a dict instead."
+    )

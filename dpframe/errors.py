@@ -1,0 +1,203 @@
+"""Every error and warning that dpframe raises of its own accord.
+
+::
+
+    DpframeError
+    ├── InvalidArgument (ValueError)      a value breaks a rule
+    │   ├── MissingArgument (TypeError)   a privacy-relevant argument has no default and was left out
+    │   └── InvalidType (TypeError)       a value is of the wrong kind
+    ├── UnknownColumn (ValueError)        the frame has no such column
+    ├── WrongDtype (TypeError)            the column's dtype does not suit the question
+    ├── LedgerError (RuntimeError)
+    │   ├── BudgetExceeded                the ledger has too little left
+    │   └── NoLedger                      no ledger is in sight
+    ├── AlreadyReleased (TypeError)       the frame is a result, not private data
+    ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
+    └── ReleaseFailed (RuntimeError)      the dataframe engine failed; its message is withheld
+
+    UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
+"""
+
+from __future__ import annotations
+
+
+class DpframeError(Exception):
+    """Base of every error that dpframe raises of its own accord.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> issubclass(dpf.BudgetExceeded, dpf.DpframeError)
+    True
+    """
+
+
+class InvalidArgument(DpframeError, ValueError):
+    """A value breaks a rule. Raised before any row is read and before any charge.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> try:
+    ...     dpf.sum("age", bounds=(90, 0))
+    ... except dpf.InvalidArgument as error:
+    ...     print(error)
+    bounds must be two numbers with lower < upper, not (90, 0). Write for instance bounds=(0, 100).
+    """
+
+
+class MissingArgument(InvalidArgument, TypeError):
+    """An argument that decides privacy was left out; dpframe has no default for it.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> try:
+    ...     dpf.sum("age")
+    ... except dpf.MissingArgument as error:
+    ...     print(error)
+    bounds must be given: they are never taken from the data. Write for instance bounds=(0, 100).
+    """
+
+
+class InvalidType(InvalidArgument, TypeError):
+    """A value is of the wrong kind, such as ``epsilon="1"``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> try:
+    ...     dpf.Ledger(epsilon="1")
+    ... except dpf.InvalidType as error:
+    ...     print(error)
+    epsilon must be a number, not '1' (str). Write for instance epsilon=0.5.
+    """
+
+
+class UnknownColumn(DpframeError, ValueError):
+    """The frame has no column of that name. Nothing was charged.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> try:
+    ...     pl.DataFrame({"age": [31]}).dp.count("agee", epsilon=1)
+    ... except dpf.UnknownColumn as error:
+    ...     print(error)
+    column 'agee' is not in the frame. Did you mean 'age'?
+    """
+
+
+class WrongDtype(DpframeError, TypeError):
+    """The dtype of a column does not suit the question. Nothing was charged.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> try:
+    ...     pl.DataFrame({"name": ["Ann"]}).dp.sum("name", bounds=(0, 1), epsilon=1)
+    ... except dpf.WrongDtype as error:
+    ...     print(error)
+    column 'name' must hold numbers to be summed, but its dtype is String.
+    """
+
+
+class LedgerError(DpframeError, RuntimeError):
+    """The ledger refuses: it is of another process, of another unit, or cannot be used so.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, pickle
+    >>> try:
+    ...     pickle.dumps(dpf.Ledger(epsilon=1))
+    ... except dpf.LedgerError as error:
+    ...     print(error)
+    a ledger in memory cannot be pickled: the copy would be a second budget for the same people.
+    """
+
+
+class BudgetExceeded(LedgerError):
+    """The ledger has less left than the call costs. No row was read and nothing was charged.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> ledger = dpf.Ledger(epsilon=1)
+    >>> try:
+    ...     pl.DataFrame({"age": [31]}).dp.count(epsilon=1.5, ledger=ledger)
+    ... except dpf.BudgetExceeded as error:
+    ...     print(error)
+    the call costs epsilon 1.5, but only epsilon 1 of epsilon 1 is left in the ledger. Ask for less.
+    """
+
+
+class NoLedger(LedgerError):
+    """A ledger was made in this process, but the call names none and stands in no ``with``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> ledger = dpf.Ledger(epsilon=1)
+    >>> try:
+    ...     pl.DataFrame({"age": [31]}).dp.count(epsilon=1)
+    ... except dpf.NoLedger as error:
+    ...     print(error)
+    which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, or call dpf.set_default_ledger(ledger).
+    """
+
+
+class AlreadyReleased(DpframeError, TypeError):
+    """The frame is a private result already; asking it again would charge for nothing.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> result = pl.DataFrame({"age": [31]}).dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    >>> try:
+    ...     result.dp.count(epsilon=1)
+    ... except dpf.AlreadyReleased as error:
+    ...     print(error)
+    this frame is a released result: it is public, so use it directly, without .dp.count.
+    """
+
+
+class NoProvenance(DpframeError, LookupError):
+    """The frame carries no provenance: it is no result, or an operation dropped the record.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> try:
+    ...     pl.DataFrame({"age": [31]}).dp.provenance
+    ... except dpf.NoProvenance as error:
+    ...     print(str(error)[:33])
+    this frame carries no provenance:
+    """
+
+
+class ReleaseFailed(DpframeError, RuntimeError):
+    """The dataframe engine failed after the charge. Its own message may hold private values and is withheld.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> issubclass(dpf.ReleaseFailed, RuntimeError)
+    True
+    """
+
+
+class UnlimitedBudgetWarning(UserWarning):
+    """The default ledger records what is spent, but nothing limits the total. Given once a process.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> issubclass(dpf.UnlimitedBudgetWarning, UserWarning)
+    True
+    """
+
+
+def shown(value: object) -> str:
+    """A public argument as an error shows it: its repr, at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

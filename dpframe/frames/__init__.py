@@ -1,0 +1,1 @@
+"""The only room that touches rows or dataframe libraries."""

@@ -1,0 +1,141 @@
+"""Result frames: built new from public keys and noisy numbers, in the caller's own library, and kept in Parquet files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, NoProvenance, shown
+from dpframe.frames.source import is_pandas
+
+RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
+ATTRIBUTE = "_dpframe_record"  # on a Polars frame, whose operations all make new objects without it
+
+
+def frame_of(columns: Mapping[str, Any], library: str) -> Any:
+    """A frame of the named library. Keys take the dtype that the declared values have, never the data's."""
+    if library == "pandas":
+        import pandas
+
+        return pandas.DataFrame(dict(columns))
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]], like: str, columns: Iterable[str] = ()) -> Any:
+    """A frame of plain rows, for plans and ledgers."""
+    names = list(rows[0]) if rows else list(columns)
+    return frame_of({name: [row[name] for row in rows] for name in names}, checked_library(like))
+
+
+def checked_library(like: object) -> str:
+    """Refuse a library that dpframe does not build frames of."""
+    if like not in ("pandas", "polars"):
+        raise InvalidArgument(f"like must be 'pandas' or 'polars', not {shown(like)}.")
+    return str(like)
+
+
+def attach(frame: Any, record: Mapping[str, Any]) -> Any:
+    """The frame with its provenance: a plain dict in pandas' attrs, an attribute of a Polars frame."""
+    if is_pandas(frame):
+        frame.attrs[RECORD] = dict(record)
+    else:
+        setattr(frame, ATTRIBUTE, dict(record))
+    return frame
+
+
+def record_of(frame: Any) -> dict[str, Any] | None:
+    """The provenance that a frame carries, if any."""
+    found = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
+    return found if isinstance(found, dict) else None
+
+
+def numbers(frame: Any, name: str) -> NDArray[np.float64]:
+    """A released column as floats."""
+    return np.asarray(frame[name].to_numpy(), dtype=np.float64)
+
+
+def rows(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a released frame as plain dicts, for charts."""
+    return list(frame.to_dict("records") if is_pandas(frame) else frame.to_dicts())
+
+
+def fingerprint(frame: Any, names: Iterable[str]) -> str:
+    """A hash of the released numbers, which tells whether they were altered; "" where a column is gone."""
+    digest = hashlib.sha256()
+    for name in names:
+        if name not in frame.columns:
+            return ""
+        try:
+            digest.update(numbers(frame, name).astype("<f8").tobytes())
+        except (TypeError, ValueError):
+            return ""
+    return digest.hexdigest()
+
+
+def write_parquet(frame: Any, path: str | PathLike[str], record: Mapping[str, Any]) -> None:
+    """A Parquet file with the provenance in its metadata, beside what the libraries keep there."""
+    import pyarrow.parquet
+
+    table = _arrow(frame)
+    metadata = {**(table.schema.metadata or {}), RECORD.encode(): json.dumps(record).encode()}
+    pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
+    """Read a released frame back, with its provenance.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that ``.dp.write_parquet`` wrote.
+    like : {"polars", "pandas"}
+        The library of the frame.
+
+    Returns
+    -------
+    DataFrame
+        Its ``.dp.provenance`` is what was written.
+
+    Raises
+    ------
+    NoProvenance
+        If the file holds none.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl, tempfile, pathlib
+    >>> result = pl.DataFrame({"age": [31]}).dp.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "count.parquet"
+    >>> result.dp.write_parquet(path)
+    >>> dpf.read_parquet(path).dp.provenance == result.dp.provenance
+    True
+    """
+    import pyarrow.parquet
+
+    library = checked_library(like)
+    table = pyarrow.parquet.read_table(path)
+    metadata = table.schema.metadata or {}
+    if RECORD.encode() not in metadata:
+        raise NoProvenance(f"the file {str(path)!r} carries no provenance: it was not written by .dp.write_parquet.")
+    record = json.loads(metadata[RECORD.encode()])
+    frame = table.to_pandas() if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
+    return attach(frame, record)
+
+
+def _arrow(frame: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.Table.from_pandas(frame) if is_pandas(frame) else frame.to_arrow()
+
+
+def _series(name: str, values: Any) -> pl.Series:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] == "D":
+        return pl.Series(name, values.astype("datetime64[ms]")).cast(pl.Date)
+    return pl.Series(name, values, strict=False)

@@ -1,0 +1,132 @@
+"""The query against the schema: column names and dtypes only, before any row is read or anything is charged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
+from dpframe.frames.source import ColumnType, Source, source_of, tick_of
+from dpframe.guarantee import PrivacyUnit
+from dpframe.queries.cells import DtypeAxis, KeyAxis, Kind
+from dpframe.queries.edges import BinAxis, temporal_edge
+from dpframe.queries.query import Query
+
+ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
+FITTING = {  # the kinds of column in which keys or bins of a kind are looked for
+    "number": {"number", "category"},
+    "text": {"text", "category"},
+    "date": {"date", "datetime", "category"},
+    "datetime": {"datetime", "date", "category"},
+    "duration": {"duration", "category"},
+    "time": {"time", "category"},
+}
+WORDS = {"number": "numbers", "text": "strings", "date": "dates", "datetime": "datetimes", "duration": "durations", "time": "times"}
+
+
+def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
+    """The query with its cells resolved against the schema; typed errors for what does not fit.
+
+    Numbers, bools and objects of pandas are one class of columns wherever numbers are expected: one missing value
+    turns int64 into float64, and one odd value into object, so a refusal would tell of it.
+    """
+    source = source_of(frame)
+    axes = tuple(_checked_axis(source, axis) for axis in query.keys.axes)
+    resolved = replace(query, keys=replace(query.keys, axes=axes))
+    for statistic in query.statistics:
+        if statistic.column is None:
+            continue
+        column = source.column(statistic.column)
+        if statistic.bounds is not None and column.kind not in {"number", *ANYTHING}:
+            raise WrongDtype(f"column {statistic.column!r} must hold numbers to be summed, but its dtype is {column.dtype}.")
+    if unit.column is not None:
+        _check_unit(unit.column, source.column(unit.column))
+    return resolved
+
+
+def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxis | BinAxis:
+    if isinstance(axis, DtypeAxis):
+        levels = source.column(axis.columns[0]).levels
+        if levels is None:
+            raise MissingArgument(axis.missing)
+        return KeyAxis(axis.columns, tuple((level,) for level in levels))
+    if isinstance(axis, BinAxis):
+        column = source.column(axis.column)
+        _check_kind(axis.column, column, axis.kind, "bins")
+        if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
+            raise WrongDtype(_zone_words(axis.column, column, "bins"))
+        if axis.kind == "date" and column.aware:
+            raise WrongDtype(_zone_words(axis.column, column, "bins"))
+        return axis
+    for position, name in enumerate(axis.columns):
+        _check_keys(name, source.column(name), axis.kind(position), axis.values(position))
+    return axis
+
+
+def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:
+    if kind == "missing" or column.kind in FITTING[kind] | ANYTHING:
+        if not (argument == "bins" and column.kind == "category"):
+            return
+    raise WrongDtype(f"{argument} of column {name!r} must suit its dtype {column.dtype}, but they are {WORDS[kind]}.")
+
+
+def _check_keys(name: str, column: ColumnType, kind: Kind, values: list[Any]) -> None:
+    _check_kind(name, column, kind, "keys")
+    if column.kind == "other":
+        raise WrongDtype(f"column {name!r} must hold numbers, strings, dates or durations to be grouped by, not {column.dtype}.")
+    if kind in ("date", "datetime") and column.kind in ("date", "datetime"):
+        aware = any(isinstance(value, datetime) and value.tzinfo is not None for value in values)
+        if aware != column.aware:
+            raise WrongDtype(_zone_words(name, column, "keys"))
+    if column.polars is None:
+        return
+    for value in values:
+        if value is not None and not fits(value, column.polars):
+            raise InvalidArgument(
+                f"keys of column {name!r} must convert exactly to its dtype {column.dtype}, unlike {shown(value)}."
+            )
+
+
+def _check_unit(name: str, column: ColumnType) -> None:
+    if column.kind == "other":
+        raise WrongDtype(f"column {name!r} must hold numbers, strings or dates to name units, but its dtype is {column.dtype}.")
+
+
+def _zone_words(name: str, column: ColumnType, argument: str) -> str:
+    has = "has" if column.aware else "has no"
+    return (
+        f"{argument} of column {name!r} must have a time zone just if the column has one; its dtype {column.dtype} {has} "
+        "time zone. Give each datetime a tzinfo, or leave it out."
+    )
+
+
+def fits(value: Any, dtype: pl.DataType) -> bool:
+    """Whether a declared key is exactly a value of this Polars dtype."""
+    if dtype == pl.Boolean:
+        return bool(value in (0, 1))
+    if dtype.is_integer():
+        low, high = _integer_range(dtype)
+        return bool(value == int(value)) and low <= value <= high
+    if dtype == pl.Float32:
+        return bool(pl.Series([float(value)], dtype=pl.Float64).cast(pl.Float32).cast(pl.Float64)[0] == value)
+    if dtype.is_float():
+        return bool(float(value) == value) if abs(value) < 2**1023 else False
+    if dtype.is_decimal():
+        return _is_decimal(value, dtype.scale or 0)  # type: ignore[attr-defined]
+    if dtype in (pl.Date, pl.Datetime, pl.Duration):
+        return temporal_edge(value)[0] % tick_of(dtype) == 0
+    return value in dtype.categories if dtype == pl.Enum else True  # type: ignore[attr-defined]
+
+
+def _integer_range(dtype: pl.DataType) -> tuple[int, int]:
+    bits = int("".join(filter(str.isdigit, str(dtype))))
+    return (0, 2**bits - 1) if dtype.is_unsigned_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _is_decimal(value: Any, scale: int) -> bool:
+    exact = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
+    return exact == round(exact, scale)

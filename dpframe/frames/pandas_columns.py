@@ -1,0 +1,198 @@
+"""One pandas column as a Polars series, for the role it plays; never failing on a value.
+
+A column of dtype object holds anything. For numbers it is read value by value (what is no number is missing); for keys
+and units each value is coded as an integer, since Python's own equality is the rule for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, InvalidType, shown
+
+EPOCHS = {True: datetime(1970, 1, 1, tzinfo=timezone.utc), False: datetime(1970, 1, 1)}
+MICROSECOND = timedelta(microseconds=1)
+MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
+    f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
+}
+NO_KEY = -1  # the code of a value that is no declared key
+
+
+def checked_names(frame: Any) -> list[str]:
+    """The names of a pandas frame's string columns; a frame with two levels of names or repeated ones is refused."""
+    if frame.columns.nlevels > 1:
+        raise InvalidType("the frame must have one level of column names, not a MultiIndex. Flatten frame.columns first.")
+    names = [name for name in frame.columns if isinstance(name, str)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(f"column {shown(name)} must be in the frame once, but occurs twice. Rename one.")
+    return names
+
+
+def kind_of(dtype: Any) -> tuple[Any, bool]:
+    """The kind of a pandas dtype and whether it has a time zone; "arrow" where pyarrow knows better."""
+    import pandas
+
+    if isinstance(dtype, np.dtype):
+        kinds = {"b": "number", "i": "number", "u": "number", "f": "number", "M": "datetime", "m": "duration", "O": "object"}
+        return kinds.get(dtype.kind, "other"), False
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return "category", False
+    if isinstance(dtype, pandas.StringDtype):
+        return "text", False
+    if isinstance(dtype, pandas.DatetimeTZDtype):
+        return "datetime", True
+    if isinstance(dtype, pandas.ArrowDtype):
+        return "arrow", False
+    return ("number" if type(dtype).__name__ in MASKED else "other"), False
+
+
+def unit_of(dtype: Any) -> str:
+    """The time unit of a temporal dtype; objects are read in microseconds."""
+    if isinstance(dtype, np.dtype):
+        return np.datetime_data(dtype)[0] if dtype.kind in "mM" else "us"
+    return str(getattr(dtype, "unit", "us"))
+
+
+def is_coded(dtype: Any) -> bool:
+    """Whether keys of such a column are brought as positions among the declared ones."""
+    kind, _ = kind_of(dtype)
+    return kind in ("object", "category") or (kind == "text" and getattr(dtype, "storage", "") == "python")
+
+
+def arrow_dtype(dtype: Any) -> pl.DataType:
+    """The Polars dtype of a pandas ArrowDtype."""
+    import pyarrow
+
+    return pl.Series(pl.from_arrow(pyarrow.array([], type=dtype.pyarrow_dtype))).dtype
+
+
+def bring(series: Any, role: str, declared: Any) -> pl.Series:
+    """The column as Polars reads it for this role; `declared` are the keys, or the bins' kind, where there are any."""
+    kind, _ = kind_of(series.dtype)
+    if role == "present":
+        return pl.Series(_present(series))
+    if kind == "category":
+        return pl.Series(_category_codes(series, role, declared))
+    if is_coded(series.dtype):
+        return _from_objects(series.to_numpy(dtype=object, na_value=None), role, declared)
+    if kind == "datetime":
+        return _datetimes(series)
+    if isinstance(series.dtype, np.dtype):
+        values = series.to_numpy()
+        if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] == "s":
+            values = values.astype("timedelta64[ms]")
+        return pl.Series(_native(values))
+    import pyarrow
+
+    return pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    """Native byte order, contiguous, and no half precision, which Polars does not take."""
+    if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
+        values = values.astype(np.float64)
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+
+
+def _datetimes(series: Any) -> pl.Series:
+    """Naive datetimes as they are, aware ones in UTC."""
+    naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
+    values = naive.to_numpy()
+    return pl.Series(values.astype("datetime64[ms]") if np.datetime_data(values.dtype)[0] == "s" else values)
+
+
+def _present(series: Any) -> NDArray[np.bool_]:
+    return np.asarray(series.notna().to_numpy(), dtype=bool)
+
+
+def _category_codes(series: Any, role: str, declared: Any) -> NDArray[Any]:
+    """Categories as their codes (units), or as the codes of the declared keys that they equal."""
+    codes = series.cat.codes.to_numpy()
+    if role == "unit":
+        return codes.astype(np.int64)
+    coded = key_codes(series.cat.categories.to_numpy(dtype=object), declared)
+    missing = key_codes(np.array([None], dtype=object), declared)
+    return np.concatenate([coded, missing])[codes]  # code -1 is missing: the last entry
+
+
+def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.Series:
+    if role == "value" or (role == "bin" and declared == "number"):
+        return pl.Series(each(values, _number).astype(np.float64))
+    if role == "bin":
+        ticks = pl.Series(each(values, _ticks(declared)), dtype=pl.Int64)
+        return ticks.cast(pl.Duration("us") if declared == "duration" else pl.Datetime("us"))
+    if role == "unit":
+        return pl.Series(_unit_codes(values), dtype=pl.Int64)
+    return pl.Series(key_codes(values, declared))
+
+
+def each(values: NDArray[np.object_], function: Callable[[Any], Any]) -> NDArray[np.object_]:
+    """`function` of each Python object of an array; the only way to look into objects."""
+    return np.asarray(np.frompyfunc(function, 1, 1)(values), dtype=object)
+
+
+def key_codes(values: NDArray[np.object_], declared: Sequence[Any]) -> NDArray[np.int64]:
+    """The position of each value among the declared keys, by Python's equality; NO_KEY for any other value."""
+    positions = {key: position for position, key in enumerate(declared)}
+
+    def code(value: Any) -> int:
+        try:
+            return positions.get(None if is_missing(value) else value, NO_KEY)
+        except Exception:  # unhashable, or a hash that raises: equal to no key
+            return NO_KEY
+
+    return each(values, code).astype(np.int64)
+
+
+def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
+    """An integer for each distinct object, by Python's equality (1 is 1.0, "1" is not); None where it is missing."""
+    seen: dict[Any, int] = {}
+
+    def code(value: Any) -> int | None:
+        try:
+            return None if is_missing(value) else seen.setdefault(value, len(seen))
+        except Exception:  # an id that cannot be hashed counts as missing: the rule for units says so
+            return None
+
+    return each(values, code)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas.NA."""
+    if value is None:
+        return True
+    equal = value == value
+    return type(equal).__name__ == "NAType" or equal is False or (isinstance(equal, np.bool_) and not equal)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except Exception:  # what is no number is missing, whatever it raises
+        return math.nan
+
+
+def _ticks(kind: str) -> Callable[[Any], int | None]:
+    """Objects of one temporal kind as microseconds (see `edges.BinAxis`); anything else is missing."""
+
+    def ticks(value: Any) -> int | None:
+        try:
+            if kind == "duration":
+                return value // MICROSECOND if isinstance(value, timedelta) else None
+            if isinstance(value, datetime):
+                return (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
+            return (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
+        except Exception:  # NaT and the like: missing
+            return None
+
+    return ticks

@@ -1,0 +1,64 @@
+"""Gives pandas and Polars frames their ``.dp``, whichever of ``import dpframe`` and ``import pandas`` comes first."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import polars as pl
+
+
+def register(accessor: Callable[[Any], Any]) -> None:
+    """Set ``.dp`` as a property, which keeps nothing alive and holds no state, on every frame class."""
+    for frame_class in (pl.DataFrame, pl.LazyFrame):
+        _give(frame_class, accessor)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and hasattr(pandas, "DataFrame"):
+        _give(pandas.DataFrame, accessor)
+    else:
+        sys.meta_path.insert(0, _PandasFinder(accessor))
+
+
+def _give(frame_class: Any, accessor: Callable[[Any], Any]) -> None:
+    frame_class.dp = property(accessor, doc="Private counts, sums, means and histograms: see dpframe.")
+
+
+class _PandasFinder(MetaPathFinder):
+    """Waits for the first ``import pandas``, lets it happen, and registers the accessor after it."""
+
+    def __init__(self, accessor: Callable[[Any], Any]) -> None:
+        self.accessor = accessor
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "pandas":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("pandas")
+        if spec is None or spec.loader is None:
+            sys.meta_path.insert(0, self)  # pandas is not installed: it may be later
+            return None
+        spec.loader = _ThenRegister(spec.loader, self.accessor)
+        return spec
+
+
+class _ThenRegister(Loader):
+    """A loader that does what the real one does and then registers."""
+
+    def __init__(self, loader: Loader, accessor: Callable[[Any], Any]) -> None:
+        self.loader, self.accessor = loader, accessor
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = module.__loader__ = self.loader  # others see the real loader
+        self.loader.exec_module(module)
+        _give(module.DataFrame, self.accessor)

@@ -1,0 +1,183 @@
+"""A caller's frame as columns for the Polars engine: what its dtypes are, and how its values are brought over.
+
+One engine reads every frame, so that one rule holds for NaN, null, rounding and edges whatever library the frame is
+of. Polars frames stay where they are; pandas columns are handed over (without a copy where their memory allows);
+frames of other libraries come through narwhals.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, shown
+from dpframe.frames import pandas_columns
+
+Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
+Role = Literal["value", "present", "key", "bin", "unit"]
+Wanted = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
+TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
+DAY = 86_400 * 10**9
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """What the schema says of a column."""
+
+    kind: Kind
+    dtype: str  # as the caller's library writes it
+    polars: pl.DataType | None = None  # in Polars frames, whose dtypes no missing value can change
+    aware: bool = False  # datetimes with a time zone
+    levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
+    tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
+    coded: bool = False  # whether keys are brought over as positions among the declared ones
+
+
+@dataclass(frozen=True)
+class Source:
+    """A caller's frame: its library, its schema, and how to bring over columns for their roles."""
+
+    library: Literal["pandas", "polars"]  # the library of the result
+    schema: dict[str, ColumnType]
+    bring: Callable[[Sequence[Wanted]], pl.LazyFrame]
+
+    def column(self, name: str) -> ColumnType:
+        """The type of a column, or UnknownColumn with the nearest name."""
+        if name not in self.schema:
+            near = difflib.get_close_matches(name, list(self.schema), n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"It has {shown(list(self.schema))}."
+            raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
+        return self.schema[name]
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value is a frame of any library that dpframe reads."""
+    if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value):
+        return True
+    native = nw.from_native(value, pass_through=True)  # type: ignore[call-overload]
+    return isinstance(native, (nw.DataFrame, nw.LazyFrame))
+
+
+def is_pandas(value: object) -> bool:
+    """Whether a value is a pandas DataFrame; pandas is not imported to find out."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
+
+
+def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of a frame of declared key combinations, as plain values in the order of `by`."""
+    native = nw.from_native(keys).lazy().collect(backend="polars").to_native() if not is_pandas(keys) else None
+    names = list(keys.columns) if native is None else native.columns
+    if set(names) != set(by):
+        raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
+    if native is not None:
+        return native.select(by).rows()
+    return [tuple(None if pandas_columns.is_missing(value) else value for value in row) for row in keys[list(by)].itertuples(index=False)]
+
+
+def source_of(frame: Any) -> Source:
+    """Read the schema of a frame, and no row."""
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        return _polars_source(frame.lazy(), frame.collect_schema())
+    if is_pandas(frame):
+        return _pandas_source(frame)
+    native = nw.from_native(frame, pass_through=True)
+    if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
+        raise InvalidType(
+            f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
+            f"not {shown(type(frame).__name__)}."
+        )
+    return _other_source(native)
+
+
+def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema) -> Source:
+    def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+        return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in wanted)
+
+    return Source("polars", {name: polars_type(dtype) for name, dtype in schema.items()}, bring)
+
+
+def _pandas_source(frame: Any) -> Source:
+    def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+        series = []
+        for name, column, role, declared in wanted:
+            brought = pandas_columns.bring(frame[column], role, declared)
+            lone = pl.DataFrame({name: brought})
+            series.append(lone.select(_for_role(name, role, brought.dtype).alias(name)).to_series())
+        return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
+
+    names = pandas_columns.checked_names(frame)
+    return Source("pandas", {name: _pandas_type(frame[name].dtype) for name in names}, bring)
+
+
+def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
+    lazy = native.lazy()
+    empty = lazy.head(0).collect(backend="polars").to_native()
+
+    def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+        columns = dict.fromkeys(column for _, column, _, _ in wanted)
+        collected = lazy.select(*columns).collect(backend="polars").to_native()
+        return _polars_source(collected.lazy(), collected.schema).bring(wanted)
+
+    return Source("polars", {name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
+
+
+def polars_type(dtype: pl.DataType) -> ColumnType:
+    """What a Polars dtype says of a column."""
+    shown_dtype = str(dtype)
+    if dtype == pl.Enum:
+        return ColumnType("text", shown_dtype, dtype, levels=tuple(dtype.categories))  # type: ignore[attr-defined]
+    if dtype == pl.Datetime:
+        aware = dtype.time_zone is not None  # type: ignore[attr-defined]
+        return ColumnType("datetime", shown_dtype, dtype, aware=aware, tick=tick_of(dtype))
+    kinds: dict[Any, Kind] = {
+        pl.Boolean: "number",
+        pl.String: "text",
+        pl.Categorical: "text",
+        pl.Date: "date",
+        pl.Duration: "duration",
+        pl.Time: "time",
+        pl.Null: "missing",
+    }
+    kind = "number" if dtype.is_numeric() else kinds.get(dtype.base_type(), "other")
+    return ColumnType(kind, shown_dtype, dtype, tick=tick_of(dtype))
+
+
+def tick_of(dtype: pl.DataType) -> int:
+    """The nanoseconds in one physical step of a temporal dtype."""
+    return DAY if dtype == pl.Date else TICKS[getattr(dtype, "time_unit", None) or "us"]
+
+
+def _pandas_type(dtype: Any) -> ColumnType:
+    """What a pandas dtype says of a column. Numbers, bools and objects differ by a missing value only."""
+    kind, aware = pandas_columns.kind_of(dtype)
+    if kind == "arrow":
+        found = polars_type(pandas_columns.arrow_dtype(dtype))
+        return ColumnType(found.kind, str(dtype), aware=found.aware, tick=found.tick)
+    tick = TICKS[pandas_columns.unit_of(dtype)]
+    return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype))
+
+
+def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
+    """The expression that makes a column fit its role; none of them can fail on a value."""
+    values = pl.col(column)
+    if role == "value":
+        return values.cast(pl.Float64, strict=False)
+    if role == "present":
+        return values.is_not_null() & values.is_not_nan() if dtype.is_float() else values.is_not_null()
+    if role == "bin":
+        temporal = polars_type(dtype).kind in ("date", "datetime", "duration")
+        return values.to_physical() if temporal else values.cast(pl.Float64, strict=False)
+    if dtype == pl.Boolean:
+        return values.cast(pl.UInt8)
+    if dtype.is_float():
+        return (values.cast(pl.Float64) + 0.0).fill_nan(None)  # -0.0 is 0.0, NaN is missing
+    if dtype in (pl.Categorical, pl.Enum):
+        return values.cast(pl.String)
+    return values

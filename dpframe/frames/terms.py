@@ -1,0 +1,82 @@
+"""The integer columns from which Statistics are read off, and how they are summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.frames.source import Wanted
+from dpframe.queries.statistics import Statistic
+
+Integers = NDArray[np.int64]
+ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Engine columns for the Statistics of one query: each value column is put on the grid of given bounds once."""
+
+    statistics: tuple[Statistic, ...]
+    values: dict[str, str]  # the caller's column -> the engine's, for values
+    present: dict[str, str]  # the same, for presence
+    sums: dict[tuple[str, tuple[float, float]], str]  # column and bounds -> engine column on the grid
+
+    @classmethod
+    def of(cls, statistics: tuple[Statistic, ...]) -> Self:
+        """Number the columns that the Statistics need."""
+        bounded = dict.fromkeys((s.column, s.bounds) for s in statistics if s.column is not None and s.bounds is not None)
+        counted = dict.fromkeys(s.column for s in statistics if s.column is not None and s.bounds is None)
+        return cls(
+            statistics,
+            _numbered("value", dict.fromkeys(column for column, _ in bounded)),
+            _numbered("present", counted),
+            _numbered("sum", bounded),
+        )
+
+    def wanted(self) -> list[Wanted]:
+        """What to bring over."""
+        values: list[Wanted] = [(name, column, "value", None) for column, name in self.values.items()]
+        return values + [(name, column, "present", None) for column, name in self.present.items()]
+
+    def prepared(self) -> list[pl.Expr]:
+        """From what was brought to integers, row by row."""
+        grids = [on_grid(self.values[column], bounds).alias(name) for (column, bounds), name in self.sums.items()]
+        return [*grids, *(pl.col(name).cast(pl.Int64) for name in self.present.values())]
+
+    def names(self) -> list[str]:
+        """The columns that `prepared` makes."""
+        return [*self.sums.values(), *self.present.values()]
+
+    def aggregated(self) -> list[pl.Expr]:
+        """Sums of the integers, counts of those there are, and rows."""
+        counts = [pl.col(name).count().alias(f"{name} n") for name in self.sums.values()]
+        return [pl.len().alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
+
+    def read(self, statistic: Statistic, groups: pl.DataFrame) -> Integers:
+        """A Statistic's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
+        if statistic.column is None:
+            return groups[ROWS].to_numpy().astype(np.int64)
+        if statistic.bounds is None:
+            return groups[self.present[statistic.column]].to_numpy()
+        name = self.sums[statistic.column, statistic.bounds]
+        counted = groups[f"{name} n"].to_numpy().astype(np.int64)
+        return groups[name].to_numpy() - statistic.midpoint * counted
+
+
+def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
+    """Divide by the grid (a power of two: exact), clip, round to nearest; NaN and null become null.
+
+    The bounds are whole steps, so no value lies past them after rounding.
+    """
+    statistic = Statistic("", bounds)
+    lower, upper = statistic.steps
+    scaled = pl.col(value) * (1.0 / statistic.grid(weighted=False))
+    return (scaled.clip(float(lower), float(upper)) + 0.5).floor().cast(pl.Int64, strict=False)
+
+
+def _numbered(prefix: str, keys: Any) -> dict[Any, str]:
+    return {key: f"{prefix}{place}" for place, key in enumerate(keys)}

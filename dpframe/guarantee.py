@@ -1,0 +1,196 @@
+"""Who is protected and how much: the privacy unit, the privacy loss, and the price of a call."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+
+SMALLEST_NORMAL = 2.2250738585072014e-308
+SHARE_DENOMINATOR = 10**6
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Who is protected: a row, or all the rows that share a value of one column.
+
+    Parameters
+    ----------
+    column : str, optional
+        The column that names the person (or household, device, ...). Without it each row is a unit.
+    max_rows : int
+        How many rows of one unit may count within a group at full weight.
+    max_groups : int
+        How many groups one unit may sway at full weight.
+    neighbors : {"add-remove", "replace"}
+        Two data sets are neighboring when one unit is added or removed, or when one is replaced by another.
+    nulls : {"drop", "one-unit"}
+        Rows whose unit is missing are left out, or belong to one unit together.
+
+    Notes
+    -----
+    A unit with more rows than this is not cut off: all its rows count with one weight below 1
+    (see ``docs/privacy.md``), so answers lean toward units with few rows.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> unit = dpf.PrivacyUnit(column="patient", max_rows=3, max_groups=2)
+    >>> print(unit)
+    each value of 'patient' (at most 3 rows in each of 2 groups at full weight), add-remove neighbors
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+    max_groups: int = 1
+    neighbors: Literal["add-remove", "replace"] = "add-remove"
+    nulls: Literal["drop", "one-unit"] = "drop"
+
+    def __post_init__(self) -> None:
+        if self.column is not None and not isinstance(self.column, str):
+            raise InvalidType(f"column must be the name of the unit's column, not {shown(self.column)}.")
+        for name in ("max_rows", "max_groups"):
+            object.__setattr__(self, name, _positive_int(name, getattr(self, name)))
+        for name, allowed in (("neighbors", ("add-remove", "replace")), ("nulls", ("drop", "one-unit"))):
+            if getattr(self, name) not in allowed:
+                raise InvalidArgument(
+                    f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {shown(getattr(self, name))}."
+                )
+        if self.column is None and (self.max_rows, self.max_groups) != (1, 1):
+            raise InvalidArgument(
+                "max_rows and max_groups must be 1 without a column: each row is then a unit of its own. "
+                "Name the column that says whose row it is: PrivacyUnit(column=..., max_rows=...)."
+            )
+
+    def __str__(self) -> str:
+        if self.column is None:
+            return f"each row, {self.neighbors} neighbors"
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        groups = "1 group" if self.max_groups == 1 else f"{self.max_groups} groups"
+        return (
+            f"each value of {self.column!r} (at most {rows} in each of {groups} at full weight), "
+            f"{self.neighbors} neighbors"
+        )
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """An (epsilon, delta) pair for people to read; what was spent is rounded up, what remains down.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy loss that holds except with probability about `delta`.
+    delta : float
+        0 for pure differential privacy.
+
+    Notes
+    -----
+    Definition 2.4 of Dwork and Roth, "The Algorithmic Foundations of Differential Privacy" (2014).
+    Losses do not simply add up: only a ledger's accounting may add them.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.PrivacyLoss(1.0, 1e-6))
+    epsilon 1, delta 1e-06
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __str__(self) -> str:
+        epsilon = f"epsilon {self.epsilon:.6g}"
+        return f"{epsilon}, delta {self.delta:.6g}" if self.delta else epsilon
+
+
+@dataclass(frozen=True)
+class Price:
+    """What the caller offers for one call: epsilon (and delta), or a share of the ledger's limit."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    share: Fraction | None = None
+
+    @classmethod
+    def of(cls, epsilon: object, delta: object, share: object) -> Price:
+        """Check the caller's words; exactly one of `epsilon` and `share` must be given."""
+        if epsilon is None and share is None:
+            raise MissingArgument(
+                "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5."
+            )
+        if epsilon is not None and share is not None:
+            raise InvalidArgument(
+                f"epsilon and share must not both be given (epsilon={shown(epsilon)}, share={shown(share)}): "
+                "each is the price of the whole call. Keep one."
+            )
+        if share is not None:
+            if delta is not None:
+                raise InvalidArgument("delta must not be given with share: a share takes its part of the ledger's delta.")
+            return cls(share=exact_share(share))
+        return cls(exact_epsilon(epsilon), None if delta is None else exact_delta(delta))
+
+
+def exact_epsilon(value: object) -> Fraction:
+    """Epsilon as the rational of the typed decimal: finite and above 0."""
+    return _exact("epsilon", value, "a finite number above 0", "epsilon=0.5")
+
+
+def exact_delta(value: object) -> Fraction:
+    """Delta as the rational of the typed decimal: 0 <= delta < 1."""
+    delta = _exact("delta", value, "a number with 0 <= delta < 1", "delta=1e-6", zero=True)
+    if delta >= 1:
+        raise InvalidArgument(f"delta must be a number with 0 <= delta < 1, not {shown(value)}. Write for instance delta=1e-6.")
+    return delta
+
+
+def exact_share(value: object) -> Fraction:
+    """A share of the limit: a Fraction as it is, a float as the nearest fraction with denominator up to 10**6."""
+    share = _exact("share", value, "a number with 0 < share <= 1", "share=0.25 or share=Fraction(1, 52)")
+    if isinstance(value, float):
+        share = share.limit_denominator(SHARE_DENOMINATOR)
+    if not 0 < share <= 1:
+        raise InvalidArgument(
+            f"share must be a number with 0 < share <= 1 (a float of at least 1e-6), not {shown(value)}. "
+            "Write for instance share=0.25 or share=Fraction(1, 52)."
+        )
+    return share
+
+
+def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool = False) -> Fraction:
+    way_out = f"Write for instance {example}."
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
+        raise InvalidType(f"{argument} must be a number, not {shown(value)} ({type(value).__name__}). {way_out}")
+    approximate = float(value)
+    if not math.isfinite(approximate) or approximate < 0 or (approximate == 0 and not zero):
+        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
+    if 0 < approximate < SMALLEST_NORMAL:
+        raise InvalidArgument(f"{argument} must be {rule}, and not below 2.3e-308 like {shown(value)}. {way_out}")
+    if isinstance(value, (numbers.Rational, Decimal)):
+        return Fraction(value)
+    return Fraction(repr(approximate))  # the decimal that was typed: 0.3 is 3/10, three times 0.1
+
+
+def _positive_int(argument: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InvalidType(f"{argument} must be a whole number of at least 1, not {shown(value)}.")
+    if not 1 <= value <= 2**31:
+        raise InvalidArgument(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
+    return int(value)
+
+
+def up(value: Fraction) -> float:
+    """The smallest float that is not below `value`: what was spent is never understated."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def down(value: Fraction) -> float:
+    """The largest float that is not above `value`: what remains is never overstated."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)

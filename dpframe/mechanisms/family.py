@@ -1,0 +1,298 @@
+"""Calibrated noise as frozen values: they answer for their own variance, intervals and privacy curves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from dpframe import noise
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.guarantee import exact_delta, exact_epsilon, up
+from dpframe.mechanisms import gaussian
+
+LARGEST_STEP_SCALE = noise.LARGEST_SCALE
+
+
+class Mechanism(Protocol):
+    """What every calibrated noise answers; lengths are in the user's units."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def p(self) -> float:
+        """The shape of the noise, and the norm in which it covers the sensitivity."""
+
+    @property
+    def sensitivity(self) -> float:
+        """The l_p sensitivity that it was calibrated for."""
+
+    @property
+    def grid(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def variance(self) -> float: ...
+    @property
+    def mu_squared(self) -> Fraction:
+        """What it costs in Gaussian differential privacy, rounded up."""
+
+    def interval(self, confidence: float) -> float: ...
+    def delta(self, epsilon: float) -> float: ...
+    def epsilon(self, delta: float) -> float: ...
+    def add_noise(self, totals: noise.Integers) -> noise.Integers: ...
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Discrete Laplace noise: P(k) proportional to exp(-|k| / t) on the integer grid, pure epsilon-DP.
+
+    Made by `Laplace.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
+
+    Parameters
+    ----------
+    step_sensitivity : int
+        The l1 sensitivity in grid steps.
+    step_scale : float
+        t, in grid steps.
+    grid : float
+        The length of a grid step.
+
+    Notes
+    -----
+    For integer vectors within l1 distance D the ratio of probabilities is at most exp(D / t) (Ghosh, Roughgarden and
+    Sundararajan 2009; Dwork et al. 2006, Theorem 1, coordinate by coordinate). `delta` is the exact hockey-stick
+    divergence of a shift by D in one coordinate, which is the worst vector of that norm: testing along a path that
+    moves one coordinate at a time is bounded by group composition of the trade-off functions (Dong, Roth and Su 2022,
+    Theorem 2.14), which for log-concave noise is the trade-off function of the whole shift in one coordinate.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5)
+    >>> noise.scale, round(noise.variance, 3), noise.interval(0.95)
+    (2.0, 7.835, 6.0)
+    """
+
+    step_sensitivity: int
+    step_scale: float
+    grid: float = 1.0
+
+    p: ClassVar[float] = 1.0
+    name: ClassVar[str] = "discrete Laplace"
+
+    @classmethod
+    def calibrate(cls, *, sensitivity: float, epsilon: float | Fraction, grid: float = 1.0) -> Self:
+        """The least noise of this kind that is epsilon-DP for an l1 `sensitivity`.
+
+        The scale is sensitivity / epsilon, rounded up; a sensitivity between grid steps counts as the next step.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> dpf.Laplace.calibrate(sensitivity=3, epsilon=1.5).scale
+        2.0
+        """
+        steps = math.ceil(_positive("sensitivity", sensitivity) / _positive("grid", grid))
+        return cls.of_steps(steps, exact_epsilon(epsilon), grid)
+
+    @classmethod
+    def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
+        """The noise with scale sensitivity / epsilon, rounded up, which is the conservative side."""
+        return cls(step_sensitivity, _fitting(up(step_sensitivity / epsilon), "epsilon"), grid)
+
+    @property
+    def sensitivity(self) -> float:
+        return self.step_sensitivity * self.grid
+
+    @property
+    def scale(self) -> float:
+        """The scale b = t * grid of the noise."""
+        return self.step_scale * self.grid
+
+    @property
+    def variance(self) -> float:
+        """The variance of the integer noise really added: 2 r / (1 - r)^2 with r = exp(-1/t), in squared units."""
+        rate = 1.0 / self.step_scale
+        return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2 * self.grid**2
+
+    @property
+    def mu_squared(self) -> Fraction:
+        return Fraction(gaussian.pure_to_mu(self._pure_epsilon)) ** 2
+
+    @property
+    def _pure_epsilon(self) -> float:
+        return up(Fraction(self.step_sensitivity) / Fraction(self.step_scale))  # the claim is rounded up
+
+    def interval(self, confidence: float) -> float:
+        """The smallest half-width that holds the noise with this confidence."""
+        rate = 1.0 / self.step_scale
+        outside = (1.0 - _confidence(confidence)) * (1.0 + math.exp(-rate)) / 2.0
+        return max(0, math.ceil(-math.log(outside) * self.step_scale) - 1) * self.grid
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta at this epsilon; rounded up."""
+        shift, scale = self.step_sensitivity, self.step_scale
+        last = math.ceil((shift - epsilon * scale) / 2.0) - 1  # the outcomes up to here have a loss above epsilon
+        if epsilon >= self._pure_epsilon or last < 0:
+            return 0.0
+        rate = math.exp(-1.0 / scale)
+        upper = -math.expm1(-(last + 1) / scale) - rate * math.expm1(epsilon - (shift - last - 1) / scale)
+        return min(1.0, upper / (1.0 + rate) * (1.0 + 2.0**-40))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up."""
+        low, high = 0.0, self._pure_epsilon
+        if self.delta(0.0) <= delta:
+            return 0.0
+        for _ in range(100):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+    def add_noise(self, totals: noise.Integers) -> noise.Integers:
+        """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
+        return _wrapped(totals, noise.discrete_laplace(self.step_scale, _integers(totals).size))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise rounded to the grid, calibrated analytically.
+
+    Made by `Gaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
+
+    Parameters
+    ----------
+    step_sensitivity : float
+        The l2 sensitivity in grid steps.
+    step_scale : float
+        Sigma in grid steps.
+    grid : float
+        The length of a grid step.
+
+    Notes
+    -----
+    Theorem 8 of Balle and Wang (ICML 2018). The totals are integers, so q + round(Z) = round(q + Z): rounding is
+    post-processing of the continuous mechanism, and the theorem holds as it stands.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> noise = dpf.Gaussian.calibrate(sensitivity=1, epsilon=1.0, delta=1e-6)
+    >>> round(noise.scale, 4), round(noise.variance, 4), noise.interval(0.95)
+    (4.2205, 17.8958, 8.0)
+    """
+
+    step_sensitivity: float
+    step_scale: float
+    grid: float = 1.0
+
+    p: ClassVar[float] = 2.0
+    name: ClassVar[str] = "rounded Gaussian"
+
+    @classmethod
+    def calibrate(
+        cls, *, sensitivity: float, epsilon: float | Fraction, delta: float | Fraction, grid: float = 1.0
+    ) -> Self:
+        """The least Gaussian noise that is (epsilon, delta)-DP for an l2 `sensitivity`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> round(dpf.Gaussian.calibrate(sensitivity=2, epsilon=1.0, delta=1e-6).scale, 4)
+        8.441
+        """
+        mu = gaussian.largest_mu(float(exact_epsilon(epsilon)), float(exact_delta(delta)))
+        return cls.of_mu(_positive("sensitivity", sensitivity) / _positive("grid", grid), mu, grid)
+
+    @classmethod
+    def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
+        """The noise with sigma = sensitivity / mu, rounded up, which is the conservative side."""
+        sigma = up(step_sensitivity / Fraction(mu))
+        return cls(up(step_sensitivity), _fitting(sigma, "epsilon"), grid)
+
+    @property
+    def sensitivity(self) -> float:
+        return self.step_sensitivity * self.grid
+
+    @property
+    def scale(self) -> float:
+        """Sigma, the standard deviation before rounding."""
+        return self.step_scale * self.grid
+
+    @property
+    def variance(self) -> float:
+        """The variance of the integer noise really added, in squared units: about sigma^2 + grid^2 / 12."""
+        if self.step_scale > 8.0:  # the remainder is below exp(-2 pi^2 64)
+            return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
+        from scipy.special import erfc
+
+        steps = np.arange(1.0, 200.0)
+        tails = erfc((steps - 0.5) / (self.step_scale * math.sqrt(2.0)))
+        return float(((2.0 * steps - 1.0) * tails).sum()) * self.grid**2
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity over sigma, rounded up."""
+        return up(Fraction(self.step_sensitivity) / Fraction(self.step_scale))
+
+    @property
+    def mu_squared(self) -> Fraction:
+        return (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2
+
+    def interval(self, confidence: float) -> float:
+        """The smallest half-width that holds the noise with this confidence."""
+        from scipy.special import ndtri
+
+        quantile = -float(ndtri((1.0 - _confidence(confidence)) / 2.0))
+        return max(0, math.ceil(self.step_scale * quantile - 0.5)) * self.grid
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon (Balle & Wang, Theorem 8); rounded up."""
+        return gaussian.delta_of_mu(self.mu, epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up."""
+        return gaussian.epsilon_of_mu(self.mu, delta)
+
+    def add_noise(self, totals: noise.Integers) -> noise.Integers:
+        """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
+        scale = math.nextafter(self.step_scale * math.sqrt(2.0), math.inf)  # b of the family, rounded up
+        return _wrapped(totals, noise.rounded_generalized_gaussian(2.0, scale, _integers(totals).size))
+
+
+def _wrapped(totals: noise.Integers, drawn: noise.Integers) -> noise.Integers:
+    """Addition modulo 2**64: nothing may raise or saturate because of a private total."""
+    return (totals.view(np.uint64) + drawn.reshape(totals.shape).view(np.uint64)).view(np.int64)
+
+
+def _integers(totals: noise.Integers) -> noise.Integers:
+    if not isinstance(totals, np.ndarray) or totals.dtype != np.int64:
+        raise InvalidType(f"totals must be an int64 array of grid steps, not {shown(getattr(totals, 'dtype', type(totals)))}.")
+    return totals
+
+
+def _positive(argument: str, value: float) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
+        raise InvalidType(f"{argument} must be a number, not {shown(value)} ({type(value).__name__}).")
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidArgument(f"{argument} must be finite and above 0, not {shown(value)}.")
+    return Fraction(value)
+
+
+def _confidence(confidence: float) -> float:
+    if not 0.0 < confidence < 1.0:
+        raise InvalidArgument(f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance 0.95.")
+    return confidence
+
+
+def _fitting(step_scale: float, argument: str) -> float:
+    if not 0.0 < step_scale <= LARGEST_STEP_SCALE:
+        raise InvalidArgument(
+            f"{argument} must be large enough for noise that fits 64-bit integers, "
+            f"but would need a scale of {step_scale:g} grid steps. Ask for more, or tighten the bounds."
+        )
+    return step_scale

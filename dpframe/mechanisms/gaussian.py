@@ -1,0 +1,210 @@
+"""The Gaussian mechanism's exact privacy curve (Balle & Wang 2018, Theorem 8) and its inverses.
+
+Everything depends on mu = sensitivity / sigma alone. Double precision finds an answer, mpmath decides the rounding:
+what is returned is checked again at 40 digits or more to keep the promise that its name makes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.guarantee import up
+
+SQRT2 = math.sqrt(2.0)
+LARGEST_EPSILON = 1e7
+NUDGE = 2.0**-50  # one step of the final, conservative adjustment: 4 units in the last place
+
+
+def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The smallest sigma for which Gaussian noise is (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    epsilon : float
+        From 0 to 1e7.
+    delta : float
+        0 < delta < 1; as small as 1e-300.
+    sensitivity : float
+        The l2 sensitivity, in any unit; sigma is in the same unit.
+
+    Returns
+    -------
+    float
+        Rounded up: the delta it achieves, evaluated to 40 digits, is not above `delta`.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is out of range.
+
+    Notes
+    -----
+    Theorem 8 of Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy" (ICML 2018):
+    noise is (epsilon, delta)-DP if and only if
+    Phi(D/2s - epsilon s/D) - exp(epsilon) Phi(-D/2s - epsilon s/D) <= delta.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> round(dpf.analytic_gaussian_sigma(epsilon=1.0, delta=1e-6), 4)
+    4.2205
+    """
+    if not (math.isfinite(sensitivity) and sensitivity > 0):
+        raise InvalidArgument(f"sensitivity must be finite and above 0, not {shown(sensitivity)}.")
+    sigma = Fraction(sensitivity) / Fraction(largest_mu(epsilon, delta))
+    return up(sigma)
+
+
+@lru_cache(maxsize=4096)
+def largest_mu(epsilon: float, delta: float) -> float:
+    """The largest mu whose Gaussian mechanism is (epsilon, delta)-DP; rounded down, so that sigma is rounded up."""
+    _check("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
+    _check("delta", delta, 0.0, 1.0, closed=False)
+    log_delta = math.log(delta)
+    low, high = _bracket(lambda mu: log_delta_of(mu, epsilon) > log_delta, 1e-308, 1e8)
+    mu = math.sqrt(low) * math.sqrt(high)
+    mu = _polished(mu, epsilon, delta)
+    while delta_exceeds(mu, epsilon, delta):
+        mu *= 1.0 - NUDGE  # a smaller mu is more noise: the conservative side
+    return mu
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """The smallest epsilon >= 0 with which a Gaussian mechanism of this mu is (epsilon, delta)-DP; rounded up."""
+    if mu == 0.0:
+        return 0.0
+    _check("delta", delta, 0.0, 1.0, closed=False)
+    log_delta = math.log(delta)
+    if log_delta_of(mu, 0.0) <= log_delta and not delta_exceeds(mu, 0.0, delta):
+        return 0.0
+    _, epsilon = _bracket(lambda candidate: log_delta_of(mu, candidate) <= log_delta, 1e-308, 1e18)
+    while delta_exceeds(mu, epsilon, delta):
+        epsilon *= 1.0 + NUDGE  # a larger epsilon is the weaker claim: the conservative side
+    return epsilon
+
+
+def pure_to_mu(epsilon: float) -> float:
+    """The mu of an epsilon-DP release: 2 Phi^-1(e^eps / (1 + e^eps)), rounded up.
+
+    Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Proposition 2.10 and its use for pure mechanisms.
+    """
+    from scipy.special import ndtri_exp
+
+    log_lower = -epsilon - math.log1p(math.exp(-epsilon))  # log of 1/(1 + e^eps), the other tail
+    return float(-2.0 * ndtri_exp(log_lower)) * (1.0 + 2.0**-34)  # rounded up: a larger mu is the weaker claim
+
+
+def mu_to_pure(mu: float) -> float:
+    """The largest epsilon whose epsilon-DP releases cost at most this mu; rounded down."""
+    from scipy.special import log_ndtr
+
+    return float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 2.0**-30)  # down: more noise
+
+
+def delta_of_mu(mu: float, epsilon: float) -> float:
+    """The delta of a Gaussian mechanism at `epsilon`, rounded up (relative error below 2**-30)."""
+    if mu == 0.0:
+        return 0.0
+    return min(1.0, math.exp(min(0.0, log_delta_of(mu, epsilon))) * (1.0 + 2.0**-30))
+
+
+def log_delta_of(mu: float, epsilon: float) -> float:
+    """log delta in double precision: with s = eps/mu - mu/2 and M the Mills ratio, delta = phi(s) (M(s) - M(s + mu)).
+
+    The identity exp(eps) phi(s + mu) = phi(s) removes exp(eps); for small mu the difference of the Mills ratios is
+    the integral of 1 - t M(t), by Gauss-Legendre quadrature, since the difference itself would lose all digits.
+    """
+    from scipy.special import erfcx, log_ndtr
+
+    s = epsilon / mu - mu / 2.0
+    if s < -5.0:  # delta is near 1: no cancellation in the two terms themselves
+        return float(log_ndtr(-s) + math.log1p(-math.exp(min(0.0, epsilon + log_ndtr(-s - mu) - log_ndtr(-s)))))
+    if mu > 0.5:
+        difference = math.sqrt(math.pi / 2) * float(erfcx(s / SQRT2) - erfcx((s + mu) / SQRT2))
+    else:
+        difference = mu * sum(
+            weight * _mills_slope(s + mu * node) for node, weight in zip(_NODES, _WEIGHTS, strict=True)
+        )
+    if difference <= 0.0:
+        return -math.inf
+    return -s * s / 2.0 - math.log(2.0 * math.pi) / 2.0 + math.log(difference)
+
+
+_NODES = (0.06943184420297371, 0.33000947820757187, 0.6699905217924281, 0.9305681557970263)
+_WEIGHTS = (0.17392742256872692, 0.32607257743127305, 0.32607257743127305, 0.17392742256872692)
+
+
+def _mills_slope(t: float) -> float:
+    """1 - t M(t) > 0, the negated slope of the Mills ratio; by its asymptotic series where it would cancel."""
+    from scipy.special import erfcx
+
+    if t > 60.0:
+        square = 1.0 / (t * t)
+        return square * (1.0 - square * (3.0 - 15.0 * square))
+    return 1.0 - t * math.sqrt(math.pi / 2) * float(erfcx(t / SQRT2))
+
+
+def exact_delta_of(mu: float, epsilon: float) -> Any:
+    """delta as an mpmath number with 40 correct digits, whatever cancels."""
+    import mpmath
+
+    s = epsilon / mu - mu / 2.0
+    cancelled = max(0.0, -math.log10(min(mu, 1.0))) + 2.0 * math.log10(10.0 + abs(s) + mu)
+    with mpmath.workdps(int(60 + 2 * cancelled)):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        root = mpmath.sqrt(2)
+        first = mpmath.erfc((e / m - m / 2) / root) / 2
+        second = mpmath.exp(e) * mpmath.erfc((e / m + m / 2) / root) / 2
+        return first - second
+
+
+def delta_exceeds(mu: float, epsilon: float, delta: float) -> bool:
+    """Whether the exact delta is above `delta`."""
+    return bool(exact_delta_of(mu, epsilon) > delta)
+
+
+def _polished(mu: float, epsilon: float, delta: float) -> float:
+    """Newton steps on log delta against log mu with the exact delta: brings mu within a few units in the last place."""
+    import mpmath
+
+    for _ in range(8):
+        exact = exact_delta_of(mu, epsilon)
+        miss = float(mpmath.log(exact / delta)) if exact > 0 else math.inf
+        step = 2.0**-20
+        slope = (log_delta_of(mu * (1 + step), epsilon) - log_delta_of(mu * (1 - step), epsilon)) / (2 * step)
+        if not math.isfinite(miss) or not math.isfinite(slope) or slope <= 0:
+            return mu
+        moved = mu * math.exp(max(-1.0, min(1.0, -miss / slope)))
+        if abs(moved - mu) <= NUDGE * mu:
+            return moved
+        mu = moved
+    return mu
+
+
+def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Two floats a few units apart (in logarithms) between which `beyond` turns from False to True."""
+    if beyond(low):
+        return low, low
+    log_low, log_high = math.log(low), math.log(high)
+    for _ in range(64):
+        middle = (log_low + log_high) / 2.0
+        if beyond(math.exp(middle)):
+            log_high = middle
+        else:
+            log_low = middle
+    return math.exp(log_low), math.exp(log_high)
+
+
+def _check(name: str, value: object, least: float, most: float, *, closed: bool) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidType(f"{name} must be a number, not {shown(value)} ({type(value).__name__}).")
+    inside = least <= value <= most if closed else least < value < most
+    if not inside:
+        brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
+        raise InvalidArgument(f"{name} must be a number with {brackets}, not {shown(value)}.")
+

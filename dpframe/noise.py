@@ -1,0 +1,282 @@
+"""The one file that draws randomness: exact integer noise from the operating system's random bits.
+
+Both laws are drawn the same way. A magnitude N >= 0 is defined by its survival function S: with U uniform on (0, 1),
+
+    N = number of boundaries beta_1 < beta_2 < ... with S(beta_j) > U,
+
+where the boundaries of floor(t E) are 1, 2, 3, ... and S(x) = exp(-x/t) (a geometric variable), and those of
+round(\|Z\|) are 0.5, 1.5, 2.5, ... and S is the tail of the generalized Gaussian. 63 random bits place U in an interval
+of width 2**-63; double precision with a generous error bound decides nearly every N, and where a boundary may lie
+inside the interval more bits and mpmath decide. So N has exactly the law above, given that the double-precision
+quantiles err by less than the stated bound (``tests/test_noise.py`` measures them against mpmath).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+BITS = 63  # the 64th bit of a word is the sign
+DIRECT_SCALE = 2.0**30  # above, double precision leaves too many draws undecided
+LARGEST_SCALE = 2.0**52  # |noise| < 2**63 but with probability below exp(-2000)
+BLOCK = 2**16  # draws at a time, so that the arrays stay in the processor's cache
+MORE_BITS = 64
+HEADROOM = 2.0**-30  # keeps acceptance ratios below 1
+
+_random_bytes: ContextVar[Callable[[int], bytes]] = ContextVar("dpframe_random_bytes", default=os.urandom)
+
+
+@dataclass(frozen=True)
+class Law:
+    """Shape p and scale b of the continuous law behind a magnitude, and where its integer boundaries lie."""
+
+    p: float
+    scale: float
+    offset: float  # boundary j is at j - offset: 0.5 rounds to nearest, 0 rounds down
+
+    def quantile(self, upper_tail: Floats) -> Floats:
+        """The x with S(x) = upper_tail, in double precision."""
+        if self.p == 1.0:
+            return -self.scale * np.log(upper_tail)
+        from scipy import special
+
+        if self.p == 2.0:
+            return -self.scale / math.sqrt(2.0) * special.ndtri(upper_tail / 2.0)
+        return self.scale * special.gammainccinv(1.0 / self.p, upper_tail) ** (1.0 / self.p)
+
+    @property
+    def relative_error(self) -> float:
+        """A bound on the error of `quantile` as a part of (x + b): 2**-46 for p = 1 and 2, which err by 2**-50."""
+        return 2.0**-46 if self.p in (1.0, 2.0) else 2.0**-36
+
+    def survival(self, boundary: int, precision: int) -> Any:
+        """S at boundary `boundary` as an mpmath number of `precision` bits."""
+        import mpmath
+
+        with mpmath.workprec(precision):
+            ratio = (mpmath.mpf(boundary) - mpmath.mpf(self.offset)) / mpmath.mpf(self.scale)
+            if self.p == 1.0:
+                return mpmath.exp(-ratio)
+            if self.p == 2.0:
+                return mpmath.erfc(ratio)
+            shape = mpmath.mpf(self.p)
+            return mpmath.gammainc(1 / shape, ratio**shape, mpmath.inf, regularized=True)
+
+
+def discrete_laplace(scale: float, size: int) -> Integers:
+    """Draws of the discrete Laplace law, P(k) proportional to exp(-|k| / scale).
+
+    A sign times a geometric variable, with minus zero rejected (otherwise zero would count twice).
+    """
+    return _filled(size, lambda count: _discrete_laplace_block(_checked(scale), count))
+
+
+def rounded_generalized_gaussian(p: float, scale: float, size: int) -> Integers:
+    """Draws of round(Z), Z with density proportional to exp(-(|z| / scale)**p)."""
+    if _checked(scale) > DIRECT_SCALE:
+        return _filled(size, lambda count: _rejected_block(p, scale, count))
+    return _filled(size, lambda count: _rounded_block(Law(p, scale, 0.5), count))
+
+
+def is_secure() -> bool:
+    """Whether the bits come from the operating system; False inside `insecure_bits`."""
+    return _random_bytes.get() is os.urandom
+
+
+@contextmanager
+def insecure_bits(seed: int) -> Iterator[None]:
+    """Repeatable bits, for tests and documentation only: releases made inside are stamped NOT PRIVATE."""
+    counter = iter(range(2**62))
+
+    def stream(size: int) -> bytes:
+        return hashlib.shake_256(f"{seed}:{next(counter)}".encode()).digest(size)
+
+    token = _random_bytes.set(stream)
+    try:
+        yield
+    finally:
+        _random_bytes.reset(token)
+
+
+def _checked(scale: float) -> float:
+    if not 0.0 < scale <= LARGEST_SCALE:
+        raise OverflowError(f"noise of scale {scale:g} grid steps does not fit 64-bit integers")
+    return scale
+
+
+def _filled(size: int, block: Callable[[int], Integers]) -> Integers:
+    """`size` draws from a sampler that may return fewer than it was asked for."""
+    drawn = np.empty(size, dtype=np.int64)
+    done = 0
+    while done < size:
+        part = block(min(BLOCK, size - done))
+        drawn[done : done + part.size] = part
+        done += part.size
+    return drawn
+
+
+def _words(count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(_random_bytes.get()(8 * count), dtype=np.uint64)
+
+
+def _rounded_block(law: Law, count: int) -> Integers:
+    words = _words(count)
+    magnitudes = _magnitudes(law, words >> np.uint64(1))
+    return np.where(words & np.uint64(1), -magnitudes, magnitudes)  # round(-z) is -round(z), zero included
+
+
+def _discrete_laplace_block(scale: float, count: int) -> Integers:
+    words = _words(count)
+    magnitudes = _geometric(scale, words >> np.uint64(1))
+    negative = (words & np.uint64(1)).astype(bool)
+    keep = ~(negative & (magnitudes == 0))
+    return np.where(negative, -magnitudes, magnitudes)[keep]
+
+
+def _geometric(scale: float, words: NDArray[np.uint64]) -> Integers:
+    """floor(scale * E): for large scales the low binary digits and the rest are drawn apart (they are independent).
+
+    With G geometric of ratio r = exp(-1/scale), P(G = 2^k h + l) is proportional to r^(2^k h) r^l: h is geometric of
+    scale / 2^k, and l is a geometric variable cut to k bits: uniform, accepted with probability r^l.
+    """
+    if scale <= DIRECT_SCALE:
+        return _magnitudes(Law(1.0, scale, 0.0), words)
+    digits = math.frexp(scale / DIRECT_SCALE)[1]
+    high = _magnitudes(Law(1.0, math.ldexp(scale, -digits), 0.0), words)
+    return (high << digits) + _low_digits(scale, digits, words.size)
+
+
+def _low_digits(scale: float, digits: int, count: int) -> Integers:
+    low = np.empty(count, dtype=np.int64)
+    open_places = np.arange(count)
+    while open_places.size:
+        candidate = (_words(open_places.size) >> np.uint64(64 - digits)).astype(np.int64)
+        log_ratio = -candidate / scale  # between -2**-29 and 0, relative error 2**-52
+        accepted = _accept(np.exp(log_ratio), np.full(candidate.size, 2.0**-50), _exponential(candidate, scale))
+        low[open_places[accepted]] = candidate[accepted]
+        open_places = open_places[~accepted]
+    return low
+
+
+def _exponential(candidate: Integers, scale: float) -> Callable[[int, int], Any]:
+    def exact(place: int, precision: int) -> Any:
+        import mpmath
+
+        with mpmath.workprec(precision):
+            return mpmath.exp(-mpmath.mpf(int(candidate[place])) / mpmath.mpf(scale))
+
+    return exact
+
+
+def _rejected_block(p: float, scale: float, count: int) -> Integers:
+    """round(Z) for scales above 2**30, by rejection from the discrete Laplace law of the same scale, for any p >= 1.
+
+    With x = |k| / scale the proposal has mass proportional to exp(-x); the target's mass is the density's integral
+    over [k - 1/2, k + 1/2], which differs from exp(-x**p) by a part of order scale**-min(p, 2). x - x**p is largest
+    at x = p**(-1/(p - 1)); HEADROOM keeps the ratio below 1 whatever the rounding.
+    """
+    peak = p ** (-1.0 / (p - 1.0)) if p > 1.0 else 0.0
+    top = peak - peak**p + HEADROOM
+    candidate = _discrete_laplace_block(scale, count)
+    distance = np.abs(candidate) / scale
+    power = distance**p
+    error = (1.0 + distance + p * power) * 2.0**-44 + scale**-p
+    accepted = _accept(np.exp(distance - power - top), error, _cell_ratio(candidate, p, scale, top))
+    return candidate[accepted]
+
+
+def _cell_ratio(candidate: Integers, p: float, scale: float, top: float) -> Callable[[int, int], Any]:
+    """P(round(Z) = k) over the proposal's mass, scaled as in `_rejected_block`, to any precision."""
+
+    def exact(place: int, precision: int) -> Any:
+        import mpmath
+
+        with mpmath.workprec(precision + 128):
+            b, shape, k = mpmath.mpf(scale), mpmath.mpf(p), abs(mpmath.mpf(int(candidate[place])))
+            mass = mpmath.quad(lambda z: mpmath.exp(-((abs(z) / b) ** shape)), [k - 0.5, k, k + 0.5])
+            return mass * mpmath.exp(k / b - mpmath.mpf(top))
+
+    return exact
+
+
+def _accept(
+    probability: Floats, relative_error: Floats, exact: Callable[[int, int], Any]
+) -> NDArray[np.bool_]:
+    """True with exactly the probability that `exact` gives; `probability` is it to within `relative_error`."""
+    words = _words(probability.size)
+    uniform = words.astype(np.float64)
+    scaled = probability * 2.0**64
+    margin = scaled * relative_error + 2.0**13  # the conversion of 64 bits to double errs by up to 2**10
+    accepted = uniform < scaled
+    for place in np.flatnonzero(np.abs(uniform - scaled) <= margin):
+        accepted[place] = _below(int(words[place]), 64, lambda precision, place=place: exact(place, precision))
+    return accepted
+
+
+def _magnitudes(law: Law, words: NDArray[np.uint64]) -> Integers:
+    """N for U in [word, word + 1) * 2**-63; undecided ones are settled with more bits."""
+    lower = words.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        upper_tail = (lower + 0.5) * 2.0**-BITS
+        position = law.quantile(np.minimum(upper_tail, 1.0)) + law.offset
+        error = (position + law.scale) * law.relative_error + law.scale / lower
+    floor = np.floor(position)
+    magnitudes = floor.astype(np.int64)
+    undecided = (position - error < floor) | (position + error >= floor + 1.0)
+    for place in np.flatnonzero(undecided):
+        magnitudes[place] = _settled(law, int(words[place]))
+    return magnitudes
+
+
+def _settled(law: Law, bits: int) -> int:
+    """N decided by exact comparison of U with S at the boundaries near the double-precision guess."""
+    known = BITS
+    while bits == 0:  # U may be anywhere below: the support is never cut
+        bits, known = int.from_bytes(_random_bytes.get()(8), "little"), known + MORE_BITS
+    more = _MoreBits(bits, known)
+    guess = float(law.quantile(np.array([min(math.ldexp(float(bits), -known), 1.0)]))[0])
+    magnitude = max(0, math.floor(guess + law.offset))
+    while magnitude > 0 and not more.below(lambda precision: law.survival(magnitude, precision)):
+        magnitude -= 1
+    while more.below(lambda precision: law.survival(magnitude + 1, precision)):
+        magnitude += 1
+    return magnitude
+
+
+class _MoreBits:
+    """A uniform variable of which the first bits are known; comparisons draw the further bits that they need."""
+
+    def __init__(self, bits: int, known: int) -> None:
+        self.bits, self.known = bits, known
+
+    def below(self, threshold: Callable[[int], Any]) -> bool:
+        """Whether U < threshold, where `threshold(precision)` errs by less than 2**(16 - precision) of itself."""
+        import mpmath
+
+        while True:
+            precision = self.known + 2 * MORE_BITS
+            with mpmath.workprec(precision):
+                scaled = mpmath.ldexp(threshold(precision), self.known)
+                slack = mpmath.ldexp(scaled, 16 - precision)
+                if self.bits + 1 <= scaled - slack:
+                    return True
+                if self.bits >= scaled + slack:
+                    return False
+            self.bits = (self.bits << MORE_BITS) | int.from_bytes(_random_bytes.get()(8), "little")
+            self.known += MORE_BITS
+
+
+def _below(bits: int, known: int, threshold: Callable[[int], Any]) -> bool:
+    return _MoreBits(bits, known).below(threshold)

@@ -1,0 +1,323 @@
+"""A query priced from public facts alone: what will be measured, with what noise, at what cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dpframe import charts, report
+from dpframe.accounting import Accounting, Amount, Part
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.frames import build
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit, Price, up
+from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
+from dpframe.sensitivity import Sensitivity
+from dpframe import sensitivity as sensitivities
+
+Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
+
+TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
+WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One Statistic with its sensitivity, its noise, and which share of the price it takes.
+
+    The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise, whose epsilons do not add up.
+    """
+
+    statistic: Statistic
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+    share: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a call would measure, at what cost and with what error. It has read no row and spent nothing.
+
+    Parameters
+    ----------
+    query, unit, price
+        What is asked, who is protected, what was offered.
+    parts : tuple of Planned
+        The Statistics to measure, each with `.statistic`, `.sensitivity`, `.mechanism` and `.share`.
+    cost : PrivacyLoss
+        What the call alone costs, rounded up.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45]})
+    >>> plan = people.dp.preview.histogram("age", bins=[0, 50, 100], epsilon=0.5)
+    >>> plan
+    Plan: count() by age: 2 bins
+      protects    each row, add-remove neighbors
+      costs       epsilon 0.5 (basic accounting)
+      reads       nothing yet, spends nothing yet
+      note        values of age outside [0, 100] are left out
+    <BLANKLINE>
+      column  measures  takes  noise             scale  95% error per cell
+      ------  --------  -----  ----------------  -----  ------------------
+      count   rows      100%   discrete Laplace  2      +-6
+    """
+
+    query: Query
+    unit: PrivacyUnit
+    price: Price
+    accounting: Accounting
+    amount: Amount
+    parts: tuple[Planned, ...]
+    cost: PrivacyLoss
+    frame: Any = field(repr=False, compare=False)  # remembered, not read
+
+    @property
+    def mechanisms(self) -> dict[str, Mechanism]:
+        """The noise of each Statistic, by the Statistic's description."""
+        return {part.statistic.describe(): part.mechanism for part in self.parts}
+
+    @property
+    def error(self) -> dict[str, float]:
+        """The expected 95% half-width per output column; of a mean for a group of 1,000 values."""
+        return {name: self.error_of(measure, TYPICAL_SIZES[1]) for name, measure in self.query.measures}
+
+    def noise_of(self, measure: Measure) -> tuple[Mechanism, ...]:
+        """The noise of each Statistic that the measure is read off."""
+        noise = {part.statistic: part.mechanism for part in self.parts}
+        return tuple(noise[statistic] for statistic in measure.statistics())
+
+    def error_of(self, measure: Measure, size: int) -> float:
+        """The expected 95% half-width for a group of `size` values; only a mean's depends on the size."""
+        noise = self.noise_of(measure)
+        return measure.expected_error(*noise, size) if isinstance(measure, Mean) else noise[0].interval(CONFIDENCE)
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
+        rows = [
+            {
+                "column": name,
+                "measures": planned.statistic.describe(),
+                "share": planned.share,
+                "noise": planned.mechanism.name,
+                "scale": planned.mechanism.scale,
+                "sensitivity": planned.mechanism.sensitivity,
+                "error": self.error[name],
+            }
+            for name, planned in self._rows()
+        ]
+        return build.of_rows(rows, like)
+
+    def plot(self) -> Any:
+        """A bar per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
+        return charts.expected_errors(list(self.error), list(self.error.values()), str(self.query))
+
+    def _rows(self) -> list[tuple[str, Planned]]:
+        planned = {part.statistic: part for part in self.parts}
+        return [(name, planned[needed]) for name, measure in self.query.measures for needed in measure.statistics()]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        cells = self.query.keys.cells
+        facts = [
+            ("protects", str(self.unit)),
+            ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
+            ("reads", "nothing yet, spends nothing yet"),
+        ]
+        if cells > 2:
+            facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+        return facts + [("note", note) for note in (*self.query.keys.notes(), *weight_notes(self.unit))]
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["column", "measures", "takes", "noise", "scale", "95% error per cell"]
+        rows = [
+            [
+                name,
+                planned.statistic.describe(),
+                f"{100 * planned.share:.3g}%",
+                planned.mechanism.name,
+                report.number(planned.mechanism.scale),
+                self._error_words(name),
+            ]
+            for name, planned in self._rows()
+        ]
+        return header, rows
+
+    def _error_words(self, name: str) -> str:
+        measure = dict(self.query.measures)[name]
+        if not isinstance(measure, Mean):
+            return f"+-{report.number(self.error[name])}"
+        errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in TYPICAL_SIZES)
+        return "in groups: " + ", ".join(errors)
+
+    def __repr__(self) -> str:
+        facts = "\n".join(f"  {key:<11} {value}" for key, value in self._facts())
+        return f"Plan: {self.query}\n{facts}\n\n{report.text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        facts = [f"{key}: {value}" for key, value in self._facts()]
+        return report.html_page(f"Plan: {self.query}", facts, report.html_table(*self._table()))
+
+
+@dataclass(frozen=True, repr=False)
+class PlanTable:
+    """The same query at several prices: what a preview without a price returns.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> pl.DataFrame({"age": [31]}).dp.preview.count(epsilon=[0.1, 1])
+    Plans: count()
+      protects    each row, add-remove neighbors
+      reads       nothing, spends nothing
+    <BLANKLINE>
+      epsilon  error of count
+      -------  --------------
+      0.1      +-30
+      1        +-3
+    """
+
+    plans: tuple[Plan, ...]
+
+    @property
+    def error(self) -> dict[float, dict[str, float]]:
+        """The expected 95% half-widths by epsilon and output column."""
+        return {plan.cost.epsilon: plan.error for plan in self.plans}
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per price, one column per expected error."""
+        rows = [
+            {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
+            | {f"{name}_error": error for name, error in plan.error.items()}
+            for plan in self.plans
+        ]
+        return build.of_rows(rows, like)
+
+    def plot(self) -> Any:
+        """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
+        points = [(plan.cost.epsilon, name, error) for plan in self.plans for name, error in plan.error.items()]
+        return charts.errors_by_price(points, str(self.plans[0].query))
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["epsilon", *(f"error of {name}" for name in self.plans[0].error)]
+        rows = [
+            [report.number(plan.cost.epsilon), *(f"+-{report.number(error)}" for error in plan.error.values())]
+            for plan in self.plans
+        ]
+        return header, rows
+
+    def _facts(self) -> list[tuple[str, str]]:
+        first = self.plans[0]
+        facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
+        if any(isinstance(measure, Mean) for _, measure in first.query.measures):
+            facts.append(("note", f"a mean's error is shown for a group of {TYPICAL_SIZES[1]:,} values"))
+        return facts
+
+    def __repr__(self) -> str:
+        facts = "\n".join(f"  {key:<11} {value}" for key, value in self._facts())
+        return f"Plans: {self.plans[0].query}\n{facts}\n\n{report.text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        facts = [f"{key}: {value}" for key, value in self._facts()]
+        return report.html_page(f"Plans: {self.plans[0].query}", facts, report.html_table(*self._table()))
+
+
+def plan_of(
+    query: Query,
+    frame: Any,
+    *,
+    unit: PrivacyUnit,
+    price: Price,
+    mechanism: str | Calibration | None,
+    accounting: Accounting,
+    limit: Amount | None,
+) -> Plan:
+    """Price a query whose columns were already checked against the frame's schema."""
+    reach = [(statistic, sensitivities.of(statistic, unit, query.keys.cells)) for statistic in query.statistics]
+    pure = is_pure(mechanism, price, accounting, limit)
+    offered = accounting.parts(price, limit, len(reach), pure=pure)
+    parts = tuple(
+        Planned(statistic, sensitivity, calibrated(mechanism, pure, sensitivity, part), 1 / len(reach))
+        for (statistic, sensitivity), part in zip(reach, offered, strict=True)
+    )
+    if len({part.mechanism.p for part in parts}) > 1:
+        raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
+    amount = accounting.charge(price, limit, tuple(part.mechanism for part in parts))
+    return Plan(query, unit, price, accounting, amount, parts, accounting.cost(price, amount, pure=pure), frame)
+
+
+def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
+    """Whether the call's noise is to be pure: by name, or (under basic accounting) because it names no delta."""
+    if mechanism is not None and not callable(mechanism) and mechanism not in WORDS:
+        raise InvalidArgument(
+            f"mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, "
+            f"not {shown(mechanism)}."
+        )
+    has_delta = accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
+    if mechanism == "gaussian" and not has_delta:
+        raise MissingArgument(
+            "delta must be given for Gaussian noise. Write for instance delta=1e-6, or leave mechanism out for Laplace."
+        )
+    if mechanism == "laplace" and price.delta:
+        raise InvalidArgument(
+            f"delta must be left out with Laplace noise, which needs none, not {up(price.delta):g}. Drop delta or mechanism."
+        )
+    if isinstance(mechanism, str):
+        return WORDS[mechanism]
+    return mechanism is None and not has_delta
+
+
+def calibrated(
+    mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part
+) -> Mechanism:
+    """The noise of one Statistic for its part of the price."""
+    if callable(mechanism):
+        return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
+    if pure:
+        assert part.epsilon is not None
+        return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
+    assert part.mu is not None
+    return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
+
+
+def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
+    """Refuse a caller's noise that covers less than the sensitivity or costs more than its part of the price."""
+    if not isinstance(mechanism, (Laplace, Gaussian)):
+        raise InvalidType(
+            f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. "
+            "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
+            "sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)."
+        )
+    if mechanism.grid != sensitivity.grid:
+        raise InvalidArgument(
+            f"mechanism must work on the statistic's grid {sensitivity.grid:g}, not {mechanism.grid:g}. "
+            "Pass grid=sensitivity.grid."
+        )
+    needed = sensitivity.norm(mechanism.p)
+    if mechanism.sensitivity < needed:
+        raise InvalidArgument(
+            f"mechanism must cover the sensitivity {needed:g} (l_{mechanism.p:g}), not only {mechanism.sensitivity:g}. "
+            f"Pass sensitivity=sensitivity.norm({mechanism.p:g})."
+        )
+    if mechanism.delta(part.loss.epsilon) > part.loss.delta * (1.0 + 1e-6):
+        raise InvalidArgument(
+            f"mechanism must cost at most {part.loss}, but its delta there is {mechanism.delta(part.loss.epsilon):g}. "
+            "Calibrate it to the loss that it is given."
+        )
+    return mechanism
+
+
+def weight_notes(unit: PrivacyUnit) -> Sequence[str]:
+    """What the reader must know of how units are bounded."""
+    if unit.column is None:
+        return ()
+    missing = "left out" if unit.nulls == "drop" else "counted as one unit"
+    return (
+        f"a {unit.column} with more rows or groups than that counts with one weight below 1, "
+        "so answers lean toward those with few rows",
+        f"rows without a {unit.column} are {missing}",
+    )

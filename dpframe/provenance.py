@@ -1,0 +1,95 @@
+"""What travels with a result: what was asked, how it was protected, what it cost. Public facts and noisy numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpframe.frames import build
+from dpframe.plan import Plan, weight_notes
+from dpframe.queries.cells import KeyAxis
+from dpframe.queries.edges import BinAxis
+from dpframe.queries.statistics import CONFIDENCE
+
+SCHEMA = "dpframe.provenance/1"
+
+
+def record(
+    plan: Plan, frame: Any, *, version: str, label: str | None, denoised: Mapping[str, Any], secure: bool, raw: bool
+) -> dict[str, Any]:
+    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
+    columns = [name for name in frame.columns if name not in plan.query.keys.names]
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpframe": version,
+        "label": label,
+        "verb": plan.query.verb,
+        "unit": {
+            "column": plan.unit.column,
+            "max_rows": plan.unit.max_rows,
+            "max_groups": plan.unit.max_groups,
+            "neighbors": plan.unit.neighbors,
+            "nulls": plan.unit.nulls,
+        },
+        "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
+        "cells": [_axis(axis) for axis in plan.query.keys.axes],
+        "measures": {name: _measure(plan, name, denoised) for name, _ in plan.query.measures},
+        "statistics": [_statistic(part) for part in plan.parts],
+        "notes": [*plan.query.keys.notes(), *weight_notes(plan.unit)],
+        "confidence": CONFIDENCE,
+        "raw": raw,
+        "columns": columns,
+        "sha256": build.fingerprint(frame, columns),
+    }
+    if not secure:
+        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    return facts
+
+
+def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The record as it is read: with ``"altered": True`` where the released numbers are no longer those it covers."""
+    altered = build.fingerprint(frame, facts["columns"]) != facts["sha256"]
+    return {**facts, "altered": altered}
+
+
+def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of the cells, as declared."""
+    return tuple(axis["size"] for axis in facts["cells"])
+
+
+def _axis(axis: Any) -> dict[str, Any]:
+    described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
+    if isinstance(axis, BinAxis):
+        described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
+    elif isinstance(axis, KeyAxis):
+        described |= {"keys": [axis.kind(place) for place in range(len(axis.columns))]}
+    return described
+
+
+def _plain(axis: BinAxis, place: int) -> float | str:
+    edge = axis.shown_edges()[place]
+    return float(edge) if axis.kind == "number" else str(edge)
+
+
+def _measure(plan: Plan, name: str, denoised: Mapping[str, Any]) -> dict[str, Any]:
+    measure = dict(plan.query.measures)[name]
+    described: dict[str, Any] = {"verb": measure.verb, "column": measure.column}
+    if measure.statistics()[0].bounds is not None:
+        described["bounds"] = list(measure.bounds)  # type: ignore[union-attr]
+    described["statistics"] = [plan.query.statistics.index(statistic) for statistic in measure.statistics()]
+    described["denoise"] = denoised.get(name)
+    return described
+
+
+def _statistic(part: Any) -> dict[str, Any]:
+    return {
+        "measures": part.statistic.describe(),
+        "noise": part.mechanism.name,
+        "p": part.mechanism.p,
+        "scale": part.mechanism.scale,
+        "grid": part.mechanism.grid,
+        "variance": part.mechanism.variance,
+        "sensitivity": part.mechanism.sensitivity,
+        "share": part.share,
+    }
+

@@ -1,0 +1,1 @@
+"""What is asked: measures over public cells."""

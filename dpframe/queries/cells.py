@@ -1,0 +1,254 @@
+"""The public cells of a release: declared keys, declared bins, and their product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.queries.edges import BinAxis
+from dpframe.queries.statistics import check_column
+
+LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
+KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
+
+Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing"]
+
+
+class Axis(Protocol):
+    """One direction of the table of cells."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the frame that it looks at."""
+
+    @property
+    def size(self) -> int:
+        """Its number of cells."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its columns in the result."""
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        """Those columns, each of `size` values."""
+
+
+@dataclass(frozen=True)
+class KeyAxis:
+    """Declared keys: the allowed combinations of values of one or several columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            raise InvalidArgument(f"keys must name at least one value of {self.columns[0]!r}. {KEYS_EXAMPLE}")
+        for position, column in enumerate(self.columns):
+            _check_one_kind(column, self.values(position))
+        seen: set[tuple[Any, ...]] = set()
+        for row in self.rows:
+            if row in seen:
+                raise InvalidArgument(
+                    f"keys must be distinct, but {shown(row[0] if len(row) == 1 else row)} occurs twice. Name each key once."
+                )
+            seen.add(row)
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.columns
+
+    def values(self, position: int) -> list[Any]:
+        """What each combination holds in the column at `position`."""
+        return [row[position] for row in self.rows]
+
+    def kind(self, position: int) -> Kind:
+        """What kind of values the column at `position` is asked for."""
+        return next((kind for kind in map(kind_of, self.values(position)) if kind != "missing"), "missing")
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        return {column: self.values(position) for position, column in enumerate(self.columns)}
+
+    def __str__(self) -> str:
+        return f"{' x '.join(self.columns)}: {self.size} declared keys"
+
+
+@dataclass(frozen=True)
+class DtypeAxis:
+    """A column whose dtype itself declares the keys (a Polars Enum); the schema resolves it to a KeyAxis."""
+
+    columns: tuple[str]
+    missing: str  # what to tell the caller when the dtype declares nothing
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.columns
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        return {self.columns[0]: []}
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The public cells for which the release has a row: the product of its axes, in row-major order."""
+
+    axes: tuple[KeyAxis | DtypeAxis | BinAxis, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = self.columns
+        for column in columns:
+            if columns.count(column) > 1:
+                raise InvalidArgument(f"column {column!r} must be named once in keys and bins. Drop the second.")
+        if self.cells > LARGEST_CELLS:
+            raise InvalidArgument(f"keys and bins must make at most 2**30 cells, not {self.cells}. Declare fewer.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for axis in self.axes for column in axis.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The output columns that name the cells."""
+        return tuple(name for axis in self.axes for name in axis.names)
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether the cells are a grid of bins, whose neighbors mean something."""
+        return len(self.axes) > 1 and all(isinstance(axis, BinAxis) for axis in self.axes)
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        """Those columns with a value a cell, row-major."""
+        found: dict[str, Sequence[Any] | NDArray[Any]] = {}
+        for position, axis in enumerate(self.axes):
+            outer, inner = math.prod(self.shape[:position]), math.prod(self.shape[position + 1 :])
+            for name, values in axis.labels().items():
+                found[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
+        return found
+
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the result must know of values that fall in no cell."""
+        return tuple(axis.note() for axis in self.axes if isinstance(axis, BinAxis))
+
+
+def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any, ...]] | None) -> tuple[Any, ...]:
+    """The axes of ``group_by(*by, keys=keys)``; `combinations` are the rows of `keys` where it was a frame."""
+    _check_by(by)
+    if combinations is not None:
+        return (KeyAxis(by, tuple(tuple(map(plain_key, row)) for row in combinations)),)
+    if keys is None:
+        return tuple(
+            DtypeAxis((column,), f"keys must be given: they are never taken from the data. {KEYS_EXAMPLE}")
+            for column in by
+        )
+    if isinstance(keys, dict):
+        if set(keys) != set(by):
+            raise InvalidArgument(
+                f"keys must name the columns that group_by names, {list(by)}, not {shown(list(keys))}. {KEYS_EXAMPLE}"
+            )
+        return tuple(value_axis(column, keys[column], "keys") for column in by)
+    if len(by) > 1:
+        raise InvalidType(
+            f"keys must be a dict {{column: values}} or a frame of combinations for {len(by)} columns, "
+            f"not {shown(keys)}. {KEYS_EXAMPLE}"
+        )
+    return (value_axis(by[0], keys, "keys"),)
+
+
+def value_axis(column: str, values: object, argument: str) -> KeyAxis:
+    """The axis of a list, tuple or range of keys or categories; anything else is probably data and is refused."""
+    check_column(column)
+    if not isinstance(values, (list, tuple, range)):
+        raise InvalidType(
+            f"{argument} must be a list, tuple or range that you wrote down, not {_kind_name(values)}: keys that come "
+            f"from data reveal who is in it. {KEYS_EXAMPLE}"
+        )
+    if len(values) > LARGEST_CELLS:
+        raise InvalidArgument(f"{argument} must name at most 2**30 values, not {len(values)}.")
+    return KeyAxis((column,), tuple((plain_key(value),) for value in values))
+
+
+def plain_key(value: object) -> Any:
+    """A key as a plain Python value; NaN, which equals nothing, is refused."""
+    if isinstance(value, np.generic):
+        value = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item() if value.dtype.kind in "mM" else value.item()
+    if value is None:
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidArgument(f"keys must be finite, not {value}. Ask for the row of missing keys with None.")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise InvalidArgument(f"keys must be finite, not {value}. Ask for the row of missing keys with None.")
+    if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)) and value == value:
+        return value
+    raise InvalidType(
+        f"keys must be numbers, strings, dates, durations or None, not {shown(value)} ({type(value).__name__})."
+    )
+
+
+def kind_of(value: object) -> Kind:
+    """The kind of a plain key."""
+    if value is None:
+        return "missing"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, datetime):
+        return "datetime"
+    for kind, types in (("date", date), ("duration", timedelta), ("time", time)):
+        if isinstance(value, types):
+            return kind  # type: ignore[return-value]
+    return "number"
+
+
+def _check_one_kind(column: str, values: list[Any]) -> None:
+    kinds = {kind_of(value) for value in values} - {"missing"}
+    if len(kinds) > 1:
+        raise InvalidType(
+            f"keys of column {column!r} must be of one kind, not {' and '.join(sorted(kinds))} mixed. "
+            "Write all as numbers, or all as strings."
+        )
+    aware = {value.tzinfo is not None for value in values if isinstance(value, datetime)}
+    if len(aware) > 1:
+        raise InvalidType(f"keys of column {column!r} must all have a time zone, or none of them.")
+
+
+def _check_by(by: tuple[str, ...]) -> None:
+    if not by:
+        raise MissingArgument('by must be given: name the columns to group by, as in group_by("ward", keys=[...]).')
+    for column in by:
+        check_column(column)
+        if by.count(column) > 1:
+            raise InvalidArgument(f"by must name each column once, but {column!r} occurs twice.")
+
+
+def _kind_name(value: object) -> str:
+    return "None" if value is None else f"{'an' if type(value).__name__[0] in 'aeiouAEIOU' else 'a'} {type(value).__name__}"
+
+
+def _tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> NDArray[Any] | list[Any]:
+    if isinstance(values, np.ndarray):
+        return np.tile(np.repeat(values, inner), outer)
+    positions = np.tile(np.repeat(np.arange(len(values)), inner), outer)
+    return [values[position] for position in positions]
+

@@ -1,0 +1,190 @@
+"""Bins: declared edges of numbers, dates, datetimes and durations, half-open exactly as NumPy's."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+
+LARGEST_EDGE = 2.0**53  # beyond, integers and floats compare differently
+BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
+EPOCH = datetime(1970, 1, 1)
+AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+EdgeKind = Literal["number", "date", "datetime", "duration"]
+
+
+@dataclass(frozen=True)
+class BinAxis:
+    """Declared bins of one column.
+
+    Numeric edges are floats. Edges of dates, datetimes and durations are integers: nanoseconds (since 1970 for the
+    first two), so that they compare exactly with a column of any time unit.
+    """
+
+    column: str
+    edges: tuple[float, ...] | tuple[int, ...]
+    kind: EdgeKind = "number"
+    aware: bool = False  # datetimes with a time zone, compared in UTC
+    outside: Literal["drop", "clip"] = "drop"
+
+    @property
+    def columns(self) -> tuple[str]:
+        return (self.column,)
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return (f"{self.column}_left", f"{self.column}_right")
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        edges = self.shown_edges()
+        return dict(zip(self.names, (edges[:-1], edges[1:]), strict=True))
+
+    def shown_edges(self) -> NDArray[Any]:
+        """The edges as an array of Float64, dates, datetimes or durations."""
+        if self.kind == "number":
+            return np.array(self.edges, dtype=np.float64)
+        unit, size = ("ns", 1) if any(int(edge) % 1000 for edge in self.edges) else ("us", 1000)
+        if self.kind == "date":
+            unit, size = "D", 86_400 * 10**9
+        family = "timedelta64" if self.kind == "duration" else "datetime64"
+        return np.array([int(edge) // size for edge in self.edges], dtype=np.int64).view(f"{family}[{unit}]")
+
+    def note(self) -> str:
+        """Where values outside the edges go, in words."""
+        first, last = self.shown_edges()[[0, -1]]
+        words = f"{first:g}, {last:g}" if self.kind == "number" else f"{first}, {last}"
+        if self.outside == "clip":
+            return f"values of {self.column} outside [{words}] are counted in the end bins"
+        return f"values of {self.column} outside [{words}] are left out"
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.size} bins"
+
+
+def bin_axis(column: str, bins: object, value_range: object, outside: object) -> BinAxis:
+    """The axis of ``histogram(column, bins=bins, range=value_range, outside=outside)``."""
+    if outside not in ("drop", "clip"):
+        raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
+    if isinstance(bins, bool) or isinstance(bins, (str, bytes)):
+        raise InvalidType(f"bins must be edges or a number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
+    if isinstance(bins, numbers.Integral):
+        ends = _range_ends(value_range)
+        edges, kind, aware = _equal_edges(int(bins), ends)
+    else:
+        if value_range is not None:
+            raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
+        edges, kind, aware = _checked_edges(bins)
+    return BinAxis(column, edges, kind, aware, outside)  # type: ignore[arg-type]  # checked above
+
+
+def _range_ends(value_range: object) -> tuple[object, object]:
+    if value_range is None:
+        raise MissingArgument(
+            f"range must be given when bins is a number of bins: it is never taken from the data. {BINS_EXAMPLE}"
+        )
+    if not isinstance(value_range, (tuple, list)) or len(value_range) != 2:
+        raise InvalidType(f"range must be a pair (lower, upper), not {shown(value_range)}. {BINS_EXAMPLE}")
+    return value_range[0], value_range[1]
+
+
+def _equal_edges(bins: int, ends: tuple[object, object]) -> tuple[tuple[Any, ...], EdgeKind, bool]:
+    if not 1 <= bins <= 2**30:
+        raise InvalidArgument(f"bins must be a number of bins from 1 to 2**30, not {bins}. {BINS_EXAMPLE}")
+    (first, last), kind, aware = _checked_edges(ends, "range")
+    if kind == "number":
+        edges: tuple[Any, ...] = tuple(np.linspace(first, last, bins + 1).tolist())  # the edges of numpy.histogram
+    else:
+        edges = tuple(first + (last - first) * position // bins for position in range(bins + 1))
+    if any(left >= right for left, right in pairwise(edges)):
+        raise InvalidArgument(f"bins must be few enough for edges that differ, not {bins} on {shown(ends)}.")
+    return edges, kind, aware
+
+
+def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, bool]:
+    if bins is None:
+        raise MissingArgument(f"bins must be given: they are never taken from the data. {BINS_EXAMPLE}")
+    try:
+        values = list(bins)  # type: ignore[call-overload]  # any sequence or array
+    except TypeError:
+        raise InvalidType(f"{argument} must be a sequence of edges, not {shown(bins)}. {BINS_EXAMPLE}") from None
+    if isinstance(bins, (dict, set, frozenset)):
+        raise InvalidType(f"{argument} must be a sequence of edges in order, not {shown(bins)}. {BINS_EXAMPLE}")
+    if len(values) < 2:
+        raise InvalidArgument(f"{argument} must hold at least 2 edges, not {len(values)}. {BINS_EXAMPLE}")
+    parsed = [_edge(value, argument) for value in values]
+    if len({(kind, aware) for _, kind, aware in parsed}) > 1:
+        raise InvalidType(f"{argument} must be edges of one kind, not {shown(bins)}.")
+    edges = tuple(edge for edge, _, _ in parsed)
+    for left, right in pairwise(edges):
+        if not left < right:
+            raise InvalidArgument(f"{argument} must increase strictly, but {_shown_edge(left)} is not below {_shown_edge(right)}.")
+    return edges, parsed[0][1], parsed[0][2]
+
+
+def _shown_edge(edge: Any) -> str:
+    return f"{edge:g}" if isinstance(edge, float) else f"{edge} ns"
+
+
+def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
+    """One edge as (float or nanoseconds, kind, whether it has a time zone)."""
+    if isinstance(value, np.generic) and value.dtype.kind in "mM":
+        return _numpy_edge(value, argument)
+    if isinstance(value, (date, timedelta)):
+        if value != value:
+            raise InvalidArgument(f"{argument} must not hold NaT.")
+        return temporal_edge(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal, Fraction)):
+        raise InvalidType(
+            f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value)} ({type(value).__name__}). "
+            "For strings declare categories=[...]."
+        )
+    if not (math.isfinite(value) and abs(value) <= LARGEST_EDGE):
+        raise InvalidArgument(
+            f"{argument} must be finite and within +-2**53, not {shown(value)}. "
+            'To keep what lies outside in the end bins, write outside="clip".'
+        )
+    return float(value), "number", False
+
+
+def temporal_edge(value: date | timedelta) -> tuple[int, EdgeKind, bool]:
+    """A date, datetime or duration as (nanoseconds, kind, whether it has a time zone)."""
+    nanoseconds = int(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of pandas' subclasses
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1) * 1000 + nanoseconds, "duration", False
+    if not isinstance(value, datetime):
+        return (value - EPOCH.date()).days * 86_400 * 10**9, "date", False
+    aware = value.tzinfo is not None
+    since = value - (AWARE_EPOCH if aware else EPOCH)
+    return since // timedelta(microseconds=1) * 1000 + nanoseconds, "datetime", aware
+
+
+def _numpy_edge(value: np.generic, argument: str) -> tuple[int, EdgeKind, bool]:
+    if np.isnat(value):  # type: ignore[call-overload]  # a datetime64 or timedelta64
+        raise InvalidArgument(f"{argument} must not hold NaT.")
+    unit, step = np.datetime_data(value.dtype)
+    calendar = {"Y": "D", "M": "D", "W": "D"}
+    if unit in calendar and value.dtype.kind == "M":
+        value, unit, step = value.astype("datetime64[D]"), "D", 1
+    sizes = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "W": 7 * 86_400 * 10**9}
+    if unit not in sizes:
+        raise InvalidType(f"{argument} must have a unit from weeks to nanoseconds, not {value.dtype}.")
+    ticks = int(value.astype(np.int64)) * step * sizes[unit]
+    if value.dtype.kind == "m":
+        return ticks, "duration", False
+    return ticks, ("date" if unit == "D" else "datetime"), False

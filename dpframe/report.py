@@ -1,0 +1,46 @@
+"""Plain tables for people: text for a terminal, HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+Row = Sequence[object]
+
+TABLE_STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
+CELL_STYLE = "padding:2px 10px;text-align:left;border-bottom:1px solid #ddd"
+
+
+def number(value: float) -> str:
+    """A number with four significant digits and thousands set apart."""
+    if value != value:
+        return "-"
+    if abs(value) >= 1e15 or 0 < abs(value) < 1e-3:
+        return f"{value:.3g}"
+    digits = max(0, 3 - len(str(int(abs(value)))) + 1)
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def text_table(header: Sequence[str], rows: Sequence[Row], indent: str = "  ") -> str:
+    """Columns of equal width, a rule under the header."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    padded = [indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    padded.insert(1, indent + "  ".join("-" * width for width in widths))
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
+    """The same as an HTML table; every cell escaped."""
+    head = "".join(f'<th style="{CELL_STYLE}">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{CELL_STYLE}">{escape(str(cell))}</td>' for cell in row) + "</tr>" for row in rows
+    )
+    return f'<table style="{TABLE_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def html_page(title: str, paragraphs: Sequence[str], *tables: str) -> str:
+    """A titled block of paragraphs and tables, for a notebook's cell."""
+    words = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
+    return f"<div><b>{escape(title)}</b>{words}{''.join(tables)}</div>"
