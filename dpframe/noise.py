@@ -5,7 +5,7 @@ Both laws are drawn the same way. A magnitude N >= 0 is defined by its survival 
     N = number of boundaries beta_1 < beta_2 < ... with S(beta_j) > U,
 
 where the boundaries of floor(t E) are 1, 2, 3, ... and S(x) = exp(-x/t) (a geometric variable), and those of
-round(\|Z\|) are 0.5, 1.5, 2.5, ... and S is the tail of the generalized Gaussian. 63 random bits place U in an interval
+round(|Z|) are 0.5, 1.5, 2.5, ... and S is the tail of the generalized Gaussian. 63 random bits place U in an interval
 of width 2**-63; double precision with a generous error bound decides nearly every N, and where a boundary may lie
 inside the interval more bits and mpmath decide. So N has exactly the law above, given that the double-precision
 quantiles err by less than the stated bound (``tests/test_noise.py`` measures them against mpmath).
