@@ -1,0 +1,64 @@
+"""What every test starts from: a process that has seen no ledger; and the engines that a test runs on."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dpframe import ledger as ledgers
+
+ENGINES = ("pandas", "polars", "lazy")
+HAS_PANDAS = importlib.util.find_spec("pandas") is not None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to hold a frame: call it with a dict of columns."""
+
+    name: str
+
+    @property
+    def is_pandas(self) -> bool:
+        return self.name == "pandas"
+
+    def __call__(self, columns: Mapping[str, Any], **schema: Any) -> Any:
+        """A frame of this engine; `schema` names the Polars dtype of columns whose values do not show it."""
+        if self.is_pandas:
+            import pandas
+
+            return pandas.DataFrame(dict(columns))
+        frame = pl.DataFrame(dict(columns), schema_overrides=schema or None)
+        return frame.lazy() if self.name == "lazy" else frame
+
+    def columns(self, result: Any) -> dict[str, list[Any]]:
+        """A released frame as plain lists."""
+        return {name: result[name].to_list() for name in result.columns}
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@pytest.fixture(autouse=True)
+def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""
+    monkeypatch.setattr(ledgers, "_recording", ledgers.Ledger._unlimited())
+    monkeypatch.setattr(ledgers, "_chosen", [])
+    monkeypatch.setattr(ledgers, "_made_any", threading.Event())
+    monkeypatch.setattr(ledgers, "_warned", threading.Event())
+    token = ledgers._ambient.set(())
+    yield
+    ledgers._ambient.reset(token)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine in turn: ``frame = engine({"age": [31, 45]})``."""
+    if request.param == "pandas" and not HAS_PANDAS:
+        pytest.skip("pandas is not installed")
+    return Engine(request.param)
