@@ -39,20 +39,18 @@ class _PandasFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != "pandas":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("pandas")
-        if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)  # pandas is not installed: it may be later
-            return None
-        spec.loader = _ThenRegister(spec.loader, self.accessor)
+        others = (finder for finder in tuple(sys.meta_path) if finder is not self)
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ThenRegister(spec.loader, self)
         return spec
 
 
 class _ThenRegister(Loader):
     """A loader that does what the real one does and then registers."""
 
-    def __init__(self, loader: Loader, accessor: Callable[[Any], Any]) -> None:
-        self.loader, self.accessor = loader, accessor
+    def __init__(self, loader: Loader, finder: _PandasFinder) -> None:
+        self.loader, self.finder = loader, finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
@@ -61,4 +59,6 @@ class _ThenRegister(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self.loader  # others see the real loader
         self.loader.exec_module(module)
-        _give(module.DataFrame, self.accessor)
+        _give(module.DataFrame, self.finder.accessor)
+        if self.finder in sys.meta_path:  # until now: whoever only asks whether pandas is there must not end the wait
+            sys.meta_path.remove(self.finder)
