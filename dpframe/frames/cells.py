@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Self
 
 import numpy as np
@@ -71,9 +72,15 @@ class Cells:
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
         names = [self.columns[column] for column in axis.columns]
         coded = [self.source.column(column).coded for column in axis.columns]
-        keys = key_table(axis, names, [table.schema[name] for name in names], coded)
+        dtypes = [self._key_dtype(column, table.schema[name]) for column, name in zip(axis.columns, names, strict=True)]
+        keys = key_table(axis, names, dtypes, coded)
         found = table.select(names).join(keys, on=names, how="left", nulls_equal=True, maintain_order="left")
         return found["cell"].fill_null(OUTSIDE).to_numpy()
+
+    def _key_dtype(self, column: str, brought: pl.DataType) -> pl.DataType:
+        """The dtype in which declared keys are compared: a Decimal's own, though it is brought as a string."""
+        own = self.source.column(column).polars
+        return own if own is not None and own.is_decimal() else brought
 
     def _bin_codes(self, axis: BinAxis, table: pl.DataFrame) -> Integers:
         column = table[self.columns[axis.column]]
@@ -115,6 +122,9 @@ def declared_values(axis: KeyAxis, place: int) -> list[Any]:
 def _keys_as(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
     if dtype.is_integer():
         return pl.Series(name, [None if value is None else int(value) for value in values], dtype=dtype)
+    if dtype.is_decimal():
+        exact = [None if value is None else Decimal(str(value)) for value in values]
+        return pl.Series(name, exact, dtype=dtype).cast(pl.String)
     if dtype.is_float():
         return pl.Series(name, [None if value is None else float(value) + 0.0 for value in values], dtype=dtype)
     if dtype in (pl.Date, pl.Datetime, pl.Duration):

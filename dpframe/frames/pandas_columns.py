@@ -82,7 +82,7 @@ def bring(series: Any, role: str, declared: Any) -> pl.Series:
     if kind == "category":
         return pl.Series(_category_codes(series, role, declared))
     if is_coded(series.dtype):
-        return _from_objects(series.to_numpy(dtype=object, na_value=None), role, declared)
+        return _from_objects(series.to_numpy(dtype=object), role, declared)
     if kind == "datetime":
         return _datetimes(series)
     if isinstance(series.dtype, np.dtype):
@@ -110,6 +110,8 @@ def _datetimes(series: Any) -> pl.Series:
 
 
 def _present(series: Any) -> NDArray[np.bool_]:
+    if kind_of(series.dtype)[0] == "object":
+        return each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
     return np.asarray(series.notna().to_numpy(), dtype=bool)
 
 
@@ -127,10 +129,10 @@ def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.S
     if role == "value" or (role == "bin" and declared == "number"):
         return pl.Series(each(values, _number).astype(np.float64))
     if role == "bin":
-        ticks = pl.Series(each(values, _ticks(declared)), dtype=pl.Int64)
+        ticks = pl.Series(each(values, _ticks(declared)).tolist(), dtype=pl.Int64)
         return ticks.cast(pl.Duration("us") if declared == "duration" else pl.Datetime("us"))
     if role == "unit":
-        return pl.Series(_unit_codes(values), dtype=pl.Int64)
+        return pl.Series(_unit_codes(values).tolist(), dtype=pl.Int64)
     return pl.Series(key_codes(values, declared))
 
 
@@ -166,10 +168,13 @@ def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, NaT and pandas.NA."""
+    """None, NaN, NaT and pandas.NA; a value that cannot be compared is there."""
     if value is None:
         return True
-    equal = value == value
+    try:
+        equal = value == value
+    except Exception:
+        return False
     return type(equal).__name__ == "NAType" or equal is False or (isinstance(equal, np.bool_) and not equal)
 
 

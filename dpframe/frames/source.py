@@ -32,7 +32,7 @@ class ColumnType:
 
     kind: Kind
     dtype: str  # as the caller's library writes it
-    polars: pl.DataType | None = None  # in Polars frames, whose dtypes no missing value can change
+    polars: pl.DataType | None = None  # of Polars and Arrow columns, whose dtypes no missing value can change
     aware: bool = False  # datetimes with a time zone
     levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
     tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
@@ -98,6 +98,8 @@ def source_of(frame: Any) -> Source:
 
 def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema) -> Source:
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+        if not wanted:
+            return lazy  # a selection of no columns would have no rows to count
         return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in wanted)
 
     return Source("polars", {name: polars_type(dtype) for name, dtype in schema.items()}, bring)
@@ -108,8 +110,8 @@ def _pandas_source(frame: Any) -> Source:
         series = []
         for name, column, role, declared in wanted:
             brought = pandas_columns.bring(frame[column], role, declared)
-            lone = pl.DataFrame({name: brought})
-            series.append(lone.select(_for_role(name, role, brought.dtype).alias(name)).to_series())
+            fitted = pl.col("") if role == "present" else _for_role("", role, brought.dtype)
+            series.append(pl.DataFrame({"": brought}).select(fitted.alias(name)).to_series())
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
@@ -159,7 +161,7 @@ def _pandas_type(dtype: Any) -> ColumnType:
     kind, aware = pandas_columns.kind_of(dtype)
     if kind == "arrow":
         found = polars_type(pandas_columns.arrow_dtype(dtype))
-        return ColumnType(found.kind, str(dtype), aware=found.aware, tick=found.tick)
+        return ColumnType(found.kind, str(dtype), found.polars, aware=found.aware, tick=found.tick)
     tick = TICKS[pandas_columns.unit_of(dtype)]
     return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype))
 
@@ -178,6 +180,6 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
         return values.cast(pl.UInt8)
     if dtype.is_float():
         return (values.cast(pl.Float64) + 0.0).fill_nan(None)  # -0.0 is 0.0, NaN is missing
-    if dtype in (pl.Categorical, pl.Enum):
-        return values.cast(pl.String)
+    if dtype in (pl.Categorical, pl.Enum) or dtype.is_decimal():
+        return values.cast(pl.String)  # injective: a Decimal column has one scale
     return values

@@ -65,10 +65,10 @@ def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
 def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms) -> Totals:
     """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
     names = cells.names()
-    prepared = lazy.select(*names, *terms.prepared())
     if not names:
-        groups = prepared.select(terms.aggregated()).collect(engine="streaming")
+        groups = lazy.with_columns(terms.prepared()).select(terms.aggregated()).collect(engine="streaming")
         return _placed(groups, np.zeros(1, dtype=np.int64), terms, 1)
+    prepared = lazy.select(*names, *terms.prepared())
     groups = prepared.group_by(names).agg(terms.aggregated()).collect(engine="streaming")
     return _placed(groups, cells.codes(groups), terms, cells.keys.cells)
 
