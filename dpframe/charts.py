@@ -3,62 +3,171 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
-WIDTH, HEIGHT = 520, 300
+WIDTH, HEIGHT, NARROW = 520, 300, 300
+ROW = 22  # the height of a bar that lies on its side
+LONGEST_BESIDE = 64  # characters of all labels together that fit side by side under a chart
+LONGEST_LINE = 95  # characters of small print that fit over a chart
+PANELS_BESIDE = 3
+FILL, INK, LINE = "#8fb3d9", "#2f4b6e", "#333333"
 
 
-def bars(cells: Sequence[dict[str, Any]], axis: str, value: str, title: str, note: str) -> Any:
-    """A bar per cell with its interval; `cells` are rows of ``cell``, ``value``, ``low`` and ``high``."""
+@dataclass(frozen=True)
+class Words:
+    """What is written around a chart: a title, and notes in small print below it."""
+
+    title: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The direction of the cells: a title, and whether they are stretches of numbers or of time, or names."""
+
+    title: str
+    kind: str = "name"  # or "number", "time"
+
+
+def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Words | None, *, from_zero: bool) -> Any:
+    """A bar per cell, or a point where zero means nothing, and its interval over it.
+
+    `cells` are rows of ``value``, ``low``, ``high``, and of ``cell`` (a name) or ``left``, ``middle`` and ``right``.
+    """
     altair = _altair()
-    base = altair.Chart(altair.Data(values=list(cells))).encode(
-        x=altair.X("cell:N", sort=None, title=axis or None, axis=altair.Axis(labelAngle=-45))
+    label_lengths = [len(str(cell["cell"])) for cell in cells]
+    lying = across.kind == "name" and (sum(label_lengths) > LONGEST_BESIDE or max(label_lengths) > LONGEST_BESIDE // 3)
+    along, other = ("y", "x") if lying else ("x", "y")
+    data = altair.Chart(altair.Data(values=list(cells)))
+    measure = altair.Y if other == "y" else altair.X
+    height = measure("value:Q", title=value, scale=altair.Scale(zero=from_zero))
+    ends = {other: measure("low:Q", title=value), f"{other}2": "high:Q"}
+    spread = _spread(altair, across, along)
+    if from_zero:
+        bar = data.mark_bar(color=FILL, stroke="white", strokeWidth=1).encode(**spread, **{other: height})
+    else:
+        bar = data.mark_point(color=INK, filled=True, size=60, opacity=1).encode(
+            **_centre(altair, across, along), **{other: height}
+        )
+    interval = data.mark_rule(color=LINE).encode(**_centre(altair, across, along), **ends)
+    caps = [
+        data.mark_tick(color=LINE, thickness=1, size=8, orient="vertical" if lying else "horizontal").encode(
+            **_centre(altair, across, along), **{other: measure(f"{end}:Q", title=value)}
+        )
+        for end in ("low", "high")
+    ]
+    chart = altair.layer(bar, interval, *caps)
+    if lying:
+        return _titled(chart.properties(width=WIDTH if words else NARROW, height=ROW * len(cells)), words)
+    return _titled(chart.properties(width=WIDTH if words else NARROW, height=HEIGHT), words)
+
+
+def heat_map(
+    cells: Sequence[dict[str, Any]], across: Scale, up: Scale, value: str, words: Words | None
+) -> Any:
+    """A rectangle per cell of a grid; `cells` are rows of ``left``, ``right``, ``bottom``, ``top`` and ``value``."""
+    altair = _altair()
+    chart = altair.Chart(altair.Data(values=list(cells))).mark_rect(stroke="white", strokeWidth=0.5)
+    chart = chart.encode(
+        x=altair.X(f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair)),
+        x2="right",
+        y=altair.Y(f"bottom:{_type(up)}", title=up.title, scale=_scale(altair, up), axis=_axis(altair)),
+        y2="top",
+        color=altair.Color("value:Q", title=value, scale=altair.Scale(scheme="blues", domainMin=0)),
+        tooltip=[f"{end}:{_type(across)}" for end in ("left", "right")]
+        + [f"{end}:{_type(up)}" for end in ("bottom", "top")]
+        + ["value:Q"],
     )
-    bar = base.mark_bar(color="#8fb3d9").encode(y=altair.Y("value:Q", title=value))
-    interval = base.mark_errorbar(ticks=True, color="#222").encode(y=altair.Y("low:Q", title=value), y2="high:Q")
-    return (bar + interval).properties(width=WIDTH, height=HEIGHT, title=_titled(altair, title, note))
+    side = WIDTH if words else NARROW
+    return _titled(chart.properties(width=side, height=int(side * 0.8)), words)
 
 
-def heat_map(cells: Sequence[dict[str, Any]], x: str, y: str, value: str, title: str, note: str) -> Any:
-    """A rectangle per cell of a grid; `cells` are rows of ``x``, ``x2``, ``y``, ``y2`` and ``value``."""
+def beside(panels: Sequence[Any], words: Words) -> Any:
+    """Charts side by side, each with its own scale, under one title."""
     altair = _altair()
-    scale = altair.Scale(scheme="viridis")
-    chart = altair.Chart(altair.Data(values=list(cells))).mark_rect()
-    return chart.encode(
-        x=altair.X("x:Q", title=x, scale=altair.Scale(zero=False)),
-        x2="x2",
-        y=altair.Y("y:Q", title=y, scale=altair.Scale(zero=False)),
-        y2="y2",
-        color=altair.Color("value:Q", title=value, scale=scale),
-    ).properties(width=WIDTH, height=WIDTH, title=_titled(altair, title, note))
+    together = altair.concat(*panels, columns=PANELS_BESIDE).resolve_scale(color="independent")
+    return _titled(together, words)
 
 
-def beside(panels: Sequence[Any]) -> Any:
-    """Charts side by side, each with its own scale."""
-    return panels[0] if len(panels) == 1 else _altair().hconcat(*panels).resolve_scale(y="independent", color="independent")
-
-
-def expected_errors(names: Sequence[str], errors: Sequence[float], title: str) -> Any:
-    """A bar per output column: its expected 95% error."""
+def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
+    """A point per output column: its expected 95% error, on a logarithmic scale since columns have different units."""
     altair = _altair()
-    rows = [{"column": name, "error": error} for name, error in zip(names, errors, strict=True)]
-    chart = altair.Chart(altair.Data(values=rows)).mark_bar(color="#4c78a8")
-    return chart.encode(x=altair.X("column:N", sort=None), y=altair.Y("error:Q", title="expected 95% error")).properties(
-        title=title, width=altair.Step(60), height=HEIGHT
+    rows = [{"column": name, "error": error, "text": f"+-{error:,.4g}"} for name, error in points]
+    shown = [row["error"] for row in rows if row["error"] > 0] or [1.0]
+    domain = [min(shown) / 3, max(shown) * 3]
+    base = altair.Chart(altair.Data(values=rows)).encode(
+        x=altair.X("error:Q", title="expected 95% error (logarithmic)", scale=altair.Scale(type="log", domain=domain)),
+        y=altair.Y("column:N", sort=None, title=None, axis=altair.Axis(labelLimit=300)),
     )
+    dots = base.mark_point(color=INK, filled=True, size=80, opacity=1)
+    text = base.mark_text(align="left", dx=8, color=LINE).encode(text="text:N")
+    return _titled((dots + text).properties(width=WIDTH, height=ROW * 1.4 * len(rows)), words)
 
 
-def errors_by_price(points: Sequence[tuple[float, str, float]], title: str) -> Any:
+def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) -> Any:
     """Expected 95% error against epsilon, a line per output column; both axes logarithmic."""
     altair = _altair()
     rows = [{"epsilon": epsilon, "column": name, "error": error} for epsilon, name, error in points if error > 0]
-    chart = altair.Chart(altair.Data(values=rows)).mark_line(point=True)
-    return chart.encode(
-        x=altair.X("epsilon:Q", scale=altair.Scale(type="log")),
-        y=altair.Y("error:Q", scale=altair.Scale(type="log"), title="expected 95% error"),
-        color=altair.Color("column:N", title=None),
-    ).properties(title=title, width=WIDTH, height=HEIGHT)
+    prices = sorted({epsilon for epsilon, _, _ in points})
+    names = list(dict.fromkeys(name for _, name, _ in points))
+    chart = altair.Chart(altair.Data(values=rows)).mark_line(point=altair.OverlayMarkDef(size=50))
+    chart = chart.encode(
+        x=altair.X(
+            "epsilon:Q",
+            title="epsilon (logarithmic)",
+            scale=altair.Scale(type="log", domain=[prices[0], prices[-1]], nice=False, padding=12),
+            axis=altair.Axis(values=prices, format="~r", labelOverlap="greedy"),
+        ),
+        y=altair.Y(
+            "error:Q",
+            title="expected 95% error (logarithmic)",
+            scale=altair.Scale(type="log"),
+            axis=altair.Axis(format="~g", tickCount=6),
+        ),
+        color=altair.Color("column:N", title=None, sort=names, legend=altair.Legend() if len(names) > 1 else None),
+        tooltip=["column:N", "epsilon:Q", "error:Q"],
+    )
+    return _titled(chart.properties(width=WIDTH, height=HEIGHT), words)
+
+
+def panel(chart: Any, title: str) -> Any:
+    """A chart with a small heading, to stand beside others."""
+    return chart.properties(title=_altair().TitleParams(title, anchor="start", fontSize=12))
+
+
+def _spread(altair: Any, across: Scale, along: str) -> dict[str, Any]:
+    """Where a bar begins and ends."""
+    if across.kind == "name":
+        return _centre(altair, across, along)
+    channel = altair.X if along == "x" else altair.Y
+    left = channel(f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair))
+    return {along: left, f"{along}2": "right"}
+
+
+def _centre(altair: Any, across: Scale, along: str) -> dict[str, Any]:
+    """Where a bar has its middle."""
+    channel = altair.X if along == "x" else altair.Y
+    if across.kind == "name":
+        axis = altair.Axis(labelAngle=0, labelLimit=300)
+        return {along: channel("cell:N", sort=None, title=across.title or None, axis=axis)}
+    return {along: channel(f"middle:{_type(across)}", title=across.title, scale=_scale(altair, across))}
+
+
+def _type(scale: Scale) -> str:
+    return "T" if scale.kind == "time" else "Q"
+
+
+def _scale(altair: Any, scale: Scale) -> Any:
+    if scale.kind == "time":
+        return altair.Scale(type="utc")
+    return altair.Scale(zero=False, nice=False)
+
+
+def _axis(altair: Any) -> Any:
+    return altair.Axis(grid=False)
 
 
 def _altair() -> Any:
@@ -69,5 +178,11 @@ def _altair() -> Any:
     return altair
 
 
-def _titled(altair: Any, title: str, note: str) -> Any:
-    return altair.TitleParams(title, subtitle=note.splitlines(), anchor="start")
+def _titled(chart: Any, words: Words | None) -> Any:
+    if words is None:
+        return chart
+    notes = [line for note in words.notes for line in wrap(note, LONGEST_LINE)]
+    title = _altair().TitleParams(
+        words.title, subtitle=notes, anchor="start", subtitleColor="#666", subtitlePadding=4, offset=12
+    )
+    return chart.properties(title=title)

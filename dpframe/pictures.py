@@ -3,73 +3,133 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import Any
 
 from dpframe import charts
+from dpframe.charts import Scale, Words
 from dpframe.frames import build
 from dpframe.queries.query import ERROR, NOISY
 
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
+SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
+
+Row = Mapping[str, Any]
 
 
 def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     """A panel per measure: bars with error bars, or a map for a grid of two axes of bins."""
     rows = build.rows(frame)
-    panels = [_panel(name, rows, facts) for name in facts["measures"]]
-    return charts.beside(panels)
+    names = list(facts["measures"])
+    is_map = _is_map(facts["cells"])
+    words = Words(_title(names, facts), _notes(facts, rows, is_map))
+    if len(names) == 1:
+        return _chart(names[0], rows, facts, words)
+    panels = [charts.panel(_chart(name, rows, facts, None), name) for name in names]
+    return charts.beside(panels, words)
 
 
-def _panel(name: str, rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> Any:
-    title, note = _title(name, facts), _note(facts)
-    axes = facts["cells"]
-    if len(axes) == 2 and all("bins" in axis for axis in axes):
-        x, y = (axis["columns"][0] for axis in axes)
-        cells = [
-            {
-                "x": _plain(row[f"{x}_left"]),
-                "x2": _plain(row[f"{x}_right"]),
-                "y": _plain(row[f"{y}_left"]),
-                "y2": _plain(row[f"{y}_right"]),
-                "value": row[name],
-            }
-            for row in rows
-        ]
-        return charts.heat_map(cells, x, y, name, title, note)
-    bars = [
-        {
-            "cell": _cell(row, axes),
-            "value": row[name],
-            "low": row.get(name + NOISY, row[name]) - row[name + ERROR],
-            "high": row.get(name + NOISY, row[name]) + row[name + ERROR],
-        }
-        for row in rows[:MOST_BARS]
-    ]
-    return charts.bars(bars, " / ".join(column for axis in axes for column in axis["columns"]), name, title, note)
+def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words | None) -> Any:
+    axes, value = facts["cells"], _described(name, facts["measures"][name])
+    if _is_map(axes):
+        cells = [_place(row, axes[0], ("left", "right")) | _place(row, axes[1], ("bottom", "top")) for row in rows]
+        cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
+        return charts.heat_map(cells, _scale(axes[0]), _scale(axes[1]), value, words)
+    across = _scale(axes[0]) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
+    cells = [_interval(row, name) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
+    if across.kind != "name":
+        for cell, row in zip(cells, rows, strict=False):
+            cell |= _place(row, axes[0], ("left", "right")) | {"middle": _middle(row, axes[0])}
+    return charts.bars(cells, across, value, words, from_zero=facts["measures"][name]["verb"] != "mean")
 
 
-def _cell(row: Mapping[str, Any], axes: Sequence[Mapping[str, Any]]) -> str:
-    words = []
-    for axis in axes:
-        for column in axis["columns"]:
-            words.append(f"{_short(row[column + '_left'])} to {_short(row[column + '_right'])}" if "bins" in axis else str(row[column]))
-    return " / ".join(words) or "all"
+def _interval(row: Row, name: str) -> dict[str, Any]:
+    """The released value, and the ends of the interval around the unbiased one."""
+    unbiased, error = row.get(name + NOISY, row[name]), row[name + ERROR]
+    return {"value": row[name], "low": unbiased - error, "high": unbiased + error}
 
 
-def _short(edge: Any) -> str:
-    return f"{edge:g}" if isinstance(edge, float) else str(edge).removesuffix(" 00:00:00")
+def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
+    return len(axes) == 2 and all(axis.get("bins") in SCALES for axis in axes)
+
+
+def _scale(axis: Mapping[str, Any]) -> Scale:
+    return Scale(", ".join(axis["columns"]), SCALES.get(axis.get("bins", ""), "name"))
+
+
+def _place(row: Row, axis: Mapping[str, Any], ends: tuple[str, str]) -> dict[str, Any]:
+    column = axis["columns"][0]
+    return {end: _plain(row[f"{column}_{side}"]) for end, side in zip(ends, ("left", "right"), strict=True)}
+
+
+def _middle(row: Row, axis: Mapping[str, Any]) -> Any:
+    left, right = (row[f"{axis['columns'][0]}_{side}"] for side in ("left", "right"))
+    if isinstance(left, date) and not isinstance(left, datetime):  # a half day has no date
+        left, right = datetime(left.year, left.month, left.day), datetime(right.year, right.month, right.day)
+    return _plain(left + (right - left) / 2)
 
 
 def _plain(edge: Any) -> Any:
-    return edge if isinstance(edge, (int, float)) else str(edge)
+    """A number, or a time in UTC as charts read it."""
+    if isinstance(edge, (int, float)):
+        return edge
+    if isinstance(edge, datetime):
+        return edge.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"  # edges are kept in UTC
+    return f"{edge.isoformat()}T00:00:00Z"
 
 
-def _title(name: str, facts: Mapping[str, Any]) -> str:
-    label = facts["label"]
-    return f"{name} ({label})" if label else name
+def _cell(row: Row, axes: Sequence[Mapping[str, Any]]) -> str:
+    """The name of a cell that stands under its bar."""
+    words = []
+    for axis in axes:
+        for column in axis["columns"]:
+            binned = "bins" in axis
+            words.append(
+                f"{_short(row[column + '_left'])} to {_short(row[column + '_right'])}" if binned else _key(row[column])
+            )
+    return ", ".join(words) or "all rows"
 
 
-def _note(facts: Mapping[str, Any]) -> str:
-    cost = facts["cost"]
+def _key(value: Any) -> str:
+    return "missing" if value is None or value != value else _short(value)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.10g}" if abs(value) >= 10_000 else f"{value:.10g}"
+    return str(value).removesuffix(" 00:00:00")
+
+
+def _columns(axes: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [column for axis in axes for column in axis["columns"]]
+
+
+def _described(name: str, measure: Mapping[str, Any]) -> str:
+    """The title of the axis of values: the column, and what it measures where its name does not say it."""
+    if measure["column"] is None:
+        words = "rows" if name == "count" else "number of rows"
+        return f"{name} of {words}" if name == "count" else words
+    if measure["verb"] == "count":
+        return f"present values of {measure['column']}"
+    lower, upper = measure["bounds"]
+    return f"{measure['verb']} of {measure['column']}, values clipped to [{lower:g}, {upper:g}]"
+
+
+def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
+    if facts["label"]:
+        return str(facts["label"])
+    columns = " and ".join(_columns(facts["cells"]))
+    return ", ".join(names) + (f" by {columns}" if columns else "")
+
+
+def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple[str, ...]:
+    cost, unit = facts["cost"], facts["unit"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    first = f"epsilon {cost['epsilon']:.4g}{delta}; bars end at the 95% interval of the unbiased value"
-    return "\n".join([first, *facts["notes"][:2]])
+    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects each {unit['column'] or 'row'}"
+    if is_map:
+        errors = ", ".join(f"+-{row:,.4g}" for row in dict.fromkeys(rows[0][name + ERROR] for name in facts["measures"]))
+        second = f"95% error of each cell: {errors} around the unbiased value"
+    else:
+        second = "error bars: 95% intervals around the unbiased noisy values"
+    cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
+    return (price, second, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

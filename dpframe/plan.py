@@ -114,8 +114,17 @@ class Plan:
         return build.of_rows(rows, like)
 
     def plot(self) -> Any:
-        """A bar per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
-        return charts.expected_errors(list(self.error), list(self.error.values()), str(self.query))
+        """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
+        points = []
+        for name, measure in self.query.measures:
+            sizes = TYPICAL_SIZES if isinstance(measure, Mean) else (None,)
+            for size in sizes:
+                words = name if size is None else f"{name} of {size:,} values"
+                points.append((words, self.error_of(measure, size or 0)))
+        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
+
+    def _plot_notes(self) -> tuple[str, ...]:
+        return (f"{self.cost} ({self.accounting.name} accounting), protects {self.unit}", "nothing is read or spent yet")
 
     def _rows(self) -> list[tuple[str, Planned]]:
         planned = {part.statistic: part for part in self.parts}
@@ -200,7 +209,8 @@ class PlanTable:
     def plot(self) -> Any:
         """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
         points = [(plan.cost.epsilon, name, error) for plan in self.plans for name, error in plan.error.items()]
-        return charts.errors_by_price(points, str(self.plans[0].query))
+        notes = tuple(f"{key} {value}" for key, value in self._facts())
+        return charts.errors_by_price(points, charts.Words(f"Plans: {self.plans[0].query}", notes))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["epsilon", *(f"error of {name}" for name in self.plans[0].error)]
