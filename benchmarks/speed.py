@@ -1,0 +1,387 @@
+"""How long a release takes, as a multiple of the plain aggregation of the same columns, measured side by side.
+
+    python benchmarks/speed.py --rows 1000000 10000000 --repeats 7 --json speed.json
+
+Machines are noisy, so a release and its plain counterparts are timed in turn, and the median of the pairwise ratios is
+what counts. All data are generated in the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+
+import dpframe as dpf
+
+Action = Callable[[], Any]
+
+SEED = 20240229
+HOURS, WARDS, USERS = 24, 100, 1_000_000
+COST_BOUNDS, AGE_BOUNDS = (0, 5_000), (0, 120)
+BINS, GRID_SIDE = 1_000, 1_000
+SMALL_ROWS, SMALL_CALLS = 1_000, 200
+DRAWS = 1_000_000
+NOISE_SCALES = (1.0, 10.0, 1_000.0, 2.0**16, 1e6, 1e9, 1e12, 1e15)
+IMPORT_RUNS = 10
+HEAVY_MODULES = ("scipy.stats", "dp_accounting", "pandas")
+PLENTY = 1e6  # of epsilon: no release of a run is refused
+AIMS = {"rows": 2.0, "histogram": 1.6, "pandas": 1.0, "user": 5.0, "small": 5.0}
+
+
+@dataclass
+class Case:
+    """A release and the plain aggregations that it is compared with."""
+
+    name: str
+    release: Action
+    plain: dict[str, Action]  # the one with the least median is the baseline
+    aim: float | None = None
+    aside: dict[str, Action] = field(default_factory=dict)  # timed for information, never the baseline
+
+
+@dataclass
+class Figure:
+    """One line of the report. Times are medians in milliseconds (or nanoseconds per draw, as `unit` says)."""
+
+    section: str
+    name: str
+    rows: int | None
+    value: float  # a ratio, or a time in `unit`
+    least: float
+    most: float
+    unit: str
+    aim: float | None = None
+    ours: float | None = None
+    plain: dict[str, float] = field(default_factory=dict)
+    baseline: str | None = None
+
+
+def main() -> None:
+    options = _arguments()
+    started = time.perf_counter()
+    figures: list[Figure] = []
+    for section, found in _sections(options):
+        figures += found
+        print(f"\n{section}", *(_line(figure) for figure in found), sep="\n", flush=True)
+    print(f"\n{machine()}\n{time.perf_counter() - started:.0f} s in all")
+    if options.json:
+        written = {"machine": machine(), "repeats": options.repeats, "figures": [asdict(figure) for figure in figures]}
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(written, file, indent=1)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--repeats", type=int, default=7, help="how often each pair is timed")
+    parser.add_argument("--json", help="a file for the figures")
+    parser.add_argument("--only", nargs="+", choices=[*SIZED, *UNSIZED], help="some of the scenarios")
+    return parser.parse_args()
+
+
+def _sections(options: argparse.Namespace) -> Iterator[tuple[str, list[Figure]]]:
+    wanted = options.only or [*SIZED, *UNSIZED]
+    for rows in options.rows:
+        for name, cases in SIZED.items():
+            if name in wanted:
+                yield f"{name}, {rows:,} rows", _ratios(name, rows, cases(rows), options.repeats)
+    for name, figures in UNSIZED.items():
+        if name in wanted:
+            _progress(name)
+            yield name, figures()
+
+
+def machine() -> str:
+    """Say in one line what was measured on, without the machine's name."""
+    versions = f"Python {platform.python_version()}, polars {pl.__version__}, pandas {pd.__version__}, "
+    threads = f"{os.cpu_count()} cores, {pl.thread_pool_size()} Polars threads, {platform.machine()}"
+    return f"{threads}, {versions}numpy {np.__version__}, dpframe {dpf.__version__}"
+
+
+# --- timing -----------------------------------------------------------------------------------------------------------
+
+
+def _ratios(section: str, rows: int, cases: Iterator[Case], repeats: int) -> list[Figure]:
+    figures = []
+    for case in cases:
+        _progress(f"{section}, {rows:,} rows: {case.name}")
+        times = _in_turn({"dpframe": case.release, **case.plain, **case.aside}, repeats)
+        medians = {name: statistics.median(taken) for name, taken in times.items()}
+        baseline = min(case.plain, key=lambda name: medians[name])
+        pairs = [ours / plain for ours, plain in zip(times["dpframe"], times[baseline], strict=True)]
+        ours = medians.pop("dpframe")
+        figures.append(_figure(section, case.name, pairs, "ratio", rows, case.aim, ours, medians, baseline))
+    return figures
+
+
+def _in_turn(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]:
+    """Milliseconds of each action, timed A B A B ... so that a slow spell of the machine hits all; once unmeasured."""
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for turn in range(repeats + 1):
+        for name, action in actions.items():
+            gc.collect()
+            taken = _milliseconds(action)
+            if turn > 0:
+                times[name].append(taken)
+    return times
+
+
+def _milliseconds(action: Action) -> float:
+    started = time.perf_counter()
+    action()
+    return (time.perf_counter() - started) * 1e3
+
+
+def _figure(section: str, name: str, values: list[float], unit: str, rows: int | None = None, *more: Any) -> Figure:
+    return Figure(section, name, rows, statistics.median(values), min(values), max(values), unit, *more)
+
+
+def _progress(words: str) -> None:
+    print(f"  ... {words}", file=sys.stderr, flush=True)
+
+
+def _line(figure: Figure) -> str:
+    spread = f"{figure.value:9.2f} {figure.unit:<8} ({figure.least:.2f} - {figure.most:.2f})"
+    aim = "" if figure.aim is None else f"aim <= {figure.aim:g}"
+    times = "" if figure.ours is None else f"dpframe {figure.ours:,.1f} | "
+    times += ", ".join(
+        f"{name}{' *' if name == figure.baseline else ''} {taken:,.1f}" for name, taken in figure.plain.items()
+    )
+    return f"  {figure.name:<48} {spread:<38} {aim:<10}  {times}"
+
+
+# --- ratios to plain aggregations -------------------------------------------------------------------------------------
+
+
+def row_level(rows: int) -> Iterator[Case]:
+    """Count, sum and mean by 24 keys; each row is a unit."""
+    frame = _rows_frame(rows)
+    sites = [f"site-{place:02d}" for place in range(HOURS)]
+    for kind, column, keys in (("integer", "hour", range(HOURS)), ("string", "site", sites)):
+        release = _by_keys(frame, dpf.Ledger(epsilon=PLENTY), column, keys=keys)
+        yield Case(f"24 {kind} keys, Polars", release, _polars_by(frame, column), AIMS["rows"])
+        pandas_frame = _pandas(frame, column, "cost", "age")
+        release = _by_keys(pandas_frame, dpf.Ledger(epsilon=PLENTY), column, keys=keys)
+        yield Case(f"24 {kind} keys, pandas", release, _pandas_by(pandas_frame, column), AIMS["pandas"])
+
+
+def histogram(rows: int) -> Iterator[Case]:
+    """1,000 equal bins of one column."""
+    frame = _rows_frame(rows).select("cost")
+    width, limits = COST_BOUNDS[1] / BINS, COST_BOUNDS
+    whole = pl.col("cost").filter(pl.col("cost").is_between(*limits))
+    query = frame.lazy().select((whole // width).cast(pl.Int32).alias("bin")).group_by("bin").len()
+    values = frame["cost"].to_numpy()
+    plain = {
+        "polars": lambda: frame.select((whole // width).cast(pl.Int32).alias("bin")).group_by("bin").len(),
+        "polars streaming": lambda: query.collect(engine="streaming"),
+        "numpy": lambda: np.histogram(values, bins=BINS, range=limits),
+    }
+    yield Case("1,000 bins, Polars", _histogram(frame, "cost", BINS, limits), plain, AIMS["histogram"])
+    pandas_frame = _pandas(frame, "cost")
+    plain = {"numpy": lambda: np.histogram(pandas_frame["cost"], bins=BINS, range=limits)}
+    edges = np.linspace(*limits, BINS + 1)
+    aside = {"pandas.cut": lambda: pd.cut(pandas_frame["cost"], edges, include_lowest=True).value_counts()}
+    release = _histogram(pandas_frame, "cost", BINS, limits)
+    yield Case("1,000 bins, pandas", release, plain, AIMS["pandas"], aside)
+
+
+def grid(rows: int) -> Iterator[Case]:
+    """1,000 x 1,000 equal bins of two columns: a million cells."""
+    random = np.random.default_rng(SEED)
+    frame = pl.DataFrame({"x": random.random(rows), "y": random.beta(2, 5, rows)})
+    cells = [(pl.col(name) * GRID_SIDE).cast(pl.Int32) for name in ("x", "y")]
+    plain = {
+        "polars": lambda: frame.group_by(cells).len(),
+        "polars streaming": lambda: frame.lazy().group_by(cells).len().collect(engine="streaming"),
+    }
+    bins, limits = [GRID_SIDE] * 2, [(0.0, 1.0)] * 2
+    x, y = frame["x"].to_numpy(), frame["y"].to_numpy()
+    aside = {"numpy": lambda: np.histogram2d(x, y, bins=bins, range=limits)}
+    yield Case("10^6 cells, Polars", _histogram(frame, ["x", "y"], bins, limits), plain, None, aside)
+    unchanged = _histogram(frame, ["x", "y"], bins, limits, denoise=None)
+    yield Case("10^6 cells, Polars, denoise=None", unchanged, plain)
+
+
+def user_level(rows: int) -> Iterator[Case]:
+    """Count, sum and mean by 2,400 cells, protecting each of a million users."""
+    frame = _users_frame(rows)
+    plain = _polars_by(frame, "ward", "hour")
+    for ids, column in (("integer", "user"), ("string", "user_name")):
+        for noise, release in _user_releases(frame, column):
+            yield Case(f"{ids} ids, {noise}, Polars", release, plain, AIMS["user"])
+    pandas_frame = _pandas(frame, "user", "ward", "hour", "cost", "age")
+    del frame, plain
+    plain = _pandas_by(pandas_frame, "ward", "hour")
+    for noise, release in _user_releases(pandas_frame, "user"):
+        yield Case(f"integer ids, {noise}, pandas", release, plain, AIMS["user"])
+
+
+def _user_releases(frame: Any, column: str) -> Iterator[tuple[str, Action]]:
+    unit = dpf.PrivacyUnit(column=column, max_rows=3, max_groups=2)
+    keys = {"ward": [f"ward-{place:02d}" for place in range(WARDS)], "hour": range(HOURS)}
+    for noise, delta in (("Laplace", 0), ("Gaussian", 1e-6)):  # what basic and gdp accounting choose by default
+        ledger = dpf.Ledger(epsilon=PLENTY, delta=delta, unit=unit)
+        yield noise, _by_keys(frame, ledger, "ward", "hour", keys=keys)
+
+
+def _by_keys(frame: Any, ledger: dpf.Ledger, *by: str, keys: Any) -> Action:
+    statistics = {
+        "n": dpf.count(),
+        "cost": dpf.sum("cost", bounds=COST_BOUNDS),
+        "age": dpf.mean("age", bounds=AGE_BOUNDS),
+    }
+    return lambda: frame.dp.group_by(*by, keys=keys).agg(statistics, epsilon=1.0, ledger=ledger)
+
+
+def _histogram(frame: Any, column: Any, bins: Any, limits: Any, **more: Any) -> Action:
+    ledger = dpf.Ledger(epsilon=PLENTY)
+    return lambda: frame.dp.histogram(column, bins=bins, range=limits, epsilon=1.0, ledger=ledger, **more)
+
+
+def _polars_by(frame: pl.DataFrame, *by: str) -> dict[str, Action]:
+    wanted = [pl.len().alias("n"), pl.col("cost").sum(), pl.col("age").mean()]
+    return {
+        "polars": lambda: frame.group_by(by).agg(wanted),
+        "polars streaming": lambda: frame.lazy().group_by(by).agg(wanted).collect(engine="streaming"),
+    }
+
+
+def _pandas_by(frame: pd.DataFrame, *by: str) -> dict[str, Action]:
+    return {
+        "pandas": lambda: frame.groupby(list(by)).agg(n=("cost", "size"), cost=("cost", "sum"), age=("age", "mean")),
+    }
+
+
+def _rows_frame(rows: int) -> pl.DataFrame:
+    random = np.random.default_rng(SEED)
+    hour = random.integers(0, HOURS, rows)
+    sites = pl.Series([f"site-{place:02d}" for place in range(HOURS)])
+    return pl.DataFrame({"hour": hour, "site": sites.gather(random.permutation(hour)), **_values(random, rows)})
+
+
+def _users_frame(rows: int) -> pl.DataFrame:
+    """Rows fall on users, wards and hours evenly: at 10^7 rows nearly every user has more rows than count in full."""
+    random = np.random.default_rng(SEED)
+    user = random.integers(0, USERS, rows)
+    wards = pl.Series([f"ward-{place:02d}" for place in range(WARDS)])
+    ward, hour = wards.gather(random.integers(0, WARDS, rows)), random.integers(0, HOURS, rows)
+    frame = pl.DataFrame({"user": user, "ward": ward, "hour": hour, **_values(random, rows)})
+    name = pl.format("user-{}", (pl.col("user") + 10**9).cast(pl.String))  # too long to be stored inline
+    return frame.with_columns(name.alias("user_name"))
+
+
+def _values(random: np.random.Generator, rows: int) -> dict[str, Any]:
+    return {"cost": random.gamma(2.0, 600.0, rows), "age": random.integers(0, 100, rows)}
+
+
+def _pandas(frame: pl.DataFrame, *columns: str) -> pd.DataFrame:
+    """As a user has it: NumPy columns, and pandas' own strings."""
+    return pd.DataFrame({name: _pandas_column(frame[name]) for name in columns})
+
+
+def _pandas_column(column: pl.Series) -> Any:
+    if column.dtype != pl.String:
+        return column.to_numpy().copy()
+    return pd.Series(column.to_list(), dtype="str")
+
+
+# --- small releases, imports, noise -----------------------------------------------------------------------------------
+
+
+def small_releases() -> list[Figure]:
+    """Milliseconds of a release on 1,000 rows, its charge included."""
+    frame = _rows_frame(SMALL_ROWS)
+    frames = {"Polars": frame, "LazyFrame": frame.lazy(), "pandas": _pandas(frame, "hour", "cost", "age")}
+    figures = []
+    for accounting, delta in (("basic", 0), ("gdp", 1e-6)):
+        for library, given in frames.items():
+            ledger = dpf.Ledger(epsilon=PLENTY, delta=delta)
+            for name, action in _small(given, ledger).items():
+                taken = [_milliseconds(action) for _ in range(SMALL_CALLS)]
+                words = f"{name}, {library}, {accounting}"
+                figures.append(_figure("small", words, taken, "ms", SMALL_ROWS, AIMS["small"]))
+    return figures
+
+
+def _small(frame: Any, ledger: dpf.Ledger) -> dict[str, Action]:
+    return {
+        "count + sum + mean by 3 keys": _by_keys(frame, ledger, "hour", keys=[6, 12, 18]),
+        "histogram of 20 bins": lambda: frame.dp.histogram(
+            "cost", bins=20, range=COST_BOUNDS, epsilon=1.0, ledger=ledger
+        ),
+    }
+
+
+def imports() -> list[Figure]:
+    """Milliseconds of ``import dpframe`` and of ``import polars`` in fresh processes, and what the former loads."""
+    times: dict[str, list[float]] = {"dpframe": [], "polars": []}
+    for _ in range(IMPORT_RUNS):
+        for module, taken in times.items():
+            taken.append(float(_in_fresh_process(_TIMED_IMPORT.format(module=module))) * 1e3)
+    pairs = [ours / plain for ours, plain in zip(times["dpframe"], times["polars"], strict=True)]
+    ours, plain = (statistics.median(taken) for taken in times.values())
+    words = "import dpframe / import polars"
+    figure = _figure("import", words, pairs, "ratio", None, None, ours, {"polars": plain}, "polars")
+    loaded = _in_fresh_process(f"import sys, dpframe; print([m for m in {HEAVY_MODULES} if m in sys.modules])")
+    count = [float(loaded.count("'") // 2)]
+    return [figure, _figure("import", f"heavy modules loaded: {loaded}", count, "of 3", None, 0.0)]
+
+
+_TIMED_IMPORT = "import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+
+
+def _in_fresh_process(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def noise() -> list[Figure]:
+    """Nanoseconds per draw of the integer noise, against NumPy's floats."""
+    random, zeros = np.random.default_rng(SEED), np.zeros(DRAWS, dtype=np.int64)
+    figures = []
+    for name, calibrated, plain in (
+        ("discrete Laplace", _laplace, random.laplace),
+        ("rounded Gaussian", _gaussian, random.normal),
+    ):
+        for scale in NOISE_SCALES:
+            mechanism = calibrated(scale)
+            actions = {
+                "dpframe": lambda law=mechanism: law.add_noise(zeros),
+                "numpy": lambda law=plain, scale=scale: law(0.0, scale, DRAWS),
+            }
+            times = {who: [t * 1e6 / DRAWS for t in taken] for who, taken in _in_turn(actions, 5).items()}
+            other = {"numpy": statistics.median(times["numpy"])}
+            figures.append(
+                _figure("noise", f"{name}, scale {scale:g}", times["dpframe"], "ns/draw", None, None, None, other)
+            )
+    return figures
+
+
+def _laplace(scale: float) -> dpf.Laplace:
+    return dpf.Laplace.calibrate(sensitivity=scale, epsilon=1.0)
+
+
+def _gaussian(scale: float) -> dpf.Gaussian:
+    """Noise of about this standard deviation: at epsilon 4.9 and delta 1e-6 it is about the sensitivity."""
+    return dpf.Gaussian.calibrate(sensitivity=scale, epsilon=4.9, delta=1e-6)
+
+
+SIZED = {"row level": row_level, "histogram": histogram, "grid": grid, "user level": user_level}
+UNSIZED = {"small releases": small_releases, "import": imports, "noise": noise}
+
+if __name__ == "__main__":
+    main()
