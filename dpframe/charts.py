@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+from dpframe import report
+
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300
 ROW = 22  # the height of a bar that lies on its side
 LONGEST_BESIDE = 64  # characters of all labels together that fit side by side under a chart
-LONGEST_LINE = 95  # characters of small print that fit over a chart
+LONGEST_LINE = 100  # characters of small print that fit over a chart
 PANELS_BESIDE = 3
+MOST_TICKS = 21
 FILL, INK, LINE = "#8fb3d9", "#2f4b6e", "#333333"
+PALE_TO_DARK = ["#f3f6fa", "#9fc2e4", "#3b7ab8", "#0b2f5e"]
+LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class Scale:
 
     title: str
     kind: str = "name"  # or "number", "time"
+    edges: tuple[float, ...] = ()  # of stretches of numbers
 
 
 def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Words | None, *, from_zero: bool) -> Any:
@@ -39,18 +46,19 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
     """
     altair = _altair()
     label_lengths = [len(str(cell["cell"])) for cell in cells]
-    lying = across.kind == "name" and (sum(label_lengths) > LONGEST_BESIDE or max(label_lengths) > LONGEST_BESIDE // 3)
+    too_long = sum(label_lengths) > LONGEST_BESIDE or max(label_lengths) > LONGEST_BESIDE // 3
+    lying = across.kind == "name" and (too_long or len(cells) == 1)
     along, other = ("y", "x") if lying else ("x", "y")
-    data = altair.Chart(altair.Data(values=list(cells)))
+    data = altair.Chart(altair.Data(values=[{**cell, "zero": 0} for cell in cells]))
     measure = altair.Y if other == "y" else altair.X
-    height = measure("value:Q", title=value, scale=altair.Scale(zero=from_zero))
+    released = measure("value:Q", title=value, scale=altair.Scale(zero=from_zero))
     ends = {other: measure("low:Q", title=value), f"{other}2": "high:Q"}
-    spread = _spread(altair, across, along)
     if from_zero:
-        bar = data.mark_bar(color=FILL, stroke="white", strokeWidth=1).encode(**spread, **{other: height})
+        bar = data.mark_bar(color=FILL, stroke="white", strokeWidth=1)
+        bar = bar.encode(**_spread(altair, across, along), **{other: released, f"{other}2": "zero"})
     else:
         bar = data.mark_point(color=INK, filled=True, size=60, opacity=1).encode(
-            **_centre(altair, across, along), **{other: height}
+            **_centre(altair, across, along), **{other: released}
         )
     interval = data.mark_rule(color=LINE).encode(**_centre(altair, across, along), **ends)
     caps = [
@@ -59,24 +67,26 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
         )
         for end in ("low", "high")
     ]
-    chart = altair.layer(bar, interval, *caps)
-    if lying:
-        return _titled(chart.properties(width=WIDTH if words else NARROW, height=ROW * len(cells)), words)
-    return _titled(chart.properties(width=WIDTH if words else NARROW, height=HEIGHT), words)
+    height = ROW * len(cells) if lying else HEIGHT
+    return _titled(
+        altair.layer(bar, interval, *caps).properties(width=WIDTH if words else NARROW, height=height), words
+    )
 
 
-def heat_map(
-    cells: Sequence[dict[str, Any]], across: Scale, up: Scale, value: str, words: Words | None
-) -> Any:
+def heat_map(cells: Sequence[dict[str, Any]], across: Scale, up: Scale, value: str, words: Words | None) -> Any:
     """A rectangle per cell of a grid; `cells` are rows of ``left``, ``right``, ``bottom``, ``top`` and ``value``."""
     altair = _altair()
+    values = [cell["value"] for cell in cells]
+    domain = [min(0.0, *values), max(1.0, *values)]
     chart = altair.Chart(altair.Data(values=list(cells))).mark_rect(stroke="white", strokeWidth=0.5)
     chart = chart.encode(
-        x=altair.X(f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair)),
+        x=altair.X(
+            f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair, across)
+        ),
         x2="right",
-        y=altair.Y(f"bottom:{_type(up)}", title=up.title, scale=_scale(altair, up), axis=_axis(altair)),
+        y=altair.Y(f"bottom:{_type(up)}", title=up.title, scale=_scale(altair, up), axis=_axis(altair, up)),
         y2="top",
-        color=altair.Color("value:Q", title=value, scale=altair.Scale(scheme="blues", domainMin=0)),
+        color=altair.Color("value:Q", title=value, scale=altair.Scale(range=PALE_TO_DARK, domain=domain, nice=False)),
         tooltip=[f"{end}:{_type(across)}" for end in ("left", "right")]
         + [f"{end}:{_type(up)}" for end in ("bottom", "top")]
         + ["value:Q"],
@@ -95,11 +105,18 @@ def beside(panels: Sequence[Any], words: Words) -> Any:
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
     """A point per output column: its expected 95% error, on a logarithmic scale since columns have different units."""
     altair = _altair()
-    rows = [{"column": name, "error": error, "text": f"+-{error:,.4g}"} for name, error in points]
+    rows: list[dict[str, Any]] = [
+        {"column": name, "error": error, "text": f"+-{report.number(error)}"} for name, error in points
+    ]
     shown = [row["error"] for row in rows if row["error"] > 0] or [1.0]
     domain = [min(shown) / 3, max(shown) * 3]
     base = altair.Chart(altair.Data(values=rows)).encode(
-        x=altair.X("error:Q", title="expected 95% error (logarithmic)", scale=altair.Scale(type="log", domain=domain)),
+        x=altair.X(
+            "error:Q",
+            title="expected 95% error (logarithmic)",
+            scale=altair.Scale(type="log", domain=domain),
+            axis=_powers_of_ten(altair, [row["error"] for row in rows]),
+        ),
         y=altair.Y("column:N", sort=None, title=None, axis=altair.Axis(labelLimit=300)),
     )
     dots = base.mark_point(color=INK, filled=True, size=80, opacity=1)
@@ -110,8 +127,10 @@ def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
 def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) -> Any:
     """Expected 95% error against epsilon, a line per output column; both axes logarithmic."""
     altair = _altair()
-    rows = [{"epsilon": epsilon, "column": name, "error": error} for epsilon, name, error in points if error > 0]
-    prices = sorted({epsilon for epsilon, _, _ in points})
+    rows: list[dict[str, Any]] = [
+        {"epsilon": epsilon, "column": name, "error": error} for epsilon, name, error in points if error > 0
+    ]
+    prices = sorted({row["epsilon"] for row in rows}) or [1.0]
     names = list(dict.fromkeys(name for _, name, _ in points))
     chart = altair.Chart(altair.Data(values=rows)).mark_line(point=altair.OverlayMarkDef(size=50))
     chart = chart.encode(
@@ -125,7 +144,7 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
             "error:Q",
             title="expected 95% error (logarithmic)",
             scale=altair.Scale(type="log"),
-            axis=altair.Axis(format="~g", tickCount=6),
+            axis=_powers_of_ten(altair, [row["error"] for row in rows]),
         ),
         color=altair.Color("column:N", title=None, sort=names, legend=altair.Legend() if len(names) > 1 else None),
         tooltip=["column:N", "epsilon:Q", "error:Q"],
@@ -135,7 +154,7 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
 
 def panel(chart: Any, title: str) -> Any:
     """A chart with a small heading, to stand beside others."""
-    return chart.properties(title=_altair().TitleParams(title, anchor="start", fontSize=12))
+    return chart.properties(title=_altair().TitleParams(title, anchor="start", fontSize=12, frame="group"))
 
 
 def _spread(altair: Any, across: Scale, along: str) -> dict[str, Any]:
@@ -143,7 +162,9 @@ def _spread(altair: Any, across: Scale, along: str) -> dict[str, Any]:
     if across.kind == "name":
         return _centre(altair, across, along)
     channel = altair.X if along == "x" else altair.Y
-    left = channel(f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair))
+    left = channel(
+        f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair, across)
+    )
     return {along: left, f"{along}2": "right"}
 
 
@@ -153,7 +174,8 @@ def _centre(altair: Any, across: Scale, along: str) -> dict[str, Any]:
     if across.kind == "name":
         axis = altair.Axis(labelAngle=0, labelLimit=300)
         return {along: channel("cell:N", sort=None, title=across.title or None, axis=axis)}
-    return {along: channel(f"middle:{_type(across)}", title=across.title, scale=_scale(altair, across))}
+    scale, axis = _scale(altair, across), _axis(altair, across)
+    return {along: channel(f"middle:{_type(across)}", title=across.title, scale=scale, axis=axis)}
 
 
 def _type(scale: Scale) -> str:
@@ -166,8 +188,18 @@ def _scale(altair: Any, scale: Scale) -> Any:
     return altair.Scale(zero=False, nice=False)
 
 
-def _axis(altair: Any) -> Any:
+def _axis(altair: Any, scale: Scale) -> Any:
+    """Ticks at the edges, where there are few enough of them."""
+    if scale.kind == "number" and len(scale.edges) <= MOST_TICKS:
+        return altair.Axis(grid=False, values=list(scale.edges), labelOverlap="parity")
     return altair.Axis(grid=False)
+
+
+def _powers_of_ten(altair: Any, shown: Sequence[float]) -> Any:
+    """Ticks of a logarithmic axis that leave room for their labels."""
+    positive = [value for value in shown if value > 0] or [1.0]
+    first, last = math.floor(math.log10(min(positive))) - 1, math.ceil(math.log10(max(positive))) + 1
+    return altair.Axis(labelExpr=LOGARITHMIC_LABELS, values=[10.0**power for power in range(first, last + 1)])
 
 
 def _altair() -> Any:
@@ -181,7 +213,7 @@ def _altair() -> Any:
 def _titled(chart: Any, words: Words | None) -> Any:
     if words is None:
         return chart
-    notes = [line for note in words.notes for line in wrap(note, LONGEST_LINE)]
+    notes = [line for note in words.notes for line in wrap(note, LONGEST_LINE, break_on_hyphens=False)]
     title = _altair().TitleParams(
         words.title, subtitle=notes, anchor="start", subtitleColor="#666", subtitlePadding=4, offset=12
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from dpframe import charts
+from dpframe import charts, report
 from dpframe.charts import Scale, Words
 from dpframe.frames import build
+from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
@@ -34,12 +36,11 @@ def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Word
     if _is_map(axes):
         cells = [_place(row, axes[0], ("left", "right")) | _place(row, axes[1], ("bottom", "top")) for row in rows]
         cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
-        return charts.heat_map(cells, _scale(axes[0]), _scale(axes[1]), value, words)
-    across = _scale(axes[0]) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
+        return charts.heat_map(cells, _scale(axes[0], rows), _scale(axes[1], rows), value, words)
+    across = _scale(axes[0], rows) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
     cells = [_interval(row, name) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
     if across.kind != "name":
-        for cell, row in zip(cells, rows, strict=False):
-            cell |= _place(row, axes[0], ("left", "right")) | {"middle": _middle(row, axes[0])}
+        cells = [cell | _stretch(row, axes[0]) for cell, row in zip(cells, rows, strict=False)]
     return charts.bars(cells, across, value, words, from_zero=facts["measures"][name]["verb"] != "mean")
 
 
@@ -53,13 +54,20 @@ def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
     return len(axes) == 2 and all(axis.get("bins") in SCALES for axis in axes)
 
 
-def _scale(axis: Mapping[str, Any]) -> Scale:
-    return Scale(", ".join(axis["columns"]), SCALES.get(axis.get("bins", ""), "name"))
+def _scale(axis: Mapping[str, Any], rows: Sequence[Row]) -> Scale:
+    kind = SCALES.get(axis.get("bins", ""), "name")
+    ends = [f"{axis['columns'][0]}_{side}" for side in ("left", "right")] if kind == "number" else []
+    edges = sorted({row[end] for row in rows for end in ends})
+    return Scale(", ".join(axis["columns"]), kind, tuple(edges))
 
 
 def _place(row: Row, axis: Mapping[str, Any], ends: tuple[str, str]) -> dict[str, Any]:
     column = axis["columns"][0]
     return {end: _plain(row[f"{column}_{side}"]) for end, side in zip(ends, ("left", "right"), strict=True)}
+
+
+def _stretch(row: Row, axis: Mapping[str, Any]) -> dict[str, Any]:
+    return _place(row, axis, ("left", "right")) | {"middle": _middle(row, axis)}
 
 
 def _middle(row: Row, axis: Mapping[str, Any]) -> Any:
@@ -91,7 +99,7 @@ def _cell(row: Row, axes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _key(value: Any) -> str:
-    return "missing" if value is None or value != value else _short(value)
+    return "missing" if value is None or (isinstance(value, float) and math.isnan(value)) else _short(value)
 
 
 def _short(value: Any) -> str:
@@ -123,11 +131,11 @@ def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
 
 
 def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple[str, ...]:
-    cost, unit = facts["cost"], facts["unit"]
+    cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects each {unit['column'] or 'row'}"
+    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit(**facts['unit'])}"
     if is_map:
-        errors = ", ".join(f"+-{row:,.4g}" for row in dict.fromkeys(rows[0][name + ERROR] for name in facts["measures"]))
+        errors = ", ".join(f"+-{report.number(rows[0][name + ERROR])}" for name in facts["measures"])
         second = f"95% error of each cell: {errors} around the unbiased value"
     else:
         second = "error bars: 95% intervals around the unbiased noisy values"

@@ -5,11 +5,14 @@ Run it with ``python3.11 dev.py demo``, or with ``python examples/demo.py`` wher
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
+from numpy.typing import ArrayLike
 
 import dpframe as dpf
 
@@ -30,7 +33,9 @@ def main() -> None:
     with ledger:
         preview = survey.dp.preview.histogram("age", bins=AGES)
     print(preview)
-    print("\nA preview reads no row. Epsilon 0.2 is enough here: thousands of rows, errors of some ten.")
+    print(
+        "\nA preview reads no row and spends nothing. Epsilon 0.2 is enough here: thousands of rows, errors of about fifteen."
+    )
 
     with ledger:
         ages = survey.dp.histogram("age", bins=AGES, epsilon=0.2, label="Respondents by age")
@@ -55,7 +60,7 @@ def main() -> None:
     print(ledger.to_frame("pandas")[["label", "epsilon"]].to_string(index=False))
 
     heading("8. A refusal")
-    print('survey.dp.count(epsilon=0.5, ledger=ledger) raises, before any row is read:\n')
+    print("survey.dp.count(epsilon=0.5, ledger=ledger) raises, before any row is read:\n")
     try:
         survey.dp.count(epsilon=0.5, ledger=ledger)
     except dpf.BudgetExceeded as refusal:
@@ -109,33 +114,35 @@ def show_grid(survey: pd.DataFrame, grid: pd.DataFrame) -> None:
     """The two-dimensional histogram as a table."""
     heading("6. A private histogram in two dimensions: age (down) and years married (across)")
     counts = grid.dp.to_numpy("count")
-    labels = [f"{low} to {high}" for low, high in zip(YEARS, YEARS[1:])]
-    rows = [f"{low} to {high}" for low, high in zip(AGES, AGES[1:])]
+    labels = [f"{low} to {high}" for low, high in pairwise(YEARS)]
+    rows = [f"{low} to {high}" for low, high in pairwise(AGES)]
     print(pd.DataFrame(counts.round(1), index=rows, columns=labels).to_string())
     print()
     explain(grid)
     true, _, _ = np.histogram2d(survey["age"], survey["yrs_married"], bins=[AGES, YEARS])
-    compare(grid, "count", true.ravel(), "cells", noisy="count_noisy", table=False)
+    compare(grid, "count", true.ravel(), "cells", noisy="count_noisy")
 
 
 def explain(released: pd.DataFrame) -> None:
     """What the release cost and what it protects, from its provenance."""
     facts = released.dp.provenance
     noises = sorted({part["noise"] for part in facts["statistics"]})
-    print(f"It cost epsilon {facts['cost']['epsilon']:g}, for all {len(released)} rows together.")
-    print(f"The noise is {' and '.join(noises)}; {'; '.join(facts['notes']) or 'nothing is left out'}.")
+    print(f"It cost epsilon {facts['cost']['epsilon']:g}, for all {len(released)} rows of this table together.")
+    print(f"The noise is {' and '.join(noises)}.")
+    for note in facts["notes"]:
+        print(f"Note: {note}.")
 
 
-def compare(released: pd.DataFrame, name: str, true, cells: str, *, noisy: str, table: bool = True) -> None:
+def compare(released: pd.DataFrame, name: str, true: ArrayLike, cells: str, *, noisy: str) -> None:
     """The true values, which only public data allow to show, and how often the interval holds them."""
     true = np.asarray(true, dtype=float)
     inside = np.abs(released[noisy] - true) <= released[f"{name}_error"]
-    if table:
+    if len(true) < 10:
         print(f"True {name}, for comparison: {', '.join(f'{value:,.4g}' for value in true)}.")
     print(f"The 95% interval holds the true {name} in {inside.sum()} of {len(true)} {cells}.")
 
 
-def draw(plots: dict) -> None:
+def draw(plots: dict[str, Any]) -> None:
     """Write each chart as a PNG file."""
     heading("9. Charts")
     OUTPUT.mkdir(exist_ok=True)
