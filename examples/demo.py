@@ -33,9 +33,8 @@ def main() -> None:
     with ledger:
         preview = survey.dp.preview.histogram("age", bins=AGES)
     print(preview)
-    print(
-        "\nA preview reads no row and spends nothing. Epsilon 0.2 is enough here: thousands of rows, errors of about fifteen."
-    )
+    print("\nA preview reads no row and spends nothing.")
+    print("Epsilon 0.2 is enough here: there are thousands of rows, and errors of about fifteen.")
 
     with ledger:
         ages = survey.dp.histogram("age", bins=AGES, epsilon=0.2, label="Respondents by age")
