@@ -1,0 +1,88 @@
+"""Audit releases as an attacker would: epsilon bounded from below by what two neighboring frames let out.
+
+    python benchmarks/audit.py --samples 100000
+    python benchmarks/audit.py --seed-bug 0.5        # noise of half the scale: the audit must object
+
+Exits with 1 if an audit objects, and with --seed-bug if none does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from typing import Any
+
+from audit_cases import ENGINES, PRICES, cases
+from auditing import Audit, Case, audit, scaled_noise
+
+SINGLE_CALLS = 50  # a case of one sample a call gets this many times fewer samples
+
+
+def main() -> int:
+    options = _arguments()
+    chosen = [case for case in cases(tuple(options.engines), _prices(options)) if options.only in case.name]
+    broken = contextlib.nullcontext() if options.seed_bug is None else scaled_noise(options.seed_bug)
+    started = time.perf_counter()
+    print(f"{'':<34}{'frame':<11}{'noise':<15}{'claimed':>9}{'delta':>8}{'at least':>10}  {'samples':>9}  event")
+    with broken:
+        audits = [_run(case, options, place, len(chosen)) for place, case in enumerate(chosen, start=1)]
+    flagged = sum(found.flagged for found in audits)
+    print(f"\n{len(audits)} audits, {flagged} objections, {time.perf_counter() - started:.0f} s; a sound release meets")
+    print(f"with an objection with a chance of at most {options.alpha:g} in each audit")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump([_facts(found) for found in audits], file, indent=1)
+    return int((flagged > 0) == (options.seed_bug is None))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=100_000, help="of each side, for each combination")
+    parser.add_argument("--alpha", type=float, default=1e-4, help="chance that a sound release is objected to")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
+    parser.add_argument("--noises", nargs="+", choices=[price.name for price in PRICES])
+    parser.add_argument("--only", default="", help="the combinations whose name contains this")
+    parser.add_argument("--seed-bug", type=float, metavar="FACTOR", help="multiply the scale of all noise")
+    parser.add_argument("--json", help="a file for the results")
+    return parser.parse_args()
+
+
+def _prices(options: argparse.Namespace) -> tuple[Any, ...]:
+    return tuple(price for price in PRICES if options.noises is None or price.name in options.noises)
+
+
+def _run(case: Case, options: argparse.Namespace, place: int, many: int) -> Audit:
+    print(f"  ... {place} of {many}: {case.name}, {case.engine}, {case.price.name}", file=sys.stderr, flush=True)
+    samples = options.samples if case.groups > 1 else max(1_000, options.samples // SINGLE_CALLS)
+    found = audit(case, samples, options.alpha)
+    print(_line(found), flush=True)
+    for problem in found.problems:
+        print(f"    OBJECTION: {problem}", flush=True)
+    return found
+
+
+def _line(found: Audit) -> str:
+    case, claimed = found.case, found.claimed
+    numbers = f"{claimed.epsilon:>9.4g}{claimed.delta:>8.3g}{found.bound:>10.3f}  {found.samples:>9,}"
+    verdict = "  OBJECTION: more was lost than charged" if found.bound > claimed.epsilon else ""
+    return f"{case.name:<34}{case.engine:<11}{case.price.name:<15}{numbers}  {found.event}{verdict}"
+
+
+def _facts(found: Audit) -> dict[str, Any]:
+    return {
+        "case": found.case.name,
+        "frame": found.case.engine,
+        "noise": found.case.price.name,
+        "claimed": {"epsilon": found.claimed.epsilon, "delta": found.claimed.delta},
+        "bound": found.bound,
+        "event": found.event,
+        "samples": found.samples,
+        "problems": list(found.problems),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
