@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import exact_delta, exact_epsilon, up
+from dpframe.guarantee import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import gaussian
 
-LARGEST_STEP_SCALE = noise.LARGEST_SCALE
+LARGEST_LAPLACE = noise.LARGEST_SCALE
+LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # b = sigma sqrt(2) must fit as well
 
 
 class Mechanism(Protocol):
@@ -102,7 +103,7 @@ class Laplace:
     @classmethod
     def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
         """The noise with scale sensitivity / epsilon, rounded up, which is the conservative side."""
-        return cls(step_sensitivity, _fitting(up(step_sensitivity / epsilon), "epsilon"), grid)
+        return cls(step_sensitivity, _scale(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE), grid)
 
     @property
     def sensitivity(self) -> float:
@@ -134,14 +135,22 @@ class Laplace:
         return max(0, math.ceil(-math.log(outside) * self.step_scale) - 1) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta at this epsilon; rounded up."""
-        shift, scale = self.step_sensitivity, self.step_scale
-        last = math.ceil((shift - epsilon * scale) / 2.0) - 1  # the outcomes up to here have a loss above epsilon
-        if epsilon >= self._pure_epsilon or last < 0:
+        """The smallest delta at this epsilon; rounded up.
+
+        A float epsilon counts as what was typed or as its exact value, whichever is larger: so a mechanism calibrated
+        to 0.3 = 3/10 has delta 0 at 0.3, which as a float is a little less.
+        """
+        import mpmath
+
+        exact, shift, scale = _loss(epsilon), self.step_sensitivity, Fraction(self.step_scale)
+        if exact * scale >= shift:
             return 0.0
-        rate = math.exp(-1.0 / scale)
-        upper = -math.expm1(-(last + 1) / scale) - rate * math.expm1(epsilon - (shift - last - 1) / scale)
-        return min(1.0, upper / (1.0 + rate) * (1.0 + 2.0**-40))
+        last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
+        with mpmath.workdps(120):  # both terms may nearly cancel
+            t, loss = _exactly(scale), _exactly(exact)
+            rate = mpmath.exp(-1 / t)
+            upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
+            return gaussian.rounded_up(upper / (1 + rate))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
@@ -183,7 +192,7 @@ class Gaussian:
     >>> import dpframe as dpf
     >>> noise = dpf.Gaussian.calibrate(sensitivity=1, epsilon=1.0, delta=1e-6)
     >>> round(noise.scale, 4), round(noise.variance, 4), noise.interval(0.95)
-    (4.2205, 17.8958, 8.0)
+    (4.2247, 17.9312, 8.0)
     """
 
     step_sensitivity: float
@@ -203,16 +212,15 @@ class Gaussian:
         --------
         >>> import dpframe as dpf
         >>> round(dpf.Gaussian.calibrate(sensitivity=2, epsilon=1.0, delta=1e-6).scale, 4)
-        8.441
+        8.4494
         """
-        mu = gaussian.largest_mu(float(exact_epsilon(epsilon)), float(exact_delta(delta)))
+        mu = gaussian.largest_mu(down(exact_epsilon(epsilon)), down(exact_delta(delta)))
         return cls.of_mu(_positive("sensitivity", sensitivity) / _positive("grid", grid), mu, grid)
 
     @classmethod
     def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
         """The noise with sigma = sensitivity / mu, rounded up, which is the conservative side."""
-        sigma = up(step_sensitivity / Fraction(mu))
-        return cls(up(step_sensitivity), _fitting(sigma, "epsilon"), grid)
+        return cls(up(step_sensitivity), _scale(step_sensitivity, Fraction(mu), LARGEST_SIGMA), grid)
 
     @property
     def sensitivity(self) -> float:
@@ -252,7 +260,7 @@ class Gaussian:
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon (Balle & Wang, Theorem 8); rounded up."""
-        return gaussian.delta_of_mu(self.mu, epsilon)
+        return gaussian.delta_of_mu(self.mu, down(_loss(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
@@ -289,10 +297,24 @@ def _confidence(confidence: float) -> float:
     return confidence
 
 
-def _fitting(step_scale: float, argument: str) -> float:
-    if not 0.0 < step_scale <= LARGEST_STEP_SCALE:
+def _scale(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
+    """step_sensitivity / divisor, rounded up, if noise of that scale fits; compared as rationals, which cannot overflow."""
+    if step_sensitivity > Fraction(most) * divisor:
         raise InvalidArgument(
-            f"{argument} must be large enough for noise that fits 64-bit integers, "
-            f"but would need a scale of {step_scale:g} grid steps. Ask for more, or tighten the bounds."
+            f"epsilon must be large enough for noise that fits 64-bit integers, but would need a scale of more than "
+            f"{most:.3g} grid steps. Ask for more, or tighten the bounds."
         )
-    return step_scale
+    return up(step_sensitivity / divisor)
+
+
+def _loss(epsilon: float | Fraction) -> Fraction:
+    """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
+    if not 0.0 <= epsilon < math.inf:
+        raise InvalidArgument(f"epsilon must be a finite number of at least 0, not {shown(epsilon)}.")
+    return max(Fraction(epsilon), Fraction(repr(float(epsilon)))) if isinstance(epsilon, float) else Fraction(epsilon)
+
+
+def _exactly(value: Fraction) -> Any:
+    import mpmath
+
+    return mpmath.mpf(value.numerator) / value.denominator

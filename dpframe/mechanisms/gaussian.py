@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import up
+from dpframe.guarantee import SMALLEST_NORMAL, down, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e7
-NUDGE = 2.0**-50  # one step of the final, conservative adjustment: 4 units in the last place
+NUDGE = 2.0**-50  # how near to the edge the final, conservative adjustment goes: 4 units in the last place
+LARGER, SMALLER = 1, -1
 
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -52,12 +53,18 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     --------
     >>> import dpframe as dpf
     >>> round(dpf.analytic_gaussian_sigma(epsilon=1.0, delta=1e-6), 4)
-    4.2205
+    4.2247
     """
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise InvalidArgument(f"sensitivity must be finite and above 0, not {shown(sensitivity)}.")
-    sigma = Fraction(sensitivity) / Fraction(largest_mu(epsilon, delta))
-    return up(sigma)
+    _check("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
+    _check("delta", delta, 0.0, 1.0, closed=False)
+    return up(Fraction(sensitivity) / Fraction(largest_mu(_typed(epsilon), _typed(delta))))
+
+
+def _typed(value: float) -> float:
+    """The largest float that is not above the decimal that was typed: what every calibration takes."""
+    return down(Fraction(repr(float(value))))
 
 
 @lru_cache(maxsize=4096)
@@ -67,11 +74,8 @@ def largest_mu(epsilon: float, delta: float) -> float:
     _check("delta", delta, 0.0, 1.0, closed=False)
     log_delta = math.log(delta)
     low, high = _bracket(lambda mu: log_delta_of(mu, epsilon) > log_delta, 1e-308, 1e8)
-    mu = math.sqrt(low) * math.sqrt(high)
-    mu = _polished(mu, epsilon, delta)
-    while delta_exceeds(mu, epsilon, delta):
-        mu *= 1.0 - NUDGE  # a smaller mu is more noise: the conservative side
-    return mu
+    guess = _polished(math.sqrt(low) * math.sqrt(high), epsilon, delta)
+    return _edge(lambda mu: delta_exceeds(mu, epsilon, delta), guess, SMALLER)  # a smaller mu is more noise
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
@@ -79,38 +83,64 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     if mu == 0.0:
         return 0.0
     _check("delta", delta, 0.0, 1.0, closed=False)
-    log_delta = math.log(delta)
-    if log_delta_of(mu, 0.0) <= log_delta and not delta_exceeds(mu, 0.0, delta):
+    if not delta_exceeds(mu, 0.0, delta):
         return 0.0
-    _, epsilon = _bracket(lambda candidate: log_delta_of(mu, candidate) <= log_delta, 1e-308, 1e18)
-    while delta_exceeds(mu, epsilon, delta):
-        epsilon *= 1.0 + NUDGE  # a larger epsilon is the weaker claim: the conservative side
-    return epsilon
+    log_delta = math.log(delta)
+    _, guess = _bracket(lambda epsilon: log_delta_of(mu, epsilon) <= log_delta, 1e-308, 1e300)
+    guess = _polished_epsilon(mu, guess, delta)
+    return _edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
 
 
+@lru_cache(maxsize=4096)
 def pure_to_mu(epsilon: float) -> float:
     """The mu of an epsilon-DP release: 2 Phi^-1(e^eps / (1 + e^eps)), rounded up.
 
     Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Proposition 2.10 and its use for pure mechanisms.
     """
-    from scipy.special import ndtri_exp
+    import mpmath
+    from scipy import special
 
-    log_lower = -epsilon - math.log1p(math.exp(-epsilon))  # log of 1/(1 + e^eps), the other tail
-    return float(-2.0 * ndtri_exp(log_lower)) * (1.0 + 2.0**-34)  # rounded up: a larger mu is the weaker claim
+    if epsilon < 1.0:  # erf and tanh are small then, where the tails themselves would be near 1/2 and lose all digits
+        guess = 2.0 * SQRT2 * float(special.erfinv(math.tanh(epsilon / 2.0)))
+    else:
+        guess = float(-2.0 * special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+
+    def too_small(mu: float) -> bool:
+        with mpmath.workdps(40):
+            half = mpmath.mpf(mu) / (2 * mpmath.sqrt(2))
+            if epsilon < 1.0:
+                return bool(mpmath.erf(half) < mpmath.tanh(mpmath.mpf(epsilon) / 2))
+            return bool(mpmath.erfc(half) / 2 > 1 / (1 + mpmath.exp(mpmath.mpf(epsilon))))
+
+    return _edge(too_small, guess, LARGER)  # a larger mu is the weaker claim
 
 
 def mu_to_pure(mu: float) -> float:
     """The largest epsilon whose epsilon-DP releases cost at most this mu; rounded down."""
-    from scipy.special import log_ndtr
+    import mpmath
 
-    return float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 2.0**-30)  # down: more noise
+    with mpmath.workdps(40):
+        half = mpmath.mpf(mu) / (2 * mpmath.sqrt(2))
+        if mu < 1.0:
+            epsilon = 2 * mpmath.atanh(mpmath.erf(half))
+        else:
+            epsilon = mpmath.log(mpmath.erfc(-half) / mpmath.erfc(half))
+        return float(epsilon) * (1.0 - 2.0**-45)  # down, by more than `pure_to_mu` rounds up: more noise
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
-    """The delta of a Gaussian mechanism at `epsilon`, rounded up (relative error below 2**-30)."""
+    """The delta of a Gaussian mechanism at `epsilon`, rounded up; never 0, since no Gaussian is purely private."""
     if mu == 0.0:
         return 0.0
-    return min(1.0, math.exp(min(0.0, log_delta_of(mu, epsilon))) * (1.0 + 2.0**-30))
+    if not math.isfinite(epsilon / mu):
+        return SMALLEST_NORMAL
+    return max(SMALLEST_NORMAL, rounded_up(exact_delta_of(mu, epsilon)))
+
+
+def rounded_up(exact: Any) -> float:
+    """The smallest float that is not below an mpmath number."""
+    nearest = float(exact)
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
@@ -169,21 +199,53 @@ def delta_exceeds(mu: float, epsilon: float, delta: float) -> bool:
 
 
 def _polished(mu: float, epsilon: float, delta: float) -> float:
-    """Newton steps on log delta against log mu with the exact delta: brings mu within a few units in the last place."""
+    """Newton steps on log delta against log mu, both exact: brings mu within a few units in the last place."""
     import mpmath
 
     for _ in range(8):
         exact = exact_delta_of(mu, epsilon)
-        miss = float(mpmath.log(exact / delta)) if exact > 0 else math.inf
-        step = 2.0**-20
-        slope = (log_delta_of(mu * (1 + step), epsilon) - log_delta_of(mu * (1 - step), epsilon)) / (2 * step)
-        if not math.isfinite(miss) or not math.isfinite(slope) or slope <= 0:
+        if not exact > 0:
             return mu
-        moved = mu * math.exp(max(-1.0, min(1.0, -miss / slope)))
+        with mpmath.workdps(60):
+            slope = mpmath.npdf(mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2) * mu / exact  # d delta / d mu = phi(s)
+            step = float(mpmath.log(exact / delta) / slope)
+        moved = mu * math.exp(max(-1.0, min(1.0, -step)))
         if abs(moved - mu) <= NUDGE * mu:
             return moved
         mu = moved
     return mu
+
+
+def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
+    """Newton steps on delta, which falls with epsilon and is convex: they cannot pass the solution from below."""
+    import mpmath
+
+    for _ in range(4):
+        excess = exact_delta_of(mu, epsilon) - delta
+        with mpmath.workdps(60):
+            slope = mpmath.exp(epsilon) * mpmath.erfc((mpmath.mpf(epsilon) / mu + mpmath.mpf(mu) / 2) / mpmath.sqrt(2)) / 2
+            moved = float(epsilon + excess / slope)
+        if not 0.0 < moved < math.inf or abs(moved - epsilon) <= NUDGE * epsilon:
+            return epsilon
+        epsilon = moved
+    return epsilon
+
+
+def _edge(breaks: Callable[[float], bool], guess: float, safer: int) -> float:
+    """A float within 2**-50 of where `breaks` turns, on the side where it is False: `safer` is LARGER or SMALLER.
+
+    The steps double, so that a poor guess costs a few evaluations more, never an endless walk.
+    """
+    kept = broken = guess
+    step = NUDGE
+    while breaks(kept):
+        broken, kept, step = kept, kept * (1.0 + step) ** safer, min(2.0 * step, 1.0)
+    while broken == kept or not breaks(broken):
+        kept, broken, step = broken, broken * (1.0 + step) ** -safer, min(2.0 * step, 1.0)
+    while abs(kept - broken) > NUDGE * kept:
+        middle = (kept + broken) / 2.0
+        kept, broken = (kept, middle) if breaks(middle) else (middle, broken)
+    return kept
 
 
 def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
