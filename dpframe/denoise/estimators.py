@@ -75,7 +75,7 @@ def james_stein(values: Floats, noise: NoiseLaw) -> Floats:
     >>> import dpframe as dpf, numpy as np
     >>> noise = dpf.Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6)
     >>> dpf.denoise.james_stein(np.array([3.0, -4.0, 5.0, 2.0]), noise).round(2)
-    array([ 1.01, -1.35,  1.69,  0.67])
+    array([ 1.01, -1.34,  1.68,  0.67])
     """
     values = np.asarray(values, dtype=np.float64)
     return values * (1.0 - shrinkage(values, noise))

@@ -107,6 +107,7 @@ class Laplace:
 
     @property
     def sensitivity(self) -> float:
+        """The sensitivity that it was calibrated for, in the norm of its shape p."""
         return self.step_sensitivity * self.grid
 
     @property
@@ -122,6 +123,7 @@ class Laplace:
 
     @property
     def mu_squared(self) -> Fraction:
+        """What it costs in Gaussian differential privacy, rounded up."""
         return Fraction(gaussian.pure_to_mu(self._pure_epsilon)) ** 2
 
     @property
@@ -224,6 +226,7 @@ class Gaussian:
 
     @property
     def sensitivity(self) -> float:
+        """The sensitivity that it was calibrated for, in the norm of its shape p."""
         return self.step_sensitivity * self.grid
 
     @property
@@ -249,6 +252,7 @@ class Gaussian:
 
     @property
     def mu_squared(self) -> Fraction:
+        """What it costs in Gaussian differential privacy, rounded up."""
         return (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2
 
     def interval(self, confidence: float) -> float:

@@ -92,7 +92,14 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Count:
-    """How many rows; or, of a column, how many values that are present."""
+    """How many rows; or, of a column, how many values that are present. Made by `dpframe.count`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.count("age").default_name
+    'count'
+    """
 
     column: str | None = None
     verb: ClassVar[str] = "count"
@@ -103,9 +110,11 @@ class Count:
 
     @property
     def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
         return "count"
 
     def statistics(self) -> tuple[Statistic, ...]:
+        """What has to be measured for it."""
         return (Statistic(self.column),)
 
     def answer(self, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
@@ -118,7 +127,14 @@ class Count:
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum of a column's values, each clipped to the bounds."""
+    """The sum of a column's values, each clipped to the bounds. Made by `dpframe.sum`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.sum("cost", bounds=(0, 5_000)).default_name
+    'cost_sum'
+    """
 
     column: str
     bounds: tuple[float, float]
@@ -130,9 +146,11 @@ class Sum:
 
     @property
     def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
         return f"{self.column}_sum"
 
     def statistics(self) -> tuple[Statistic, ...]:
+        """What has to be measured for it."""
         return (Statistic(self.column, self.bounds),)
 
     def answer(self, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
@@ -145,7 +163,16 @@ class Sum:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a column's values, each clipped to the bounds: a noisy centred sum over a noisy count."""
+    """The mean of a column's values, each clipped to the bounds: a noisy centred sum over a noisy count.
+
+    Made by `dpframe.mean`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.mean("age", bounds=(0, 120)).default_name
+    'age_mean'
+    """
 
     column: str
     bounds: tuple[float, float]
@@ -157,9 +184,11 @@ class Mean:
 
     @property
     def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
         return f"{self.column}_mean"
 
     def statistics(self) -> tuple[Statistic, ...]:
+        """What has to be measured for it."""
         return (Statistic(self.column, self.bounds, centred=True), Statistic(self.column))
 
     def answer(self, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
