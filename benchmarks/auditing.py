@@ -36,6 +36,7 @@ Bound = Callable[[Any, Any, int, float], Any]
 
 GROUPS = 1_000  # samples of one call
 THRESHOLDS = 200
+ROUNDING = 1e-9  # of epsilons that were converted from mu
 LOW_BITS = 8
 NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian")
 
@@ -130,7 +131,7 @@ def audit(case: Case, samples: int, alpha: float = 1e-4) -> Audit:
     first, first_rest, claimed = collect(case, case.first, samples)
     second, second_rest, other = collect(case, case.second, samples)
     problems = differences(first_rest, second_rest)
-    if min(claimed.epsilon, other.epsilon) < case.price.epsilon:
+    if min(claimed.epsilon, other.epsilon) < case.price.epsilon * (1 - ROUNDING):
         problems.append(f"charged {claimed.epsilon:g} and {other.epsilon:g} for {case.price.epsilon:g}")
     if first is None or second is None:
         return Audit(case, 0, claimed, 0.0, "none", (*problems, "no numbers were released"))
