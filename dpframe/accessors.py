@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
 import difflib
+import functools
 import inspect
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, cast
 
 from dpframe import pictures, provenance
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
@@ -18,7 +19,7 @@ from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger import Ledger
 from dpframe.plan import Calibration
 from dpframe.queries.cells import DtypeAxis, Keys, key_axes, value_axis
-from dpframe.queries.edges import BINS_EXAMPLE, bin_axis
+from dpframe.queries.edges import BINS_MISSING, bin_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Measure, Sum, check_column
 from dpframe.release import Options, preview, release
@@ -44,16 +45,42 @@ class CallOptions(TypedDict, total=False):
     label: str | None
 
 
-def _shows_options(verb: Verb) -> Verb:
-    """Let a notebook's help show the options by name, instead of ``**options``."""
+def _asks(verb: Verb) -> Verb:
+    """Let help show the options by name instead of ``**options``, and refuse in words what the signature rules out."""
     own = [p for p in inspect.signature(verb).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    options = [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-        for field in fields(Options)
-        if field.name not in {parameter.name for parameter in own}
-    ]
-    verb.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-    return verb
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(field.name, by_name, default=field.default) for field in fields(Options)]
+    signature = inspect.Signature([*own, *options])
+
+    @functools.wraps(verb)
+    def asked(*given: Any, **named: Any) -> Any:
+        if verb.__name__ != "agg":  # whose statistics may have any name
+            _check_call(verb.__name__, signature, given, named)
+        return verb(*given, **named)
+
+    asked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(Verb, asked)
+
+
+def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    arguments = list(signature.parameters)[1:]
+    for name, value in named.items():
+        if name not in arguments:
+            raise InvalidType(f"{name} is not an argument of {verb}. {_nearest(name, arguments)}")
+        if isinstance(value, MEASURES):
+            raise InvalidType(_option_words(name))
+    if len(given) > 2:
+        raise InvalidType(
+            f"{verb} must be given everything but the column by name, so {shown(given[2])} is not clear. "
+            f"Write for instance {verb}({shown(given[1])}, {arguments[1]}=...)."
+        )
+    if len(given) < 2 and "column" not in named and signature.parameters["column"].default is inspect.Parameter.empty:
+        raise MissingArgument(f'column must be given: name the column, as in {verb}("age", {arguments[1]}=...).')
+
+
+def _nearest(name: str, arguments: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, arguments, n=1)
+    return f"Did you mean {near[0]}?" if near else f"Its arguments are {', '.join(arguments)}."
 
 
 class Asker:
@@ -91,24 +118,24 @@ class Asker:
     def __init__(self, frame: Any, axes: tuple[Any, ...] = (), finish: Finish = release) -> None:
         self._frame, self._axes, self._finish = frame, axes, finish
 
-    @_shows_options
+    @_asks
     def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> Any:
         """The number of rows, or of the values of `column` that are present."""
         return self._asked("count", {"count": Count(column)}, options)
 
-    @_shows_options
+    @_asks
     def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
         """The sum of `column`, each value clipped to `bounds`."""
         measure = Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
         return self._asked("sum", {measure.default_name: measure}, options)
 
-    @_shows_options
+    @_asks
     def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
         """The mean of `column`, each value clipped to `bounds`."""
         measure = Mean(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
         return self._asked("mean", {measure.default_name: measure}, options)
 
-    @_shows_options
+    @_asks
     def histogram(
         self,
         column: str | Sequence[str],
@@ -146,7 +173,7 @@ class Asker:
         axes = _bin_axes(column, bins, range, categories, outside)
         return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
 
-    @_shows_options
+    @_asks
     def agg(self, *statistics: Any, **named: Any) -> Any:
         """Several statistics, priced and released as one call.
 
@@ -165,7 +192,7 @@ class Asker:
         measures, options = _sorted_out(statistics, named)
         return self._asked("agg", measures, options)
 
-    def group_by(self, *by: str | Sequence[str], keys: Any = None) -> Asker:
+    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> Asker:
         """The same questions per group.
 
         Parameters
@@ -175,7 +202,15 @@ class Asker:
         keys : list, tuple, range, dict or frame
             The groups, declared: values of one column, a dict of values per column (their product), or a frame of
             the allowed combinations. None among them asks for the rows whose key is missing.
+        **others
+            Refused: options belong to the question that follows.
         """
+        for name in others:
+            if name in CallOptions.__annotations__:
+                raise InvalidType(
+                    f"{name} is not an argument of group_by, but of the question after it: group_by(...).count({name}=...)."
+                )
+            raise InvalidType(f"{name} is not an argument of group_by. {_nearest(name, ['keys'])}")
         flat = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
         for column in flat:
             check_column(column)
@@ -189,14 +224,6 @@ class Asker:
         return Asker(self._frame, self._axes, preview)
 
     def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
-        unknown = [name for name in options if name not in CallOptions.__annotations__]
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], [*CallOptions.__annotations__, "bounds", "bins"], n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"The options are {', '.join(CallOptions.__annotations__)}."
-            raise InvalidType(f"{unknown[0]} is not an argument of {verb}. {hint}")
-        for name, value in options.items():
-            if isinstance(value, MEASURES):
-                raise InvalidType(_option_words(name))
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
         return self._finish(self._frame, Query(verb, Keys(self._axes), tuple(measures.items())), checked)
 
@@ -310,10 +337,14 @@ def _bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside
 
 def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
     """One value per column: a list of them, or one number of bins for all."""
-    if value is None or isinstance(value, int):
+    if value is None or isinstance(value, numbers.Integral):
         return [value] * columns
-    if not isinstance(value, (list, tuple)) or len(value) != columns:
-        raise InvalidType(f"{argument} must be a list with one entry for each of the {columns} columns, not {shown(value)}.")
+    listed = isinstance(value, (list, tuple)) and len(value) == columns
+    if not listed or (argument == "range" and not all(isinstance(ends, (list, tuple)) for ends in value)):
+        raise InvalidType(
+            f"{argument} must be a list with one entry for each of the {columns} columns, not {shown(value)}. "
+            "Write for instance bins=[20, 30], range=[(0, 100), (0, 5_000)]."
+        )
     return value
 
 
@@ -321,14 +352,10 @@ def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside
     check_column(column)
     if categories is not None:
         if bins is not None or value_range is not None:
-            raise InvalidArgument("categories must be given without bins and range. Keep one of them.")
+            raise InvalidArgument("categories must be given without bins and range. Keep the one that suits the column.")
         return value_axis(column, categories, "categories")
     if bins is None and value_range is None:
-        return DtypeAxis(
-            (column,),
-            f"bins must be given (or categories=[...] for strings): they are never taken from the data, "
-            f"as the levels of a pandas Categorical are. {BINS_EXAMPLE}",
-        )
+        return DtypeAxis((column,), BINS_MISSING)
     return bin_axis(column, bins, value_range, outside)
 
 
@@ -349,20 +376,28 @@ def _sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dic
         if not isinstance(name, str):
             raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
         if not isinstance(value, MEASURES):
-            raise InvalidType(
-                f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
-            )
+            raise InvalidType(_no_statistic_words(name, value))
     if not measures:
         raise MissingArgument("agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1).")
     names = [name for name, _ in measures]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidArgument(f"output columns must have different names, but {name!r} occurs twice. Name one otherwise.")
+            raise InvalidArgument(
+                f"output columns must have different names, but {name!r} occurs twice. "
+                "Name the statistics yourself, as in agg(n=dpf.count())."
+            )
     return dict(measures), options
 
 
 def _default_name(statistic: Any) -> str:
-    return statistic.default_name if isinstance(statistic, MEASURES) else builtins.str(type(statistic).__name__)
+    return statistic.default_name if isinstance(statistic, MEASURES) else "each argument of agg"
+
+
+def _no_statistic_words(name: str, value: Any) -> str:
+    near = difflib.get_close_matches(name, CallOptions.__annotations__, n=1)
+    if near:
+        return f"{name} is not an option of agg, and {shown(value)} is not a statistic. Did you mean {near[0]}?"
+    return f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
 
 
 def _option_words(name: str) -> str:

@@ -20,6 +20,14 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+PLAIN = (str, bytes, numbers.Number, Decimal, date, time, timedelta, range)
+
 
 class DpframeError(Exception):
     """Base of every error that dpframe raises of its own accord.
@@ -197,7 +205,42 @@ class UnlimitedBudgetWarning(UserWarning):
     """
 
 
-def shown(value: object) -> str:
-    """A public argument as an error shows it: its repr, at most 60 characters."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def shown(value: object, *, kind: bool = False) -> str:
+    """A public argument as an error shows it: its repr, at most 60 characters, with its type if `kind` is set.
+
+    What is no plain value (a Series, an array, a frame) is only named: its repr would print private values.
+    """
+    if not _is_plain(value):
+        return named(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        return named(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return f"{text} ({type(value).__name__})" if kind else text
+
+
+def named(value: object) -> str:
+    """A value as an error names it without showing it: "a Series", "None", "the class Laplace"."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+
+
+def as_float(value: Any) -> float:
+    """The float nearest to a real number, for checks of its range; NaN where there is none."""
+    try:
+        return float(value)
+    except (OverflowError, ValueError):  # an int beyond the floats, a signaling NaN
+        return math.nan
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(_is_plain(part) for item in value.items() for part in item)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, PLAIN)

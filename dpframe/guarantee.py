@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, shown
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SHARE_DENOMINATOR = 10**6
@@ -71,9 +71,9 @@ class PrivacyUnit:
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
-        groups = "1 group" if self.max_groups == 1 else f"{self.max_groups} groups"
+        groups = "1 group" if self.max_groups == 1 else f"each of {self.max_groups} groups"
         return (
-            f"each value of {self.column!r} (at most {rows} in each of {groups} at full weight), "
+            f"each value of {self.column!r} (at most {rows} in {groups} at full weight), "
             f"{self.neighbors} neighbors"
         )
 
@@ -107,6 +107,11 @@ class PrivacyLoss:
     def __str__(self) -> str:
         epsilon = f"epsilon {self.epsilon:.6g}"
         return f"{epsilon}, delta {self.delta:.6g}" if self.delta else epsilon
+
+    @property
+    def digits(self) -> str:
+        """As text with every digit, where six of them do not tell two losses apart."""
+        return f"epsilon {self.epsilon!r}, delta {self.delta!r}" if self.delta else f"epsilon {self.epsilon!r}"
 
 
 @dataclass(frozen=True)
@@ -165,8 +170,8 @@ def exact_share(value: object) -> Fraction:
 def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool = False) -> Fraction:
     way_out = f"Write for instance {example}."
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
-        raise InvalidType(f"{argument} must be a number, not {shown(value)} ({type(value).__name__}). {way_out}")
-    approximate = float(value)
+        raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}. {way_out}")
+    approximate = as_float(value)
     if not math.isfinite(approximate) or approximate < 0 or (approximate == 0 and not zero):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
     if 0 < approximate < SMALLEST_NORMAL:
@@ -178,7 +183,7 @@ def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool 
 
 def _positive_int(argument: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InvalidType(f"{argument} must be a whole number of at least 1, not {shown(value)}.")
+        raise InvalidType(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
     if not 1 <= value <= 2**31:
         raise InvalidArgument(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
     return int(value)

@@ -148,6 +148,8 @@ class Ledger:
                 "a ledger in memory must be charged in the process that made it, not in a forked child: "
                 "each child would spend the same budget again. Ask in the parent."
             )
+        if not all(part >= 0 for part in amount):
+            raise InvalidArgument("amount must not be negative: nothing is ever refunded.")
         with self._lock:
             total = _plus(self._spent, amount)
             if self._limit is not None and any(part > most for part, most in zip(total, self._limit, strict=True)):
@@ -162,8 +164,8 @@ class Ledger:
             return checked_unit(unit) or ROWS
         if checked_unit(unit) not in (None, self._unit):
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's, {self._unit}, not {unit}. A ledger protects one unit: "
-                "make another ledger for another unit."
+                f"unit must be left out or equal the ledger's ({self._unit}). This call's is {unit}. "
+                "A ledger protects one unit: make another ledger for another unit."
             )
         return self._unit
 
@@ -229,14 +231,16 @@ class Ledger:
 
     def _refusal(self, amount: Amount, cost: PrivacyLoss) -> str:
         assert self._limit is not None
-        words = (
-            f"the call costs {cost}, "
-            f"but only {self.remaining} of {self.limit} is left in the ledger. Ask for less."
-        )
+        remaining = self.remaining
+        costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
+        words = f"the call costs {costs}, but only {left} of {self.limit} is left in the ledger."
+        if cost.delta and self.limit is not None and not self.limit.delta:
+            return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
         if self._accounting.name == "gdp":
-            parts = float(amount[0] / self._limit[0])
-            words += f" (Under gdp accounting the call takes {parts:.3g} of the whole limit in mu^2; epsilons do not add up.)"
-        return words
+            part = float(amount[0] / self._limit[0])
+            words += f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
+            return words
+        return f"{words} Ask for less."
 
 
 _ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
@@ -318,7 +322,7 @@ def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
             " Each row was counted as one person; if people have several rows, "
             "say unit=dpf.PrivacyUnit(column=...)."
         )
-    warnings.warn(words, UnlimitedBudgetWarning, stacklevel=5)
+    warnings.warn(words, UnlimitedBudgetWarning, stacklevel=6)
 
 
 def checked_ledger(ledger: object) -> Ledger:

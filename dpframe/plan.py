@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
 
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
+CALIBRATION_EXAMPLE = (
+    "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
+    "sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)."
+)
 
 
 @dataclass(frozen=True)
@@ -262,12 +267,20 @@ def plan_of(
 
 def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
     """Whether the call's noise is to be pure: by name, or (under basic accounting) because it names no delta."""
-    if mechanism is not None and not callable(mechanism) and mechanism not in WORDS:
+    if not (mechanism is None or (isinstance(mechanism, str) and mechanism in WORDS) or _takes_two(mechanism)):
+        example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
         raise InvalidArgument(
             f"mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, "
-            f"not {shown(mechanism)}."
+            f"not {shown(mechanism)}.{example}"
         )
     has_delta = accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
+    if mechanism == "gaussian" and price.share is not None and not has_delta:
+        raise InvalidArgument(
+            "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
+            "Make one with dpf.Ledger(epsilon=..., delta=...), or leave mechanism out for Laplace."
+        )
+    if mechanism == "gaussian" and not has_delta and price.delta is not None:
+        raise InvalidArgument("delta must be above 0 for Gaussian noise. Write for instance delta=1e-6.")
     if mechanism == "gaussian" and not has_delta:
         raise MissingArgument(
             "delta must be given for Gaussian noise. Write for instance delta=1e-6, or leave mechanism out for Laplace."
@@ -279,6 +292,19 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
     if isinstance(mechanism, str):
         return WORDS[mechanism]
     return mechanism is None and not has_delta
+
+
+def _takes_two(mechanism: object) -> bool:
+    """Whether it is a function of two arguments; a class, such as dpf.Laplace, would make noise that nobody calibrated."""
+    if not callable(mechanism) or isinstance(mechanism, type):
+        return False
+    try:
+        inspect.signature(mechanism).bind("sensitivity", "loss")
+    except TypeError:
+        return False
+    except ValueError:  # written in C, without a signature
+        return True
+    return True
 
 
 def calibrated(
@@ -299,8 +325,7 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
     if not isinstance(mechanism, (Laplace, Gaussian)):
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. "
-            "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
-            "sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)."
+            f"{CALIBRATION_EXAMPLE}"
         )
     if mechanism.grid != sensitivity.grid:
         raise InvalidArgument(
@@ -315,7 +340,8 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
         )
     if mechanism.delta(part.loss.epsilon) > part.loss.delta * (1.0 + 1e-6):
         raise InvalidArgument(
-            f"mechanism must cost at most {part.loss}, but its delta there is {mechanism.delta(part.loss.epsilon):g}. "
+            f"mechanism must cost at most {part.loss}, but at that epsilon its delta is "
+            f"{mechanism.delta(part.loss.epsilon):g}. "
             "Calibrate it to the loss that it is given."
         )
     return mechanism

@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.frames.source import ColumnType, Source, source_of, tick_of
 from dpframe.guarantee import PrivacyUnit
-from dpframe.queries.cells import DtypeAxis, KeyAxis, Kind
+from dpframe.queries.cells import KIND_WORDS, DtypeAxis, KeyAxis, Kind
 from dpframe.queries.edges import BinAxis, temporal_edge
 from dpframe.queries.query import Query
 
@@ -25,7 +25,7 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "duration": {"duration", "category"},
     "time": {"time", "category"},
 }
-WORDS = {"number": "numbers", "text": "strings", "date": "dates", "datetime": "datetimes", "duration": "durations", "time": "times"}
+LEVELS = " The levels of a pandas Categorical come from the data too."
 
 
 def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
@@ -50,10 +50,10 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
 
 def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxis | BinAxis:
     if isinstance(axis, DtypeAxis):
-        levels = source.column(axis.columns[0]).levels
-        if levels is None:
-            raise MissingArgument(axis.missing)
-        return KeyAxis(axis.columns, tuple((level,) for level in levels))
+        column = source.column(axis.columns[0])
+        if column.levels is None:
+            raise MissingArgument(axis.missing + (LEVELS if column.kind == "category" else ""))
+        return KeyAxis(axis.columns, tuple((level,) for level in column.levels))
     if isinstance(axis, BinAxis):
         column = source.column(axis.column)
         _check_kind(axis.column, column, axis.kind, "bins")
@@ -63,31 +63,43 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
             raise WrongDtype(_zone_words(axis.column, column, "bins"))
         return axis
     for position, name in enumerate(axis.columns):
-        _check_keys(name, source.column(name), axis.kind(position), axis.values(position))
+        _check_keys(name, source.column(name), axis, position)
     return axis
 
 
 def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:
+    if column.kind == "other":
+        verb = "binned" if argument == "bins" else "grouped by"
+        raise WrongDtype(f"column {name!r} must hold plain values to be {verb}, but its dtype is {column.dtype}.")
     if kind == "missing" or column.kind in FITTING[kind] | ANYTHING:
         if not (argument == "bins" and column.kind == "category"):
             return
-    raise WrongDtype(f"{argument} of column {name!r} must suit its dtype {column.dtype}, but they are {WORDS[kind]}.")
+    raise WrongDtype(
+        f"{argument} of column {name!r} must suit its dtype {column.dtype}, but they are {KIND_WORDS[kind]}. "
+        f"{_way_out(column, argument)}"
+    )
 
 
-def _check_keys(name: str, column: ColumnType, kind: Kind, values: list[Any]) -> None:
-    _check_kind(name, column, kind, "keys")
-    if column.kind == "other":
-        raise WrongDtype(f"column {name!r} must hold numbers, strings, dates or durations to be grouped by, not {column.dtype}.")
+def _way_out(column: ColumnType, argument: str) -> str:
+    if argument == "bins" and column.kind in ("text", "category"):
+        return 'Declare categories=["A", "B"] instead of bins.'
+    return f"Write {KIND_WORDS.get(column.kind, 'what the column holds')}."
+
+
+def _check_keys(name: str, column: ColumnType, axis: KeyAxis, position: int) -> None:
+    kind, values = axis.kind(position), axis.values(position)
+    _check_kind(name, column, kind, axis.argument)
     if kind in ("date", "datetime") and column.kind in ("date", "datetime"):
         aware = any(isinstance(value, datetime) and value.tzinfo is not None for value in values)
         if aware != column.aware:
-            raise WrongDtype(_zone_words(name, column, "keys"))
+            raise WrongDtype(_zone_words(name, column, axis.argument))
     if column.polars is None:
         return
     for value in values:
         if value is not None and not fits(value, column.polars):
             raise InvalidArgument(
-                f"keys of column {name!r} must convert exactly to its dtype {column.dtype}, unlike {shown(value)}."
+                f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
+                f"unlike {shown(value)}. Leave it out, or cast the column."
             )
 
 
@@ -97,10 +109,10 @@ def _check_unit(name: str, column: ColumnType) -> None:
 
 
 def _zone_words(name: str, column: ColumnType, argument: str) -> str:
-    has = "has" if column.aware else "has no"
+    has, way_out = ("one", "Give each datetime a tzinfo.") if column.aware else ("none", "Leave tzinfo out.")
     return (
-        f"{argument} of column {name!r} must have a time zone just if the column has one; its dtype {column.dtype} {has} "
-        "time zone. Give each datetime a tzinfo, or leave it out."
+        f"{argument} of column {name!r} must have a time zone if and only if the column has one, "
+        f"and its dtype {column.dtype} has {has}. {way_out}"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, shown
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, named, shown
 from dpframe.frames import pandas_columns
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
@@ -51,7 +51,8 @@ class Source:
         """The type of a column, or UnknownColumn with the nearest name."""
         if name not in self.schema:
             near = difflib.get_close_matches(name, list(self.schema), n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It has {shown(list(self.schema))}."
+            has = f"It has {shown(list(self.schema))}." if self.schema else "None of its columns is named by a string: df.rename(columns=str)."
+            hint = f"Did you mean {near[0]!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
         return self.schema[name]
 
@@ -91,7 +92,7 @@ def source_of(frame: Any) -> Source:
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InvalidType(
             f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-            f"not {shown(type(frame).__name__)}."
+            f"not {named(frame)}."
         )
     return _other_source(native)
 

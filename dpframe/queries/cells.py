@@ -12,12 +12,21 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.statistics import check_column
 
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
+EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
+KIND_WORDS = {
+    "number": "numbers",
+    "text": "strings",
+    "date": "dates",
+    "datetime": "datetimes",
+    "duration": "durations",
+    "time": "times",
+}
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing"]
 
@@ -47,17 +56,21 @@ class KeyAxis:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    argument: str = "keys"  # what the caller calls them
 
     def __post_init__(self) -> None:
         if not self.rows:
-            raise InvalidArgument(f"keys must name at least one value of {self.columns[0]!r}. {KEYS_EXAMPLE}")
+            raise InvalidArgument(
+                f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
+            )
         for position, column in enumerate(self.columns):
-            _check_one_kind(column, self.values(position))
+            _check_one_kind(f"{self.argument} of column {column!r}", self.values(position))
         seen: set[tuple[Any, ...]] = set()
         for row in self.rows:
             if row in seen:
+                twice = shown(row[0] if len(row) == 1 else row)
                 raise InvalidArgument(
-                    f"keys must be distinct, but {shown(row[0] if len(row) == 1 else row)} occurs twice. Name each key once."
+                    f"{self.argument} must be distinct, but {twice} occurs twice. Name each value once."
                 )
             seen.add(row)
 
@@ -172,7 +185,7 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any
     if len(by) > 1:
         raise InvalidType(
             f"keys must be a dict {{column: values}} or a frame of combinations for {len(by)} columns, "
-            f"not {shown(keys)}. {KEYS_EXAMPLE}"
+            f"not {named(keys)}. {KEYS_EXAMPLE}"
         )
     return (value_axis(by[0], keys, "keys"),)
 
@@ -182,29 +195,31 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
     check_column(column)
     if not isinstance(values, (list, tuple, range)):
         raise InvalidType(
-            f"{argument} must be a list, tuple or range that you wrote down, not {_kind_name(values)}: keys that come "
-            f"from data reveal who is in it. {KEYS_EXAMPLE}"
+            f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "
+            f"from data reveal who is in it. {EXAMPLES[argument]}"
         )
     if len(values) > LARGEST_CELLS:
-        raise InvalidArgument(f"{argument} must name at most 2**30 values, not {len(values)}.")
-    return KeyAxis((column,), tuple((plain_key(value),) for value in values))
+        raise InvalidArgument(f"{argument} must name at most 2**30 values, not {len(values)}. Declare fewer.")
+    return KeyAxis((column,), tuple((plain_key(value, argument),) for value in values), argument)
 
 
-def plain_key(value: object) -> Any:
+def plain_key(value: object, argument: str = "keys") -> Any:
     """A key as a plain Python value; NaN, which equals nothing, is refused."""
+    if isinstance(value, float | Decimal | np.datetime64 | np.timedelta64 | datetime) and not _is_finite(value):
+        raise InvalidArgument(f"{argument} must be finite, not {value}. Ask for the row of missing values with None.")
     if isinstance(value, np.generic):
         value = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item() if value.dtype.kind in "mM" else value.item()
     if value is None:
         return None
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidArgument(f"keys must be finite, not {value}. Ask for the row of missing keys with None.")
-    if isinstance(value, Decimal) and not value.is_finite():
-        raise InvalidArgument(f"keys must be finite, not {value}. Ask for the row of missing keys with None.")
-    if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)) and value == value:
+    if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
-    raise InvalidType(
-        f"keys must be numbers, strings, dates, durations or None, not {shown(value)} ({type(value).__name__})."
-    )
+    raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return math.isfinite(value) if isinstance(value, float) else bool(value == value)  # NaT equals nothing
 
 
 def kind_of(value: object) -> Kind:
@@ -221,16 +236,16 @@ def kind_of(value: object) -> Kind:
     return "number"
 
 
-def _check_one_kind(column: str, values: list[Any]) -> None:
-    kinds = {kind_of(value) for value in values} - {"missing"}
+def _check_one_kind(keys: str, values: list[Any]) -> None:
+    kinds = {KIND_WORDS[kind_of(value)] for value in values if value is not None}
     if len(kinds) > 1:
         raise InvalidType(
-            f"keys of column {column!r} must be of one kind, not {' and '.join(sorted(kinds))} mixed. "
+            f"{keys} must be of one kind, not {' and '.join(sorted(kinds))} mixed. "
             "Write all as numbers, or all as strings."
         )
     aware = {value.tzinfo is not None for value in values if isinstance(value, datetime)}
     if len(aware) > 1:
-        raise InvalidType(f"keys of column {column!r} must all have a time zone, or none of them.")
+        raise InvalidType(f"{keys} must all have a time zone, or none of them. Give each datetime a tzinfo.")
 
 
 def _check_by(by: tuple[str, ...]) -> None:
@@ -239,11 +254,7 @@ def _check_by(by: tuple[str, ...]) -> None:
     for column in by:
         check_column(column)
         if by.count(column) > 1:
-            raise InvalidArgument(f"by must name each column once, but {column!r} occurs twice.")
-
-
-def _kind_name(value: object) -> str:
-    return "None" if value is None else f"{'an' if type(value).__name__[0] in 'aeiouAEIOU' else 'a'} {type(value).__name__}"
+            raise InvalidArgument(f"by must name each column once, but {column!r} occurs twice. Drop the second.")
 
 
 def _tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> NDArray[Any] | list[Any]:

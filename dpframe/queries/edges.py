@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, shown
 
+LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 LARGEST_EDGE = 2.0**53  # beyond, integers and floats compare differently
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
+BINS_MISSING = (
+    f"bins must be given (for strings: categories=[...]), since they are never taken from the data. {BINS_EXAMPLE}"
+)
 EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -81,8 +84,11 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
     """The axis of ``histogram(column, bins=bins, range=value_range, outside=outside)``."""
     if outside not in ("drop", "clip"):
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
-    if isinstance(bins, bool) or isinstance(bins, (str, bytes)):
-        raise InvalidType(f"bins must be edges or a number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
+    if bins is None:
+        raise MissingArgument(BINS_MISSING)
+    fraction = isinstance(bins, (numbers.Real, Decimal)) and not isinstance(bins, numbers.Integral)
+    if fraction or isinstance(bins, (bool, str, bytes)):
+        raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
     if isinstance(bins, numbers.Integral):
         ends = _range_ends(value_range)
         edges, kind, aware = _equal_edges(int(bins), ends)
@@ -112,13 +118,13 @@ def _equal_edges(bins: int, ends: tuple[object, object]) -> tuple[tuple[Any, ...
     else:
         edges = tuple(first + (last - first) * position // bins for position in range(bins + 1))
     if any(left >= right for left, right in pairwise(edges)):
-        raise InvalidArgument(f"bins must be few enough for edges that differ, not {bins} on {shown(ends)}.")
+        raise InvalidArgument(
+            f"bins must be few enough that all edges differ, not {bins} on {shown(ends)}. Ask for fewer bins."
+        )
     return edges, kind, aware
 
 
 def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, bool]:
-    if bins is None:
-        raise MissingArgument(f"bins must be given: they are never taken from the data. {BINS_EXAMPLE}")
     try:
         values = list(bins)  # type: ignore[call-overload]  # any sequence or array
     except TypeError:
@@ -128,17 +134,22 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
     if len(values) < 2:
         raise InvalidArgument(f"{argument} must hold at least 2 edges, not {len(values)}. {BINS_EXAMPLE}")
     parsed = [_edge(value, argument) for value in values]
-    if len({(kind, aware) for _, kind, aware in parsed}) > 1:
-        raise InvalidType(f"{argument} must be edges of one kind, not {shown(bins)}.")
+    if len({kind for _, kind, _ in parsed}) > 1:
+        raise InvalidType(
+            f"{argument} must be edges of one kind, not {shown(bins)}. Write only numbers, or only dates."
+        )
+    if len({aware for _, _, aware in parsed}) > 1:
+        raise InvalidType(f"{argument} must all have a time zone, or none of them. Give each datetime a tzinfo.")
     edges = tuple(edge for edge, _, _ in parsed)
-    for left, right in pairwise(edges):
+    for place, (left, right) in enumerate(pairwise(edges)):
         if not left < right:
-            raise InvalidArgument(f"{argument} must increase strictly, but {_shown_edge(left)} is not below {_shown_edge(right)}.")
+            raise InvalidArgument(
+                f"{argument} must increase strictly, but {values[place]} is not below {values[place + 1]}. "
+                "Write the edges in order, each of them once."
+            )
+    if isinstance(edges[0], int) and any(edge % 1000 for edge in edges) and max(map(abs, edges)) >= 2**63:
+        raise InvalidArgument(f"{argument} in nanoseconds must lie within 290 years of 1970. Write whole microseconds.")
     return edges, parsed[0][1], parsed[0][2]
-
-
-def _shown_edge(edge: Any) -> str:
-    return f"{edge:g}" if isinstance(edge, float) else f"{edge} ns"
 
 
 def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
@@ -147,14 +158,14 @@ def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
         return _numpy_edge(value, argument)
     if isinstance(value, (date, timedelta)):
         if value != value:
-            raise InvalidArgument(f"{argument} must not hold NaT.")
+            raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
         return temporal_edge(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal, Fraction)):
         raise InvalidType(
-            f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value)} ({type(value).__name__}). "
+            f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
             "For strings declare categories=[...]."
         )
-    if not (math.isfinite(value) and abs(value) <= LARGEST_EDGE):
+    if not abs(as_float(value)) <= LARGEST_EDGE or abs(value) > LARGEST_EDGE:  # 2**53 + 1 is 2**53 as a float
         raise InvalidArgument(
             f"{argument} must be finite and within +-2**53, not {shown(value)}. "
             'To keep what lies outside in the end bins, write outside="clip".'
@@ -176,7 +187,7 @@ def temporal_edge(value: date | timedelta) -> tuple[int, EdgeKind, bool]:
 
 def _numpy_edge(value: np.generic, argument: str) -> tuple[int, EdgeKind, bool]:
     if np.isnat(value):  # type: ignore[call-overload]  # a datetime64 or timedelta64
-        raise InvalidArgument(f"{argument} must not hold NaT.")
+        raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
     unit, step = np.datetime_data(value.dtype)
     calendar = {"Y": "D", "M": "D", "W": "D"}
     if unit in calendar and value.dtype.kind == "M":
@@ -185,6 +196,8 @@ def _numpy_edge(value: np.generic, argument: str) -> tuple[int, EdgeKind, bool]:
     if unit not in sizes:
         raise InvalidType(f"{argument} must have a unit from weeks to nanoseconds, not {value.dtype}.")
     ticks = int(value.astype(np.int64)) * step * sizes[unit]
+    if unit != "D" and abs(ticks) >= LARGEST_TICKS:
+        raise InvalidArgument(f"{argument} must lie within 290,000 years of 1970, unlike {value}.")
     if value.dtype.kind == "m":
         return ticks, "duration", False
     return ticks, ("date" if unit == "D" else "datetime"), False

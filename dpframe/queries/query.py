@@ -26,8 +26,8 @@ class Query:
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
-                    f"output columns must have different names, but {name!r} occurs twice. "
-                    "Name the statistics yourself: agg(name=dpf.sum(...))."
+                    f"output columns must have different names, but {name!r} occurs twice (a statistic NAME also adds "
+                    "NAME_noisy and NAME_error). Name the statistics yourself, as in agg(n=dpf.count())."
                 )
 
     @property

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, shown
 
 Floats = NDArray[np.float64]
 
@@ -362,7 +362,7 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
 
 def _bound(bound: object) -> float:
     if isinstance(bound, bool) or not isinstance(bound, (numbers.Real, Decimal)):
-        raise InvalidType(f"bounds must be two numbers, not {shown(bound)} ({type(bound).__name__}). {BOUNDS_EXAMPLE}")
-    if not (math.isfinite(bound) and abs(bound) <= LARGEST_BOUND):
+        raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
+    if not abs(as_float(bound)) <= LARGEST_BOUND or abs(bound) > LARGEST_BOUND:  # 2**53 + 1 is 2**53 as a float
         raise InvalidArgument(f"bounds must be finite and within +-2**53, not {shown(bound)}. {BOUNDS_EXAMPLE}")
     return float(bound)
