@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from dpframe import charts, report
@@ -82,7 +82,8 @@ def _plain(edge: Any) -> Any:
     if isinstance(edge, (int, float)):
         return edge
     if isinstance(edge, datetime):
-        return edge.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"  # edges are kept in UTC
+        utc = edge.astimezone(UTC) if edge.tzinfo else edge
+        return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
     return f"{edge.isoformat()}T00:00:00Z"
 
 

@@ -1,0 +1,214 @@
+"""Charts of results and plans: valid Vega-Lite, the right marks, the right words."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+
+import dpframe as dpf
+from dpframe import pictures
+
+BINS = [0, 50, 100]
+DAYS = [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
+COLUMNS = {
+    "age": [31.0, 45.0, 62.0, 28.0],
+    "ward": ["A", "B", "A", None],
+    "day": [*DAYS, DAYS[0]],
+    "person": [1, 1, 2, 3],
+}
+
+
+@pytest.fixture
+def altair():
+    return pytest.importorskip("altair")
+
+
+@pytest.fixture
+def frame(engine, altair):
+    found = engine(COLUMNS)
+    if engine.is_pandas:
+        found["day"] = found["day"].astype("datetime64[s]")
+    return found
+
+
+@pytest.fixture
+def ledger():
+    return dpf.Ledger(epsilon=100.0)
+
+
+def marks(chart):
+    """The kinds of marks of a chart and of the layers and panels in it."""
+    found = []
+    if "mark" in chart:
+        found.append(chart["mark"]["type"])
+    for part in ("layer", "concat"):
+        for inner in chart.get(part, []):
+            found += marks(inner)
+    return found
+
+
+def test_a_histogram_has_bars_between_its_edges_and_intervals(frame, ledger):
+    ages = frame.dp.histogram("age", bins=BINS, epsilon=1.0, ledger=ledger)
+    chart = ages.dp.plot().to_dict()
+    assert marks(chart) == ["bar", "rule", "tick", "tick"]
+    bar = chart["layer"][0]["encoding"]
+    assert bar["x"]["type"] == "quantitative"
+    assert bar["x"]["axis"]["values"] == [0, 50, 100]
+    assert (bar["x2"]["field"], bar["y2"]["field"]) == ("right", "zero")
+    values = chart["data"]["values"]
+    for cell, noisy, error in zip(values, ages["count_noisy"].to_list(), ages["count_error"].to_list(), strict=True):
+        assert (cell["low"], cell["high"]) == (noisy - error, noisy + error)
+        assert cell["zero"] == 0
+        assert cell["middle"] == (cell["left"] + cell["right"]) / 2
+
+
+def test_the_title_says_what_and_the_small_print_says_how(frame, ledger):
+    title = frame.dp.histogram("age", bins=BINS, epsilon=0.5, ledger=ledger).dp.plot().to_dict()["title"]
+    assert title["text"] == "count by age"
+    assert title["subtitle"] == [
+        "epsilon 0.5, protects each row, add-remove neighbors",
+        "error bars: 95% intervals around the unbiased noisy values",
+        "values of age outside [0, 100] are left out",
+    ]
+    labeled = frame.dp.histogram("age", bins=BINS, epsilon=0.5, ledger=ledger, label="Ages").dp.plot().to_dict()
+    assert labeled["title"]["text"] == "Ages"
+
+
+def test_delta_and_the_unit_are_in_the_small_print(frame):
+    unit = dpf.PrivacyUnit(column="person", max_rows=2)
+    ledger = dpf.Ledger(epsilon=1.0, delta=1e-6, unit=unit)
+    notes = frame.dp.count(epsilon=0.5, ledger=ledger).dp.plot().to_dict()["title"]["subtitle"]
+    assert notes[0].startswith("epsilon 0.5, delta 1e-06, protects each value of 'person' (at most 2 rows in ")
+
+
+def test_days_stand_on_a_scale_of_time(frame, ledger):
+    chart = frame.dp.histogram("day", bins=DAYS, epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    x = chart["layer"][0]["encoding"]["x"]
+    assert (x["type"], x["scale"]["type"]) == ("temporal", "utc")
+    values = chart["data"]["values"]
+    assert [cell["left"][:10] for cell in values] == ["2026-01-01", "2026-02-01"]
+    assert values[0]["middle"] == "2026-01-16T12:00:00.000Z"
+
+
+def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, ledger):
+    wards = frame.dp.group_by("ward", keys=["A", "B", None]).agg(
+        n=dpf.count(),
+        present=dpf.count("age"),
+        total=dpf.sum("age", bounds=(0, 100)),
+        age=dpf.mean("age", bounds=(0, 100)),
+        epsilon=1.0,
+        ledger=ledger,
+    )
+    chart = wards.dp.plot().to_dict()
+    assert [marks(panel)[0] for panel in chart["concat"]] == ["bar", "bar", "bar", "point"]
+    assert [panel["title"]["text"] for panel in chart["concat"]] == ["n", "present", "total", "age"]
+    titles = [panel["layer"][0]["encoding"]["y"]["title"] for panel in chart["concat"]]
+    assert titles == [
+        "number of rows",
+        "present values of age",
+        "sum of age, values clipped to [0, 100]",
+        "mean of age, values clipped to [0, 100]",
+    ]
+    assert chart["title"]["text"] == "n, present, total, age by ward"
+
+
+def test_long_names_lie_on_their_side(engine, altair, ledger):
+    wards = ["Obstetrics and gynecology", "Cardiology", "Accident and emergency"]
+    counts = engine({"ward": wards}).dp.group_by("ward", keys=wards).count(epsilon=1.0, ledger=ledger)
+    bar = counts.dp.plot().to_dict()["layer"][0]["encoding"]
+    assert (bar["y"]["field"], bar["x"]["field"]) == ("cell", "value")
+
+
+def test_missing_keys_and_products_have_names(frame, ledger):
+    asked = frame.dp.group_by("ward", "person", keys={"ward": ["A", None], "person": [1, 2]})
+    chart = asked.count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    values = chart["data"]["values"]
+    assert [cell["cell"].replace(".0", "") for cell in values] == ["A, 1", "A, 2", "missing, 1", "missing, 2"]
+
+
+def test_bins_in_groups_are_named_cells(frame, ledger):
+    counts = frame.dp.group_by("ward", keys=["A"]).histogram("age", bins=BINS, epsilon=1.0, ledger=ledger)
+    values = counts.dp.plot().to_dict()["data"]["values"]
+    assert [cell["cell"] for cell in values] == ["A, 0 to 50", "A, 50 to 100"]
+
+
+def test_durations_are_named_cells(engine, altair, ledger):
+    edges = [timedelta(0), timedelta(days=1), timedelta(days=2)]
+    frame = engine({"wait": edges})
+    chart = frame.dp.histogram("wait", bins=edges, epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    bar = chart["layer"][0]["encoding"]
+    assert "cell" in (bar["x"].get("field"), bar["y"].get("field"))
+
+
+@pytest.mark.parametrize("denoise", ["auto", None])
+def test_a_grid_is_a_map(frame, ledger, denoise):
+    grid = frame.dp.histogram(["age", "day"], bins=[BINS, DAYS], epsilon=1.0, denoise=denoise, ledger=ledger)
+    chart = grid.dp.plot().to_dict()
+    assert marks(chart) == ["rect"]
+    assert chart["encoding"]["y"]["type"] == "temporal"
+    assert "95% error of each cell: +-3 around the unbiased value" in chart["title"]["subtitle"]
+    low, high = chart["encoding"]["color"]["scale"]["domain"]
+    assert low <= 0 < high
+
+
+def test_one_number_is_one_bar_that_lies(frame, ledger):
+    chart = frame.dp.count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    assert marks(chart)[0] == "bar"
+    assert chart["layer"][0]["encoding"]["y"]["field"] == "cell"
+
+
+def test_too_many_bars_are_cut_and_the_small_print_says_so(frame, ledger, monkeypatch):
+    monkeypatch.setattr(pictures, "MOST_BARS", 5)
+    notes = frame.dp.histogram("age", bins=10, range=(0, 100), epsilon=1.0, ledger=ledger).dp.plot().to_dict()["title"]
+    assert notes["subtitle"][-1] == "the first 5 of 10 cells"
+
+
+def test_a_plan_shows_its_errors(frame, ledger):
+    plan = frame.dp.preview.group_by("ward", keys=["A"]).agg(
+        n=dpf.count(), age=dpf.mean("age", bounds=(0, 100)), epsilon=1.0, ledger=ledger
+    )
+    chart = plan.plot().to_dict()
+    assert marks(chart) == ["point", "text"]
+    values = chart["data"]["values"]
+    assert [row["column"] for row in values] == [
+        "n", "age of 100 values", "age of 1,000 values", "age of 10,000 values",
+    ]  # fmt: skip
+    assert values[0]["error"] == plan.error["n"]
+    assert chart["title"]["subtitle"][-1] == "nothing is read or spent yet"
+
+
+def test_a_table_of_plans_is_a_line_for_each_column(frame, ledger):
+    table = frame.dp.preview.group_by("ward", keys=["A"]).agg(
+        n=dpf.count(), total=dpf.sum("age", bounds=(0, 100)), epsilon=[0.1, 1.0], ledger=ledger
+    )
+    chart = table.plot().to_dict()
+    assert marks(chart) == ["line"]
+    assert chart["encoding"]["x"]["axis"]["values"] == [0.1, 1.0]
+    assert chart["encoding"]["color"]["sort"] == ["n", "total"]
+
+
+def test_errors_of_zero_do_not_break_logarithmic_charts(frame, ledger):
+    frame.dp.preview.count(epsilon=50.0, ledger=ledger).plot().to_dict()
+    frame.dp.preview.count(epsilon=[50.0, 60.0], ledger=ledger).plot().to_dict()
+
+
+def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
+    pytest.importorskip("vl_convert")
+    path = tmp_path / "ages.png"
+    frame.dp.histogram("age", bins=BINS, epsilon=1.0, ledger=ledger).dp.plot().save(path, scale_factor=2)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_aware_edges_are_kept_in_utc(altair):
+    edge = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    assert pictures._plain(edge) == "2026-01-01T10:00:00.000Z"
+    assert pictures._plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
+
+
+def test_without_altair_the_error_says_what_to_install(engine, ledger, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    released = engine({"age": [31]}).dp.count(epsilon=1.0, ledger=ledger)
+    with pytest.raises(ImportError, match=r"pip install 'dpframe\[plot\]'"):
+        released.dp.plot()
