@@ -68,7 +68,7 @@ class Basic:
         mu = None
         if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is shared, not epsilon
             mu = _root_down(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2 / count)
-        loss = PrivacyLoss(down(epsilon / count), down(delta / count))
+        loss = PrivacyLoss(_typed_down(epsilon / count), _typed_down(delta / count))
         return (Part(epsilon / count, mu, loss),) * count
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
@@ -101,15 +101,17 @@ class GaussianDP:
     name: ClassVar[str] = "gdp"
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
-        mu = gaussian.largest_mu(down(epsilon), down(delta))
-        return (_floor(Fraction(mu) ** 2),)
+        most = _floor(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2)
+        if not most:
+            raise InvalidArgument("epsilon and delta must not both be as small as 1e-60: there is nothing to spend.")
+        return (most,)
 
     def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
             epsilon = price.epsilon / count
-            return (Part(epsilon, None, PrivacyLoss(down(epsilon))),) * count
+            return (Part(epsilon, None, PrivacyLoss(_typed_down(epsilon))),) * count
         mu = _root_down(self._offered(price, limit) / count)
-        delta = float(price.delta or self.delta)
+        delta = _typed_down(price.delta or self.delta)
         loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
         return (Part(Fraction(gaussian.mu_to_pure(mu)), mu, loss),) * count
 
@@ -117,8 +119,8 @@ class GaussianDP:
         return (_ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        if price.epsilon is None or pure:
-            return self.loss(amount)
+        if price.epsilon is None or pure or amount[0] > self._offered(price, None):
+            return self.loss(amount)  # pure noise costs more than it says, also where a caller's function chose it
         return PrivacyLoss(up(price.epsilon), up(price.delta or self.delta))
 
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
@@ -150,6 +152,14 @@ def _share_of(price: Price, limit: Amount | None) -> Amount:
             "Make one with dpf.Ledger(epsilon=...), or write epsilon= instead of share=."
         )
     return tuple(price.share * part for part in limit)
+
+
+def _typed_down(value: Fraction) -> float:
+    """The largest float that is not above `value`, and whose shortest decimal is not: what a caller calibrates to."""
+    found = down(value)
+    while Fraction(repr(found)) > value:
+        found = math.nextafter(found, 0.0)
+    return found
 
 
 def _root_down(value: Fraction) -> float:

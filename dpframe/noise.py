@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 BITS = 63  # the 64th bit of a word is the sign
 DIRECT_SCALE = 2.0**30  # above, double precision leaves too many draws undecided
 LARGEST_SCALE = 2.0**52  # |noise| < 2**63 but with probability below exp(-2000)
+LARGEST_SHAPE = 16.0  # beyond, the incomplete gamma functions underflow, and the error bounds would not hold
 BLOCK = 2**16  # draws at a time, so that the arrays stay in the processor's cache
 MORE_BITS = 64
 HEADROOM = 2.0**-30  # keeps acceptance ratios below 1
@@ -58,8 +59,11 @@ class Law:
 
     @property
     def relative_error(self) -> float:
-        """A bound on the error of `quantile` as a part of (x + b): 2**-46 for p = 1 and 2, which err by 2**-50."""
-        return 2.0**-46 if self.p in (1.0, 2.0) else 2.0**-36
+        """A bound on the error of `quantile` as a part of (x + b): 2**-46 for p = 1 and 2, which err by 2**-50.
+
+        For other p up to LARGEST_SHAPE they err by 2**-45 (at p = 32 by 2**-33, since a p-th power underflows).
+        """
+        return 2.0**-46 if self.p in (1.0, 2.0) else 2.0**-40
 
     def survival(self, boundary: int, precision: int) -> Any:
         """S at boundary `boundary` as an mpmath number of `precision` bits."""
@@ -84,7 +88,12 @@ def discrete_laplace(scale: float, size: int) -> Integers:
 
 
 def rounded_generalized_gaussian(p: float, scale: float, size: int) -> Integers:
-    """Draws of round(Z), Z with density proportional to exp(-(|z| / scale)**p)."""
+    """Draws of round(Z), Z with density proportional to exp(-(|z| / scale)**p), for 1 <= p <= 16.
+
+    The error bounds need p >= 1: the hazard rate of |Z| is then at least 1 / scale everywhere.
+    """
+    if not 1.0 <= p <= LARGEST_SHAPE:
+        raise ValueError(f"p must be a number with 1 <= p <= {LARGEST_SHAPE:g}, not {p!r}")
     if _checked(scale) > DIRECT_SCALE:
         return _filled(size, lambda count: _rejected_block(p, scale, count))
     return _filled(size, lambda count: _rounded_block(Law(p, scale, 0.5), count))

@@ -13,12 +13,14 @@ Floats = NDArray[np.float64]
 
 
 class NoiseLaw(Protocol):
-    """What a denoiser may know: the shape and the variance of the noise. Mechanisms are such laws."""
+    """What a denoiser may know: the shape, variance and grid of the noise. Mechanisms are such laws."""
 
     @property
     def p(self) -> float: ...
     @property
     def variance(self) -> float: ...
+    @property
+    def grid(self) -> float: ...
 
 
 Denoiser = Callable[[Floats, Any], Floats]
@@ -47,7 +49,7 @@ def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
     >>> dpf.denoise.nonnegative(np.array([-3.0, 4.0]), noise)
     array([0., 4.])
     """
-    return np.maximum(np.asarray(values, dtype=np.float64), 0.0)
+    return np.maximum(np.asarray(values, dtype=np.float64), 0.0) + 0.0  # no -0.0
 
 
 def james_stein(values: Floats, noise: NoiseLaw) -> Floats:
@@ -78,7 +80,7 @@ def james_stein(values: Floats, noise: NoiseLaw) -> Floats:
     array([ 1.01, -1.34,  1.68,  0.67])
     """
     values = np.asarray(values, dtype=np.float64)
-    return values * (1.0 - shrinkage(values, noise))
+    return values * (1.0 - shrinkage(values, noise)) + 0.0  # no -0.0
 
 
 def shrinkage(values: Floats, noise: NoiseLaw) -> float:
@@ -116,11 +118,11 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
     >>> import dpframe as dpf, numpy as np
     >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
     >>> dpf.denoise.soft_threshold(np.array([-0.5, 12.0]), noise, threshold=2.0)
-    array([-0., 10.])
+    array([ 0., 10.])
     """
     values = np.asarray(values, dtype=np.float64)
     level = universal_threshold(values.size, noise) if threshold is None else threshold
-    return np.sign(values) * np.maximum(np.abs(values) - level, 0.0)
+    return np.sign(values) * np.maximum(np.abs(values) - level, 0.0) + 0.0  # no -0.0
 
 
 def universal_threshold(size: int, noise: NoiseLaw) -> float:
