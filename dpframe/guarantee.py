@@ -169,9 +169,7 @@ def exact_share(value: object) -> Fraction:
 
 def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool = False) -> Fraction:
     way_out = f"Write for instance {example}."
-    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
-        raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}. {way_out}")
-    approximate = as_float(value)
+    approximate = checked_float(argument, value, f" {way_out}")
     if not math.isfinite(approximate) or approximate < 0 or (approximate == 0 and not zero):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
     if 0 < approximate < SMALLEST_NORMAL:
@@ -179,6 +177,13 @@ def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool 
     if isinstance(value, (numbers.Rational, Decimal)):
         return Fraction(value)
     return Fraction(repr(approximate))  # the decimal that was typed: 0.3 is 3/10, three times 0.1
+
+
+def checked_float(argument: str, value: object, way_out: str = "") -> float:
+    """Refuse what is no number; the float nearest to it, NaN where there is none."""
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
+        raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}.{way_out}")
+    return as_float(value)
 
 
 def _positive_int(argument: str, value: object) -> int:

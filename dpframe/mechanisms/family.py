@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpframe import noise
-from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import down, exact_delta, exact_epsilon, up
+from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.guarantee import checked_float, down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import gaussian
 
 LARGEST_LAPLACE = noise.LARGEST_SCALE
@@ -85,6 +85,9 @@ class Laplace:
     p: ClassVar[float] = 1.0
     name: ClassVar[str] = "discrete Laplace"
 
+    def __post_init__(self) -> None:
+        _check_made(self)
+
     @classmethod
     def calibrate(cls, *, sensitivity: float, epsilon: float | Fraction, grid: float = 1.0) -> Self:
         """The least noise of this kind that is epsilon-DP for an l1 `sensitivity`.
@@ -156,6 +159,8 @@ class Laplace:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
+        if not 0.0 <= checked_float("delta", delta) <= 1.0:
+            raise InvalidArgument(f"delta must be a number with 0 <= delta <= 1, not {shown(delta)}.")
         low, high = 0.0, self._pure_epsilon
         if self.delta(0.0) <= delta:
             return 0.0
@@ -203,6 +208,9 @@ class Gaussian:
 
     p: ClassVar[float] = 2.0
     name: ClassVar[str] = "rounded Gaussian"
+
+    def __post_init__(self) -> None:
+        _check_made(self)
 
     @classmethod
     def calibrate(
@@ -283,20 +291,24 @@ def _wrapped(totals: noise.Integers, drawn: noise.Integers) -> noise.Integers:
 
 def _integers(totals: noise.Integers) -> noise.Integers:
     if not isinstance(totals, np.ndarray) or totals.dtype != np.int64:
-        raise InvalidType(f"totals must be an int64 array of grid steps, not {shown(getattr(totals, 'dtype', type(totals)))}.")
+        kind = f" of {totals.dtype}" if isinstance(totals, np.ndarray) else ""
+        raise InvalidType(f"totals must be an int64 array of grid steps, not {named(totals)}{kind}.")
     return totals
 
 
+def _check_made(mechanism: Any) -> None:
+    for argument in ("step_sensitivity", "step_scale", "grid"):
+        _positive(argument, getattr(mechanism, argument))
+
+
 def _positive(argument: str, value: float) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
-        raise InvalidType(f"{argument} must be a number, not {shown(value)} ({type(value).__name__}).")
-    if not (math.isfinite(value) and value > 0):
+    if not 0.0 < checked_float(argument, value) < math.inf:
         raise InvalidArgument(f"{argument} must be finite and above 0, not {shown(value)}.")
     return Fraction(value)
 
 
 def _confidence(confidence: float) -> float:
-    if not 0.0 < confidence < 1.0:
+    if not 0.0 < checked_float("confidence", confidence) < 1.0:
         raise InvalidArgument(f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance 0.95.")
     return confidence
 
@@ -306,14 +318,14 @@ def _scale(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
     if step_sensitivity > Fraction(most) * divisor:
         raise InvalidArgument(
             f"epsilon must be large enough for noise that fits 64-bit integers, but would need a scale of more than "
-            f"{most:.3g} grid steps. Ask for more, or tighten the bounds."
+            f"{most:.3g} grid steps. Write a larger epsilon."
         )
     return up(step_sensitivity / divisor)
 
 
 def _loss(epsilon: float | Fraction) -> Fraction:
     """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
-    if not 0.0 <= epsilon < math.inf:
+    if not 0.0 <= checked_float("epsilon", epsilon) < math.inf:
         raise InvalidArgument(f"epsilon must be a finite number of at least 0, not {shown(epsilon)}.")
     return max(Fraction(epsilon), Fraction(repr(float(epsilon)))) if isinstance(epsilon, float) else Fraction(epsilon)
 

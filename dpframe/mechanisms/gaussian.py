@@ -12,8 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import SMALLEST_NORMAL, down, up
+from dpframe.errors import InvalidArgument, shown
+from dpframe.guarantee import SMALLEST_NORMAL, checked_float, down, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e7
@@ -55,7 +55,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     >>> round(dpf.analytic_gaussian_sigma(epsilon=1.0, delta=1e-6), 4)
     4.2247
     """
-    if not (math.isfinite(sensitivity) and sensitivity > 0):
+    if not 0.0 < checked_float("sensitivity", sensitivity) < math.inf:
         raise InvalidArgument(f"sensitivity must be finite and above 0, not {shown(sensitivity)}.")
     _check("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
     _check("delta", delta, 0.0, 1.0, closed=False)
@@ -263,9 +263,8 @@ def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[
 
 
 def _check(name: str, value: object, least: float, most: float, *, closed: bool) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidType(f"{name} must be a number, not {shown(value)} ({type(value).__name__}).")
-    inside = least <= value <= most if closed else least < value < most
+    number = checked_float(name, value)
+    inside = least <= number <= most if closed else least < number < most
     if not inside:
         brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
         raise InvalidArgument(f"{name} must be a number with {brackets}, not {shown(value)}.")
