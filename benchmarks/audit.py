@@ -23,15 +23,20 @@ SINGLE_CALLS = 50  # a case of one sample a call gets this many times fewer samp
 
 def main() -> int:
     options = _arguments()
-    chosen = [case for case in cases(tuple(options.engines), _prices(options)) if options.only in case.name]
+    chosen = _mixed([case for case in cases(tuple(options.engines), _prices(options)) if options.only in case.name])
     broken = contextlib.nullcontext() if options.seed_bug is None else scaled_noise(options.seed_bug)
     started = time.perf_counter()
     print(f"{'':<34}{'frame':<11}{'noise':<15}{'claimed':>9}{'delta':>8}{'at least':>10}  {'samples':>9}  event")
+    audits = []
     with broken:
-        audits = [_run(case, options, place, len(chosen)) for place, case in enumerate(chosen, start=1)]
+        for place, case in enumerate(chosen, start=1):
+            if time.perf_counter() - started < options.minutes * 60:
+                audits.append(_run(case, options, place, len(chosen)))
     flagged = sum(found.flagged for found in audits)
     print(f"\n{len(audits)} audits, {flagged} objections, {time.perf_counter() - started:.0f} s; a sound release meets")
     print(f"with an objection with a chance of at most {options.alpha:g} in each audit")
+    if options.markdown:
+        print("", *_markdown(audits), sep="\n")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump([_facts(found) for found in audits], file, indent=1)
@@ -46,12 +51,26 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--noises", nargs="+", choices=[price.name for price in PRICES])
     parser.add_argument("--only", default="", help="the combinations whose name contains this")
     parser.add_argument("--seed-bug", type=float, metavar="FACTOR", help="multiply the scale of all noise")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further audit after this time")
+    parser.add_argument("--markdown", action="store_true", help="print the table of benchmarks/README.md too")
     parser.add_argument("--json", help="a file for the results")
     return parser.parse_args()
 
 
 def _prices(options: argparse.Namespace) -> tuple[Any, ...]:
     return tuple(price for price in PRICES if options.noises is None or price.name in options.noises)
+
+
+def _mixed(chosen: list[Case]) -> list[Case]:
+    """Order them so that every verb, frame and noise comes early, whenever time runs out."""
+    names = list(dict.fromkeys(case.name for case in chosen))
+    kinds = list(dict.fromkeys((case.price.name, case.engine) for case in chosen))
+    turn = {
+        (name, kind): (place - start) % len(kinds)
+        for start, name in enumerate(names)
+        for place, kind in enumerate(kinds)
+    }
+    return sorted(chosen, key=lambda case: turn[case.name, (case.price.name, case.engine)])
 
 
 def _run(case: Case, options: argparse.Namespace, place: int, many: int) -> Audit:
@@ -69,6 +88,27 @@ def _line(found: Audit) -> str:
     numbers = f"{claimed.epsilon:>9.4g}{claimed.delta:>8.3g}{found.bound:>10.3f}  {found.samples:>9,}"
     verdict = "  OBJECTION: more was lost than charged" if found.bound > claimed.epsilon else ""
     return f"{case.name:<34}{case.engine:<11}{case.price.name:<15}{numbers}  {found.event}{verdict}"
+
+
+def _markdown(audits: list[Audit]) -> list[str]:
+    """One line per pair of neighbors and question: the largest bound of the frames that were audited."""
+    prices = [price for price in PRICES if any(found.case.price == price for found in audits)]
+    heads = [
+        f"{price.name}: {price.epsilon:g}" + (f", delta {price.delta:g}" if price.delta else "") for price in prices
+    ]
+    lines = ["| neighbors and question | " + " | ".join(heads) + " |", "|---" * (len(prices) + 1) + "|"]
+    for name in dict.fromkeys(found.case.name for found in sorted(audits, key=lambda found: found.case.name)):
+        cells = [_cell([a for a in audits if a.case.name == name and a.case.price == price]) for price in prices]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(audits: list[Audit]) -> str:
+    if not audits:
+        return ""
+    frames = ", ".join(sorted(found.case.engine for found in audits))
+    objection = " **objection**" if any(found.flagged for found in audits) else ""
+    return f"{max(found.bound for found in audits):.2f}{objection} ({frames})"
 
 
 def _facts(found: Audit) -> dict[str, Any]:

@@ -78,6 +78,8 @@ def main() -> None:
         figures += found
         print(f"\n{section}", *(_line(figure) for figure in found), sep="\n", flush=True)
     print(f"\n{machine()}\n{time.perf_counter() - started:.0f} s in all")
+    if options.markdown:
+        print("", *_markdown(figures), sep="\n")
     if options.json:
         written = {"machine": machine(), "repeats": options.repeats, "figures": [asdict(figure) for figure in figures]}
         with open(options.json, "w", encoding="utf-8") as file:
@@ -88,6 +90,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--repeats", type=int, default=7, help="how often each pair is timed")
+    parser.add_argument("--markdown", action="store_true", help="print the tables of benchmarks/README.md too")
     parser.add_argument("--json", help="a file for the figures")
     parser.add_argument("--only", nargs="+", choices=[*SIZED, *UNSIZED], help="some of the scenarios")
     return parser.parse_args()
@@ -162,6 +165,20 @@ def _line(figure: Figure) -> str:
         f"{name}{' *' if name == figure.baseline else ''} {taken:,.1f}" for name, taken in figure.plain.items()
     )
     return f"  {figure.name:<48} {spread:<38} {aim:<10}  {times}"
+
+
+def _markdown(figures: list[Figure]) -> list[str]:
+    lines = ["| | rows | median | least - most | aim | dpframe | plain |", "|---|---:|---:|---:|---:|---:|---|"]
+    for figure in figures:
+        rows = "" if figure.rows is None else f"{figure.rows:,}"
+        aim = "" if figure.aim is None else f"{figure.aim:g}"
+        ours = "" if figure.ours is None else f"{figure.ours:,.1f} ms"
+        unit = "ns" if figure.unit == "ns/draw" else "ms"
+        plain = ", ".join(f"{name} {taken:,.1f} {unit}" for name, taken in figure.plain.items())
+        median = f"{figure.value:.2f}" + ("" if figure.unit == "ratio" else f" {figure.unit}")
+        spread = f"{figure.least:.2f} - {figure.most:.2f}"
+        lines.append(f"| {figure.section}: {figure.name} | {rows} | {median} | {spread} | {aim} | {ours} | {plain} |")
+    return lines
 
 
 # --- ratios to plain aggregations -------------------------------------------------------------------------------------
