@@ -20,6 +20,8 @@ from dpframe.queries.edges import BinAxis, temporal_edge
 Integers = NDArray[np.int64]
 
 BLOCK = 2**16  # values at a time: they stay in the processor's cache
+NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
+LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
 OUTSIDE = -1  # the code of a value in no cell
 
 
@@ -66,7 +68,10 @@ class Cells:
         code = np.zeros(table.height, dtype=np.int64)
         for axis in self.keys.axes:
             found = self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
-            code = np.where((code < 0) | (found < 0), OUTSIDE, code * axis.size + found)
+            outside = (code < 0) | (found < 0) if min(code.min(initial=0), found.min(initial=0)) < 0 else None
+            code = code * axis.size + found
+            if outside is not None:
+                code[outside] = OUTSIDE
         return code
 
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
@@ -74,6 +79,8 @@ class Cells:
         coded = [self.source.column(column).coded for column in axis.columns]
         dtypes = [self._key_dtype(column, table.schema[name]) for column, name in zip(axis.columns, names, strict=True)]
         keys = key_table(axis, names, dtypes, coded)
+        if len(names) == 1 and table.height > keys.height and (looked_up := _looked_up(table[names[0]], keys)) is not None:
+            return looked_up
         found = table.select(names).join(keys, on=names, how="left", nulls_equal=True, maintain_order="left")
         return found["cell"].fill_null(OUTSIDE).to_numpy()
 
@@ -91,9 +98,14 @@ class Cells:
 
 def placed(values: Integers, code: Integers, cells: int) -> Integers:
     """Values added up in the cells of their codes, modulo 2**64; values outside are left out."""
-    whole = np.zeros(cells, dtype=np.int64)
     inside = code >= 0
-    np.add.at(whole, code[inside], values[inside])
+    return added(values[inside], code[inside], cells)
+
+
+def added(values: Integers, code: Integers, cells: int) -> Integers:
+    """Values added up in the cells of their codes, modulo 2**64."""
+    whole = np.zeros(cells, dtype=np.int64)
+    np.add.at(whole, code, values)
     return whole
 
 
@@ -112,6 +124,20 @@ def key_table(axis: KeyAxis, names: Sequence[str], dtypes: Sequence[pl.DataType]
         for (name, values), dtype, flag in zip(columns.items(), dtypes, coded, strict=True)
     ]
     return pl.DataFrame([*series, pl.Series("cell", positions, dtype=pl.Int64)])
+
+
+def _looked_up(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
+    """Codes of integer keys that lie close together, from an array instead of a join; None where they do not."""
+    declared = keys.to_series(0)
+    if column.dtype not in NARROW or declared.null_count() or keys.height == 0:
+        return None
+    low, high = int(declared.min()), int(declared.max())  # type: ignore[arg-type]
+    if high - low > LOOK_UP or not -(2**62) < low <= high < 2**62:
+        return None
+    table = np.full(high - low + 3, OUTSIDE, dtype=np.int64)  # an entry on either side for all that lies beyond
+    table[declared.cast(pl.Int64).to_numpy() - low + 1] = keys["cell"].to_numpy()
+    near = column.cast(pl.Int64).fill_null(low - 1).to_numpy()
+    return table[np.clip(near, low - 1, high + 1) - (low - 1)]
 
 
 def declared_values(axis: KeyAxis, place: int) -> list[Any]:

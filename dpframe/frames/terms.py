@@ -18,7 +18,10 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class Terms:
-    """Engine columns for the Statistics of one query: each value column is put on the grid of given bounds once."""
+    """Engine columns for the Statistics of one query: each value column is put on the grid of given bounds once.
+
+    A value is present where its integer is there. Only a column that nothing sums needs a presence of its own.
+    """
 
     statistics: tuple[Statistic, ...]
     values: dict[str, str]  # the caller's column -> the engine's, for values
@@ -29,10 +32,11 @@ class Terms:
     def of(cls, statistics: tuple[Statistic, ...]) -> Self:
         """Number the columns that the Statistics need."""
         bounded = dict.fromkeys((s.column, s.bounds) for s in statistics if s.column is not None and s.bounds is not None)
-        counted = dict.fromkeys(s.column for s in statistics if s.column is not None and s.bounds is None)
+        summed = dict.fromkeys(column for column, _ in bounded)
+        counted = dict.fromkeys(s.column for s in statistics if s.column is not None and s.column not in summed)
         return cls(
             statistics,
-            _numbered("value", dict.fromkeys(column for column, _ in bounded)),
+            _numbered("value", summed),
             _numbered("present", counted),
             _numbered("sum", bounded),
         )
@@ -60,11 +64,28 @@ class Terms:
         """A Statistic's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
         if statistic.column is None:
             return groups[ROWS].to_numpy().astype(np.int64)
-        if statistic.bounds is None:
+        if statistic.column in self.present:
             return groups[self.present[statistic.column]].to_numpy()
-        name = self.sums[statistic.column, statistic.bounds]
+        name = self._sum_of(statistic)
         counted = groups[f"{name} n"].to_numpy().astype(np.int64)
-        return groups[name].to_numpy() - statistic.midpoint * counted
+        return counted if statistic.bounds is None else groups[name].to_numpy() - statistic.midpoint * counted
+
+    def each(self, statistic: Statistic) -> pl.Expr:
+        """What each row adds to a Statistic; null adds nothing."""
+        if statistic.column is None:
+            return pl.lit(1, dtype=pl.Int64)
+        if statistic.column in self.present:
+            return pl.col(self.present[statistic.column])
+        integers = pl.col(self._sum_of(statistic))
+        return integers.is_not_null().cast(pl.Int64) if statistic.bounds is None else integers - statistic.midpoint
+
+    def _sum_of(self, statistic: Statistic) -> str:
+        """The sum from which a sum, or the presence of its column, is read."""
+        return next(
+            name
+            for (column, bounds), name in self.sums.items()
+            if column == statistic.column and statistic.bounds in (None, bounds)
+        )
 
 
 def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:

@@ -51,7 +51,7 @@ def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, *extra: str) -> p
     table = lazy.select(*cells.names(), *terms.prepared(), *extra).collect(engine="streaming")
     code = cells.codes(table)
     table = table.select(*terms.names(), *extra, pl.Series("cell", code))
-    return table.filter(pl.col("cell") >= 0)
+    return table if code.min(initial=0) >= 0 else table.filter(pl.col("cell") >= 0)
 
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:

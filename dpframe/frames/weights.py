@@ -5,8 +5,9 @@ before any statistic drops missing values. Each of its counts becomes w n_g and 
 truncated toward zero. So its counts have l_p norm at most R and its sums at most max(|lower|, |upper|) R, because
 |S_g| <= max(|lower|, |upper|) n_g; that holds for sums that wrapped, too, since a wrapped |S_g| is the smaller one.
 
-Units with at most R rows in all have weight 1 in any norm (the l_1 norm is the largest), so their rows are summed
-like any others; only the rest are looked at pair by pair of unit and cell.
+Units with at most R rows in all have weight 1 in any norm (the l_1 norm is the largest). Of the others, the pairs of
+unit and cell are found by sorting one integer per row; a row that is alone in its pair is weighed as it is, and only
+the rows that share a pair are brought together first.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.frames.cells import Integers, placed
-from dpframe.frames.terms import ROWS, Terms
+from dpframe.frames.cells import Integers, added, placed
+from dpframe.frames.terms import Terms
 from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.statistics import WEIGHT_BITS, Statistic
 
@@ -29,32 +30,83 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
     """The weighted totals of rows that carry `unit` and `cell`."""
     if unit.nulls == "drop":
         table = table.filter(pl.col("unit").is_not_null())
-    groups = min(unit.max_groups, cells)
-    code, size = unit_codes(table["unit"])
-    heavy = (np.bincount(code, minlength=size) > unit.max_rows * groups ** (1.0 / p))[code]
-    light = table.filter(pl.Series(~heavy)).lazy().group_by("cell").agg(terms.aggregated()).collect(engine="streaming")
-    pairs, weight = _pairs(table.filter(pl.Series(heavy)), code[heavy], terms, unit.max_rows * groups ** (1.0 / p), p)
-    found = {}
-    for statistic in terms.statistics:
-        grid = 2**WEIGHT_BITS if statistic.bounds is None else 1
-        whole = placed(terms.read(statistic, light) * grid, light["cell"].to_numpy(), cells)
-        shares = np.trunc(terms.read(statistic, pairs).astype(np.float64) * weight * grid).astype(np.int64)
-        found[statistic] = whole + placed(shares, pairs["cell"].to_numpy(), cells)
+    most = unit.max_rows * min(unit.max_groups, cells) ** (1.0 / p)
+    code, units = unit_codes(table["unit"])
+    rows = np.bincount(code, minlength=units)
+    sharing, starts = _sharing(code, table["cell"].to_numpy(), np.flatnonzero((rows > most)[code]))
+    weight = _weights(rows, code[sharing], starts, most, p)[code]
+    alone = weight.copy()
+    alone[sharing] = 0.0  # what they add is added below, pair by pair
+    weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
+    asked = [_truncated(terms.each(s), pl.col("w"), s).alias(str(n)) for n, s in enumerate(terms.statistics)]
+    groups = weighted.select("cell", *asked).group_by("cell").agg(pl.all().sum()).collect(engine="streaming")
+    found = {s: placed(groups[str(n)].to_numpy(), groups["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)}
+    if sharing.size:
+        shared = table[sharing]
+        for statistic in terms.statistics:
+            values = shared.with_columns(each=terms.each(statistic).fill_null(0))["each"].to_numpy()
+            pairs = pl.DataFrame({"v": np.add.reduceat(values, starts), "w": weight[sharing[starts]]})
+            whole = pairs.select(_truncated(pl.col("v"), pl.col("w"), statistic)).to_series().to_numpy()
+            found[statistic] = found[statistic] + added(whole, shared["cell"].to_numpy()[starts], cells)
     return found
 
 
+def _truncated(values: pl.Expr, weight: pl.Expr, statistic: Statistic) -> pl.Expr:
+    """w S on the grid, toward zero: the direction that never adds to a unit's reach."""
+    grid = 2.0**WEIGHT_BITS if statistic.bounds is None else 1.0
+    return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False)
+
+
+def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: float) -> Floats:
+    """The weight of every unit. Its sum of n_g**p is its number of rows, plus n_g**p - n_g for pairs of several rows."""
+    powers = rows.astype(np.float64)
+    size = np.diff(np.append(starts, owner.size)).astype(np.float64)
+    np.add.at(powers, owner[starts], size**p - size)
+    norm = np.maximum(powers, 1.0) ** (1.0 / p)
+    return np.where(rows <= most, 1.0, np.minimum(1.0, most * SHAVE / norm))
+
+
+def _sharing(code: Integers, cell: Integers, chosen: Integers) -> tuple[Integers, Integers]:
+    """Of the chosen rows, those whose unit has another row in their cell: ordered by pair; and where each pair starts."""
+    order, key = _sorted(code[chosen], cell[chosen])
+    same = key[1:] == key[:-1]
+    if not same.any():
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    with_next, with_last = np.append(same, False), np.append(False, same)
+    shared = np.flatnonzero(with_next | with_last)
+    return chosen[order[shared]], np.flatnonzero(~with_last[shared])
+
+
+def _sorted(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
+    """An order that brings equal pairs of unit and cell together, and the pairs' keys in that order.
+
+    Where unit, cell and row fit 63 bits one plain sort does it; else a sort of positions, which is slower.
+    """
+    cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(code.size).bit_length()
+    key = (code << cell_bits) | cell
+    if int(code.max(initial=0)).bit_length() + cell_bits + row_bits <= 63:
+        packed = (key << row_bits) | np.arange(code.size)
+        packed.sort()
+        return packed & ((1 << row_bits) - 1), packed >> row_bits
+    order = np.argsort(key, kind="stable")
+    return order, key[order]
+
+
 def unit_codes(units: pl.Series) -> tuple[Integers, int]:
-    """An integer below the returned size for each unit, different for different ones; never a hash."""
-    ranks = units.rank("dense").fill_null(0)  # null, where it is kept, is one unit of its own
-    code = ranks.cast(pl.Int64).to_numpy()
-    return code, int(code.max(initial=0)) + 1
+    """An integer below the returned size for each unit, different for different ones; never a hash.
 
+    Integers in a range not much larger than their number are taken as they are; anything else is numbered.
+    """
+    missing = units.null_count() > 0
+    if units.dtype.is_integer() and len(units) > 0:
+        low, high = units.min() or 0, units.max() or 0
+        if high - low <= 4 * len(units) + 1000:  # type: ignore[operator]
+            span = int(high - low) + 1  # type: ignore[operator,arg-type]
+            shifted = (units.cast(pl.Int64, strict=False, wrap_numerical=True) - low).fill_null(span)
+            return shifted.to_numpy(), span + missing
+    import pyarrow
 
-def _pairs(rows: pl.DataFrame, code: Integers, terms: Terms, most: float, p: float) -> tuple[pl.DataFrame, Floats]:
-    """The totals of each pair of unit and cell, and the weight of the pair's unit."""
-    owned = rows.select(*terms.names(), "cell").with_columns(pl.Series("unit", code))
-    pairs = owned.lazy().group_by("unit", "cell").agg(terms.aggregated()).collect(engine="streaming")
-    size, owner = pairs[ROWS].to_numpy().astype(np.float64), pairs["unit"].to_numpy()
-    norms = np.bincount(owner, weights=size**p) ** (1.0 / p)
-    with np.errstate(divide="ignore"):
-        return pairs, np.minimum(1.0, most * SHAVE / norms)[owner]
+    numbered = pyarrow.chunked_array([units.to_arrow()]).combine_chunks().dictionary_encode()
+    codes = pl.Series(pl.from_arrow(numbered.indices)).cast(pl.Int64)
+    distinct = len(numbered.dictionary)
+    return codes.fill_null(distinct).to_numpy(), distinct + missing
