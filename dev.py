@@ -78,7 +78,7 @@ class Check:
 def style(fresh: bool) -> Iterator[Check]:
     """Ruff's rules and Ruff's layout."""
     python = newest_environment(fresh=fresh)
-    yield check("ruff check", python, "ruff", "check", ".")
+    yield check("ruff check", python, "ruff", "check", "--output-format", "concise", ".")
     yield check("ruff format", python, "ruff", "format", "--check", ".")
 
 
