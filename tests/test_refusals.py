@@ -1,0 +1,140 @@
+"""Wrong calls get the right words, and cost nothing: no row is read, nothing is charged."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from contextlib import nullcontext
+from typing import Any
+
+import polars as pl
+import pytest
+from refusals import REFUSALS, Refusal, private_frame
+
+import dpframe as dpf
+from dpframe import errors, release
+from dpframe.frames import totals as frames_totals
+
+LONGEST = 330
+CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]
+SUBJECTS = {  # what a message may be about, besides the arguments of the surface
+    "output columns",
+    "the call",
+    "the file",
+    "the frame",
+    "the name of a statistic",
+    "this frame",
+    "a ledger",
+    "which ledger",
+    "each argument of agg",
+    "agg",
+    "sum",
+    "histogram",
+}
+RULES = ("must", "is not", "cannot", "carries no", "costs", "is a released result", "is an option", "?")
+
+
+def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The frame, with every way to its rows writing into `reads`."""
+
+    def read(*_: Any) -> Any:
+        reads.append("a row was read")
+        raise AssertionError("a row was read")
+
+    if isinstance(frame, pl.LazyFrame):
+        return frame.map_batches(read, schema=frame.collect_schema())
+    monkeypatch.setattr(release, "totals", read)
+    monkeypatch.setattr(frames_totals, "totals", read)
+    return frame
+
+
+def message_of(refusal: Refusal, subject: Any, ledger: dpf.Ledger | None) -> str:
+    """Make the call, hold the error against the table, and return its words."""
+    with ledger or nullcontext(), pytest.raises(dpf.DpframeError) as caught:
+        refusal.call(subject)
+    error = caught.value
+    assert type(error) is refusal.error
+    assert error.__cause__ is None
+    assert error.__suppress_context__ or error.__context__ is None
+    return str(error)
+
+
+@pytest.mark.parametrize(("refusal", "engine"), CASES, indirect=["engine"])
+def test_refused_in_words_before_a_row_is_read_or_charged(
+    refusal: Refusal, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    subject = watched(refusal.prepare(private_frame(engine)), reads, monkeypatch)
+    ledger = refusal.ledger()
+    message = message_of(refusal, subject, ledger)
+    if isinstance(refusal.words, str):
+        assert message == refusal.words
+    for part in refusal.words if isinstance(refusal.words, tuple) else ():
+        assert part in message
+    assert len(message) <= LONGEST
+    assert "\n" not in message, "a Series, an array or a frame was printed"
+    assert not re.search(r"0x[0-9A-Fa-f]{6}", message), "an address says nothing to a reader"
+    paying = ledger or dpf.default_ledger()
+    assert reads == []
+    assert paying.spent == dpf.PrivacyLoss(0.0)
+    assert paying.to_frame().height == 0
+
+
+def test_the_watch_sees_a_row_being_read(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    subject = watched(private_frame(engine), reads, monkeypatch)
+    with pytest.raises(dpf.ReleaseFailed) as caught:
+        subject.dp.count("age", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert reads
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None, "an engine's message may hold private values"
+
+
+def arguments() -> set[str]:
+    """The names of all arguments of the public surface."""
+    called = [getattr(dpf, name) for name in dpf.__all__ if callable(getattr(dpf, name))]
+    verbs = [
+        getattr(owner, name) for owner in called if inspect.isclass(owner) for name in vars(owner) if name[0] != "_"
+    ]
+    accepted = [found for found in [*called, *verbs] if callable(found) and found is not dpf.UnlimitedBudgetWarning]
+    names = {"column", "by", "keys"}
+    for function in accepted:
+        try:
+            names |= set(inspect.signature(function).parameters)
+        except ValueError:  # exceptions have no signature
+            continue
+    return names
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.id)
+def test_the_words_name_their_subject_and_a_rule(refusal: Refusal) -> None:
+    words = refusal.words if isinstance(refusal.words, str) else " ".join(refusal.words)
+    subject = next((subject for subject in SUBJECTS if words.startswith(subject)), words.split()[0])
+    misspelt = "is not an argument" in words or "is not an option" in words or "is not in the frame" in words
+    statistic = "must be a statistic" in words  # its first word is the caller's own name
+    assert subject in SUBJECTS | arguments() or misspelt or statistic
+    assert any(rule in words for rule in RULES)
+
+
+def test_the_table_is_large_and_without_repetition() -> None:
+    assert len(REFUSALS) >= 180
+    assert len({refusal.id for refusal in REFUSALS}) == len(REFUSALS)
+
+
+def test_every_kind_of_refusal_occurs() -> None:
+    public = {kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, dpf.DpframeError)}
+    no_refusals = {dpf.DpframeError, dpf.ReleaseFailed}  # the base, and the failure of an engine after the charge
+    assert public - no_refusals == {refusal.error for refusal in REFUSALS}
+
+
+@pytest.mark.parametrize("name", ["polars", "pandas"])
+def test_no_series_is_ever_printed(name: str) -> None:
+    series = pl.Series([31, 45]) if name == "polars" else pytest.importorskip("pandas").Series([31, 45])
+    for value in (series, [series], {"age": series}, (1, series)):
+        assert "31" not in errors.shown(value)
+        assert "31" not in errors.shown(value, kind=True)
+
+
+def test_shown_values_are_short() -> None:
+    assert len(errors.shown(list(range(1000)))) == 60
+    assert errors.shown(10**5000) == "an int"
