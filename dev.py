@@ -170,16 +170,15 @@ def check(name: str, python: str, *module: str) -> Check:
 
 def run(command: list[str]) -> tuple[int, str]:
     """Run a command in the root of the repository; its output is shown as it comes, and returned."""
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"PYTHONUNBUFFERED": "1"}
-    )
-    assert process.stdout is not None
+    environ = os.environ | {"PYTHONUNBUFFERED": "1"}
     seen = bytearray()
-    while chunk := os.read(process.stdout.fileno(), 4096):
-        seen += chunk
-        sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
-    return process.wait(), seen.decode(errors="replace")
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ) as process:
+        assert process.stdout is not None
+        while chunk := os.read(process.stdout.fileno(), 4096):
+            seen += chunk
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+    return process.returncode, seen.decode(errors="replace")
 
 
 def summed_up(results: list[tuple[str, list[Check], float]]) -> int:
