@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.guarantee import PrivacyLoss, Price, down, up
+from dpframe.guarantee import PrivacyLoss, Price, down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 
@@ -83,10 +83,10 @@ class Basic:
         return _share_of(price, limit)
 
     def loss(self, amount: Amount) -> PrivacyLoss:
-        return PrivacyLoss(up(amount[0]), up(amount[1]))
+        return PrivacyLoss(shown_up(amount[0]), shown_up(amount[1]))
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        return PrivacyLoss(down(amount[0]), down(amount[1]))
+        return PrivacyLoss(shown_down(amount[0]), shown_down(amount[1]))
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class GaussianDP:
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
         if price.epsilon is None or pure or amount[0] > self._offered(price, None):
             return self.loss(amount)  # pure noise costs more than it says, also where a caller's function chose it
-        return PrivacyLoss(up(price.epsilon), up(price.delta or self.delta))
+        return PrivacyLoss(shown_up(price.epsilon), shown_up(price.delta or self.delta))
 
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
         if price.epsilon is None:
@@ -135,13 +135,13 @@ class GaussianDP:
         if amount[0] == 0:
             return PrivacyLoss(0.0)
         mu = math.nextafter(math.sqrt(up(amount[0])), math.inf)
-        return PrivacyLoss(gaussian.epsilon_of_mu(mu, down(self.delta)), up(self.delta))
+        return PrivacyLoss(gaussian.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
         if amount[0] == 0:
             return PrivacyLoss(0.0)
         epsilon = gaussian.epsilon_of_mu(_root_down(amount[0]), down(self.delta))
-        return PrivacyLoss(epsilon * (1.0 - 1e-12), down(self.delta))
+        return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
 
 
 def _share_of(price: Price, limit: Amount | None) -> Amount:

@@ -204,3 +204,18 @@ def down(value: Fraction) -> float:
     """The largest float that is not above `value`: what remains is never overstated."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def shown_up(value: Fraction) -> float:
+    """As `up`, but the float that was typed where there is one: 0.3 is read as 3/10, and 3/10 is shown as 0.3."""
+    return _as_typed(value) or up(value)
+
+
+def shown_down(value: Fraction) -> float:
+    """As `down`, but the float that was typed where there is one."""
+    return _as_typed(value) or down(value)
+
+
+def _as_typed(value: Fraction) -> float | None:
+    nearest = float(value)
+    return nearest if Fraction(repr(nearest)) == value else None

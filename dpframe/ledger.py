@@ -24,7 +24,7 @@ from dpframe.errors import (
     shown,
 )
 from dpframe.frames import build
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit, down, exact_delta, exact_epsilon, up
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit, exact_delta, exact_epsilon, shown_down, up
 
 ROWS = PrivacyUnit()
 
@@ -120,7 +120,7 @@ class Ledger:
     @property
     def limit(self) -> PrivacyLoss | None:
         """The most that may be spent; None on the default ledger."""
-        return None if self._typed is None else PrivacyLoss(down(self._typed[0]), down(self._typed[1]))
+        return None if self._typed is None else PrivacyLoss(shown_down(self._typed[0]), shown_down(self._typed[1]))
 
     @property
     def limit_amount(self) -> Amount | None:
@@ -137,6 +137,8 @@ class Ledger:
         """What one more call may cost, rounded down; infinite on the default ledger."""
         if self._limit is None:
             return PrivacyLoss(float("inf"))
+        if self.limit is not None and not any(self._spent):
+            return self.limit
         return self._accounting.remaining(_minus(self._limit, self._spent))
 
     def charge(

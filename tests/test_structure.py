@@ -1,0 +1,167 @@
+"""The architecture, held by tests: imports fall, one room knows dataframes, one file draws randomness, files stay small."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpframe as dpf
+
+PACKAGE = Path(dpf.__file__).parent
+FLOORS = {
+    "__init__": 9,
+    "accessors": 8,
+    "release": 7,
+    "ledger": 6,
+    "provenance": 6,
+    "pictures": 6,
+    "plan": 5,
+    "accounting": 4,
+    "frames": 3,
+    "mechanisms": 3,
+    "sensitivity": 3,
+    "guarantee": 2,
+    "queries": 2,
+    "errors": 1,
+    "noise": 1,
+    "denoise": 1,
+    "charts": 2,
+    "report": 1,
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
+RANDOMNESS = {"random", "secrets", "uuid"}
+
+
+def dotted(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)
+
+
+def room(name):
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+def imported(path):
+    """Every module that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+            own = {name for name in submodules if (PACKAGE.parent / (name.replace(".", "/") + ".py")).exists()}
+            folders = {name for name in submodules if (PACKAGE.parent / name.replace(".", "/")).is_dir()}
+            found |= (own | folders) or {node.module}
+    return found
+
+
+def own(path):
+    return {name for name in imported(path) if name.split(".")[0] == "dpframe"}
+
+
+def test_every_room_has_a_floor():
+    assert {room(dotted(path)) for path in FILES} == set(FLOORS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_imports_fall(path):
+    here = room(dotted(path))
+    for name in own(path):
+        there = room(name)
+        if there == here:
+            assert name != f"dpframe.{here}", f"{path} imports its own folder: import the sibling file"
+        else:
+            assert FLOORS[there] < FLOORS[here], f"{path}, floor {FLOORS[here]}, imports {name}, floor {FLOORS[there]}"
+
+
+def test_no_circles():
+    graph = {dotted(path): own(path) for path in FILES}
+    done, open_ = set(), []
+
+    def visit(name):
+        assert name not in open_, f"circle: {[*open_, name]}"
+        if name not in done:
+            open_.append(name)
+            for other in graph.get(name, ()):
+                visit(other)
+            open_.pop()
+            done.add(name)
+
+    for name in graph:
+        visit(name)
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_one_room_knows_dataframes_and_one_file_randomness(path):
+    outside = {name.split(".")[0] for name in imported(path)}
+    if room(dotted(path)) != "frames":
+        assert not outside & DATAFRAMES
+    text = path.read_text()
+    if path.name != "noise.py":
+        assert not outside & RANDOMNESS
+        assert "urandom" not in text
+    assert "np.random" not in text
+    assert "default_rng" not in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_files_and_functions_stay_small(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 420
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            doc = ast.get_docstring(node, clean=False) or ""
+            assert node.end_lineno - node.lineno - doc.count("\n") <= 45, f"{path}: {node.name}"
+
+
+def test_denoisers_cannot_reach_a_row():
+    for path in (PACKAGE / "denoise").glob("*.py"):
+        assert all(room(name) == "denoise" for name in own(path))
+
+
+def test_all_is_exact():
+    public = {name for name in vars(dpf) if not name.startswith("_")}
+    modules = {name for name in public if type(getattr(dpf, name)).__name__ == "module"} - {"denoise"}
+    assert public - modules == set(dpf.__all__) - {"__version__"}
+    assert list(dpf.__all__) == sorted(dpf.__all__)
+
+
+def run(code):
+    found = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    return found.stdout.strip()
+
+
+def test_importing_is_light():
+    heavy = run(
+        "import sys, dpframe; print([name for name in "
+        "('scipy', 'scipy.stats', 'dp_accounting', 'pandas', 'altair', 'sqlalchemy', 'mpmath', 'great_tables') "
+        "if name in sys.modules])"
+    )
+    assert heavy == "[]"
+
+
+@pytest.mark.parametrize("first", ["import dpframe; import pandas as pd", "import pandas as pd; import dpframe"])
+def test_accessor_whichever_comes_first(first):
+    pytest.importorskip("pandas")
+    assert "count" in run(f"{first}; print(pd.DataFrame({{'x': [1]}}).dp)")
+
+
+def test_asking_for_pandas_before_it_is_imported():
+    pytest.importorskip("pandas")
+    code = (
+        "import dpframe, importlib.util; importlib.util.find_spec('pandas'); "
+        "import pandas as pd; print(pd.DataFrame({'x': [1]}).dp, pd.__spec__.loader.__class__.__name__)"
+    )
+    assert "SourceFileLoader" in run(code)
+
+
+def test_other_accessors_stay():
+    pytest.importorskip("pandas")
+    assert run("import dpframe, pandas as pd; print(pd.Series(['a']).str.upper()[0])") == "A"
