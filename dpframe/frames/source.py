@@ -23,6 +23,7 @@ Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missin
 Role = Literal["value", "present", "key", "bin", "unit"]
 Wanted = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
+FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
 DAY = 86_400 * 10**9
 
 
@@ -46,6 +47,7 @@ class Source:
     library: Literal["pandas", "polars"]  # the library of the result
     schema: dict[str, ColumnType]
     bring: Callable[[Sequence[Wanted]], pl.LazyFrame]
+    rows: int | None = None  # of a frame in memory; decides on nothing but speed
 
     def column(self, name: str) -> ColumnType:
         """The type of a column, or UnknownColumn with the nearest name."""
@@ -55,6 +57,11 @@ class Source:
             hint = f"Did you mean {near[0]!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
         return self.schema[name]
+
+
+def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
+    """The frame, by the engine that is faster for so many rows; the result is the same."""
+    return lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
 
 
 def is_frame(value: object) -> bool:
@@ -85,7 +92,8 @@ def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
 def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
-        return _polars_source(frame.lazy(), frame.collect_schema())
+        rows = frame.height if isinstance(frame, pl.DataFrame) else None
+        return _polars_source(frame.lazy(), frame.collect_schema(), rows)
     if is_pandas(frame):
         return _pandas_source(frame)
     native = nw.from_native(frame, pass_through=True)
@@ -97,13 +105,13 @@ def source_of(frame: Any) -> Source:
     return _other_source(native)
 
 
-def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema) -> Source:
+def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
         if not wanted:
             return lazy  # a selection of no columns would have no rows to count
         return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in wanted)
 
-    return Source("polars", {name: polars_type(dtype) for name, dtype in schema.items()}, bring)
+    return Source("polars", {name: polars_type(dtype) for name, dtype in schema.items()}, bring, rows)
 
 
 def _pandas_source(frame: Any) -> Source:
@@ -116,7 +124,7 @@ def _pandas_source(frame: Any) -> Source:
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
-    return Source("pandas", {name: _pandas_type(frame[name].dtype) for name in names}, bring)
+    return Source("pandas", {name: _pandas_type(frame[name].dtype) for name in names}, bring, len(frame))
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:

@@ -16,7 +16,7 @@ import polars as pl
 
 from dpframe.frames import weights
 from dpframe.frames.cells import Cells, Integers, counted, half_open, placed
-from dpframe.frames.source import source_of
+from dpframe.frames.source import collected, source_of
 from dpframe.frames.terms import Terms
 from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.query import Query
@@ -36,19 +36,19 @@ def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
     cells, terms = Cells.of(source, query.keys), Terms.of(query.statistics)
     if unit.column is not None:
         lazy = source.bring([*cells.wanted(), *terms.wanted(), ("unit", unit.column, "unit", None)])
-        return weights.bounded(coded_rows(lazy, cells, terms, "unit"), terms, unit, p, query.keys.cells)
+        return weights.bounded(coded_rows(lazy, cells, terms, source.rows, "unit"), terms, unit, p, query.keys.cells)
     lazy = source.bring([*cells.wanted(), *terms.wanted()])
     if len(cells.bins) == len(cells.keys.axes) == 1 and query.statistics == (Statistic(None),):
-        return {query.statistics[0]: _histogram(lazy, cells)}
+        return {query.statistics[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:
-        table = coded_rows(lazy, cells, terms)
+        table = coded_rows(lazy, cells, terms, source.rows)
         return by_cell(table, terms, query.keys.cells)
-    return _by_keys(lazy, cells, terms)
+    return _by_keys(lazy, cells, terms, source.rows)
 
 
-def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, *extra: str) -> pl.DataFrame:
+def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
     """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
-    table = lazy.select(*cells.names(), *terms.prepared(), *extra).collect(engine="streaming")
+    table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
     code = cells.codes(table)
     table = table.select(*terms.names(), *extra, pl.Series("cell", code))
     return table if code.min(initial=0) >= 0 else table.filter(pl.col("cell") >= 0)
@@ -58,18 +58,18 @@ def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     """Totals of rows that carry their cell's number."""
     if terms.statistics == (Statistic(None),):
         return {terms.statistics[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
-    groups = table.lazy().group_by("cell").agg(terms.aggregated()).collect(engine="streaming")
+    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
     return _placed(groups, groups["cell"].to_numpy(), terms, cells)
 
 
-def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms) -> Totals:
+def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
     """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
     names = cells.names()
     if not names:
-        groups = lazy.with_columns(terms.prepared()).select(terms.aggregated()).collect(engine="streaming")
+        groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
         return _placed(groups, np.zeros(1, dtype=np.int64), terms, 1)
     prepared = lazy.select(*names, *terms.prepared())
-    groups = prepared.group_by(names).agg(terms.aggregated()).collect(engine="streaming")
+    groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
     return _placed(groups, cells.codes(groups), terms, cells.keys.cells)
 
 
@@ -77,10 +77,10 @@ def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> T
     return {statistic: placed(terms.read(statistic, groups), code, cells) for statistic in terms.statistics}
 
 
-def _histogram(lazy: pl.LazyFrame, cells: Cells) -> Integers:
+def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     """A plain one-dimensional histogram."""
     axis = cells.bins[0]
-    values = lazy.drop_nulls().collect(engine="streaming").to_series().to_numpy()
+    values = collected(lazy.drop_nulls(), rows).to_series().to_numpy()
     edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
     count: Callable[[Any], Integers] = lambda part: counted(part, edges, closed)  # noqa: E731
     if values.size < PARALLEL_ROWS:

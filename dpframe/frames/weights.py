@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.frames.cells import Integers, added, placed
+from dpframe.frames.source import collected
 from dpframe.frames.terms import Terms
 from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.statistics import WEIGHT_BITS, Statistic
@@ -39,7 +40,7 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
     alone[sharing] = 0.0  # what they add is added below, pair by pair
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
     asked = [_truncated(terms.each(s), pl.col("w"), s).alias(str(n)) for n, s in enumerate(terms.statistics)]
-    groups = weighted.select("cell", *asked).group_by("cell").agg(pl.all().sum()).collect(engine="streaming")
+    groups = collected(weighted.select("cell", *asked).group_by("cell").agg(pl.all().sum()), table.height)
     found = {s: placed(groups[str(n)].to_numpy(), groups["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)}
     if sharing.size:
         shared = table[sharing]

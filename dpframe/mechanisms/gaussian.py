@@ -78,6 +78,7 @@ def largest_mu(epsilon: float, delta: float) -> float:
     return _edge(lambda mu: delta_exceeds(mu, epsilon, delta), guess, SMALLER)  # a smaller mu is more noise
 
 
+@lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The smallest epsilon >= 0 with which a Gaussian mechanism of this mu is (epsilon, delta)-DP; rounded up."""
     if mu == 0.0:
