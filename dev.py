@@ -128,7 +128,8 @@ def oldest_versions() -> list[str]:
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *(one for one in project["optional-dependencies"]["test"] if "pandas" in one)]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["plot"], *(one for one in extras["test"] if one.startswith("pandas"))]
     return [re.sub(r">=(.*)", r"==\1.*", requirement) for requirement in wanted]
 
 
