@@ -64,13 +64,13 @@ def _prices(options: argparse.Namespace) -> tuple[Any, ...]:
 def _mixed(chosen: list[Case]) -> list[Case]:
     """Order them so that every verb, frame and noise comes early, whenever time runs out."""
     names = list(dict.fromkeys(case.name for case in chosen))
-    kinds = list(dict.fromkeys((case.price.name, case.engine) for case in chosen))
+    kinds = sorted({(case.engine, case.price.name) for case in chosen})
     turn = {
         (name, kind): (place - start) % len(kinds)
         for start, name in enumerate(names)
         for place, kind in enumerate(kinds)
     }
-    return sorted(chosen, key=lambda case: turn[case.name, (case.price.name, case.engine)])
+    return sorted(chosen, key=lambda case: turn[case.name, (case.engine, case.price.name)])
 
 
 def _run(case: Case, options: argparse.Namespace, place: int, many: int) -> Audit:
@@ -93,9 +93,7 @@ def _line(found: Audit) -> str:
 def _markdown(audits: list[Audit]) -> list[str]:
     """One line per pair of neighbors and question: the largest bound of the frames that were audited."""
     prices = [price for price in PRICES if any(found.case.price == price for found in audits)]
-    heads = [
-        f"{price.name}: {price.epsilon:g}" + (f", delta {price.delta:g}" if price.delta else "") for price in prices
-    ]
+    heads = [f"{price.name}: epsilon {price.epsilon:g}, delta {price.delta:g}" for price in prices]
     lines = ["| neighbors and question | " + " | ".join(heads) + " |", "|---" * (len(prices) + 1) + "|"]
     for name in dict.fromkeys(found.case.name for found in sorted(audits, key=lambda found: found.case.name)):
         cells = [_cell([a for a in audits if a.case.name == name and a.case.price == price]) for price in prices]
