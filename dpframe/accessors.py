@@ -11,7 +11,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, cast
 
-from dpframe import pictures, provenance
+from dpframe import pictures, provenance, tables
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
 from dpframe.frames import build
 from dpframe.frames.source import is_frame, key_rows, source_of
@@ -28,7 +28,7 @@ Finish = Callable[[Any, Query, Options], Any]
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 MEASURES = (Count, Sum, Mean)
-OF_RESULTS = ("provenance", "plot", "to_numpy", "write_parquet")
+OF_RESULTS = ("provenance", "plot", "table", "to_numpy", "write_parquet")
 
 
 class CallOptions(TypedDict, total=False):
@@ -267,6 +267,10 @@ class Released:
     def plot(self) -> Any:
         """Bars with 95% error bars, or a map of a grid, as an Altair chart (needs ``dpframe[plot]``)."""
         return pictures.of_result(self._frame, self._facts)
+
+    def table(self) -> Any:
+        """A table for a report, each value with its 95% error, as a great-tables table (needs ``dpframe[tables]``)."""
+        return tables.of_result(self._frame, self._facts)
 
     def to_numpy(self, name: str) -> Any:
         """A released column as an array in the shape of the cells."""

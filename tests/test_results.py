@@ -291,3 +291,15 @@ def test_released_frames_are_left_alone_by_copies(budget):
     pytest.importorskip("pandas")
     result = pl.DataFrame(DATA).to_pandas().dp.count(epsilon=1)
     assert copy.deepcopy(result).dp.provenance == result.dp.provenance
+
+
+def test_a_table_for_a_report(engine, budget):
+    pytest.importorskip("great_tables")
+    result = engine(DATA).dp.group_by("ward", keys=["A", None]).agg(
+        n=dpf.count(), age=dpf.mean("age", bounds=(0, 120)), epsilon=1, label="<wards>"
+    )
+    html = result.dp.table().as_raw_html()
+    assert "±" in html
+    assert "epsilon 1" in html
+    assert "missing" in html
+    assert "<wards>" not in html

@@ -19,6 +19,7 @@ FLOORS = {
     "ledger": 6,
     "provenance": 6,
     "pictures": 6,
+    "tables": 6,
     "plan": 5,
     "accounting": 4,
     "frames": 3,

@@ -1,0 +1,50 @@
+"""Tables of results for reports, by great-tables: an extra, imported when a table is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpframe.frames import build
+from dpframe.queries.query import ERROR, NOISY
+from dpframe.report import number
+
+NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
+
+
+def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
+    """A row per cell, each measure as its value and its 95% error; what it cost stands below."""
+    try:
+        import great_tables
+    except ImportError:
+        raise ImportError(NEEDS_TABLES) from None
+    rows = build.rows(frame)
+    measures = list(facts["measures"])
+    labels = [name for name in (rows[0] if rows else {}) if name not in facts["columns"]]
+    shown: dict[str, list[str]] = {name: [_label(row[name]) for row in rows] for name in labels}
+    for name in measures:
+        shown[name] = [_with_error(row, name) for row in rows]
+    table = great_tables.GT(build.frame_of(shown, "polars"))
+    table = table.tab_header(title=facts["label"] or " and ".join(measures), subtitle=_subtitle(facts))
+    table = table.cols_align(align="right", columns=measures)
+    for note in facts["notes"]:
+        table = table.tab_source_note(note)
+    return table
+
+
+def _with_error(row: Mapping[str, Any], name: str) -> str:
+    noisy = row.get(name + NOISY)
+    value = f"{number(row[name])} ± {number(row[name + ERROR])}"
+    return value if noisy is None or noisy == row[name] else f"{value} (around {number(noisy)})"
+
+
+def _label(value: Any) -> str:
+    if value is None or value != value:
+        return "missing"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _subtitle(facts: Mapping[str, Any]) -> str:
+    cost = facts["cost"]
+    delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
+    return f"differentially private: epsilon {cost['epsilon']:.4g}{delta}; ± is the 95% interval of the unbiased value"
