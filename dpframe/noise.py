@@ -69,7 +69,7 @@ class Law:
         """S at boundary `boundary` as an mpmath number of `precision` bits."""
         import mpmath
 
-        with mpmath.workprec(precision):
+        with mpmath.workprec(precision + MORE_BITS):  # a relative error of x**p is x**p times as large in exp(-x**p)
             ratio = (mpmath.mpf(boundary) - mpmath.mpf(self.offset)) / mpmath.mpf(self.scale)
             if self.p == 1.0:
                 return mpmath.exp(-ratio)

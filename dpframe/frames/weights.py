@@ -34,7 +34,10 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
     most = unit.max_rows * min(unit.max_groups, cells) ** (1.0 / p)
     code, units = unit_codes(table["unit"])
     rows = np.bincount(code, minlength=units)
-    sharing, starts = _sharing(code, table["cell"].to_numpy(), np.flatnonzero((rows > most)[code]))
+    heavy = (rows > most)[code]
+    chosen = np.flatnonzero(heavy) if np.count_nonzero(heavy) < heavy.size // 2 else slice(None)  # or all: as right
+    sharing, starts = _sharing(code[chosen], table["cell"].to_numpy()[chosen])
+    sharing = chosen[sharing] if isinstance(chosen, np.ndarray) else sharing
     weight = _weights(rows, code[sharing], starts, most, p)[code]
     alone = weight.copy()
     alone[sharing] = 0.0  # what they add is added below, pair by pair
@@ -67,30 +70,27 @@ def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: 
     return np.where(rows <= most, 1.0, np.minimum(1.0, most * SHAVE / norm))
 
 
-def _sharing(code: Integers, cell: Integers, chosen: Integers) -> tuple[Integers, Integers]:
-    """Of the chosen rows, those whose unit has another row in their cell: ordered by pair; and where each pair starts."""
-    order, key = _sorted(code[chosen], cell[chosen])
-    same = key[1:] == key[:-1]
-    if not same.any():
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    with_next, with_last = np.append(same, False), np.append(False, same)
-    shared = np.flatnonzero(with_next | with_last)
-    return chosen[order[shared]], np.flatnonzero(~with_last[shared])
+def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
+    """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts.
 
-
-def _sorted(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
-    """An order that brings equal pairs of unit and cell together, and the pairs' keys in that order.
-
-    Where unit, cell and row fit 63 bits one plain sort does it; else a sort of positions, which is slower.
+    Where unit, cell and row fit 63 bits one plain sort brings pairs together; else a sort of positions, which is slower.
     """
     cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(code.size).bit_length()
     key = (code << cell_bits) | cell
-    if int(code.max(initial=0)).bit_length() + cell_bits + row_bits <= 63:
-        packed = (key << row_bits) | np.arange(code.size)
-        packed.sort()
-        return packed & ((1 << row_bits) - 1), packed >> row_bits
-    order = np.argsort(key, kind="stable")
-    return order, key[order]
+    packs = int(code.max(initial=0)).bit_length() + cell_bits + row_bits <= 63
+    if packs:
+        key <<= row_bits
+        key |= np.arange(code.size)
+        key.sort()
+        order, key = key, key >> row_bits
+    else:
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+    same = key[1:] == key[:-1]
+    with_next, with_last = np.append(same, False), np.append(False, same)
+    shared = np.flatnonzero(with_next | with_last)
+    rows = order[shared] & ((1 << row_bits) - 1)
+    return rows, np.flatnonzero(~with_last[shared])
 
 
 def unit_codes(units: pl.Series) -> tuple[Integers, int]:
