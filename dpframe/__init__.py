@@ -14,7 +14,8 @@ Examples
 """
 
 from dpframe import denoise
-from dpframe.accessors import Asker, Released, accessor as _accessor, of
+from dpframe.accessors import Asker, Released, of
+from dpframe.accessors import accessor as _accessor
 from dpframe.errors import (
     AlreadyReleased,
     BudgetExceeded,

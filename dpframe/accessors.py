@@ -334,7 +334,9 @@ def _bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside
     if not isinstance(column, (list, tuple)) or not column:
         raise InvalidType(f"column must be the name of a column, or a list of names, not {shown(column)}.")
     if categories is not None:
-        raise InvalidArgument("categories must be left out for several columns. Use group_by(*columns, keys={...}).count().")
+        raise InvalidArgument(
+            "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."
+        )
     many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
     return tuple(_bin_axis(name, *each, None, outside) for name, *each in zip(column, *many, strict=True))
 
@@ -356,7 +358,9 @@ def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside
     check_column(column)
     if categories is not None:
         if bins is not None or value_range is not None:
-            raise InvalidArgument("categories must be given without bins and range. Keep the one that suits the column.")
+            raise InvalidArgument(
+                "categories must be given without bins and range. Keep the one that suits the column."
+            )
         return value_axis(column, categories, "categories")
     if bins is None and value_range is None:
         return DtypeAxis((column,), BINS_MISSING)
@@ -382,7 +386,9 @@ def _sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dic
         if not isinstance(value, MEASURES):
             raise InvalidType(_no_statistic_words(name, value))
     if not measures:
-        raise MissingArgument("agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1).")
+        raise MissingArgument(
+            "agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1)."
+        )
     names = [name for name, _ in measures]
     for name in names:
         if names.count(name) > 1:

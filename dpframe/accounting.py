@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.guarantee import PrivacyLoss, Price, down, shown_down, shown_up, up
+from dpframe.guarantee import Price, PrivacyLoss, down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 

@@ -72,10 +72,7 @@ class PrivacyUnit:
             return f"each row, {self.neighbors} neighbors"
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
         groups = "1 group" if self.max_groups == 1 else f"each of {self.max_groups} groups"
-        return (
-            f"each value of {self.column!r} (at most {rows} in {groups} at full weight), "
-            f"{self.neighbors} neighbors"
-        )
+        return f"each value of {self.column!r} (at most {rows} in {groups} at full weight), {self.neighbors} neighbors"
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,9 @@ class Price:
             )
         if share is not None:
             if delta is not None:
-                raise InvalidArgument("delta must not be given with share: a share takes its part of the ledger's delta.")
+                raise InvalidArgument(
+                    "delta must not be given with share: a share takes its part of the ledger's delta."
+                )
             return cls(share=exact_share(share))
         return cls(exact_epsilon(epsilon), None if delta is None else exact_delta(delta))
 
@@ -150,7 +149,9 @@ def exact_delta(value: object) -> Fraction:
     """Delta as the rational of the typed decimal: 0 <= delta < 1."""
     delta = _exact("delta", value, "a number with 0 <= delta < 1", "delta=1e-6", zero=True)
     if delta >= 1:
-        raise InvalidArgument(f"delta must be a number with 0 <= delta < 1, not {shown(value)}. Write for instance delta=1e-6.")
+        raise InvalidArgument(
+            f"delta must be a number with 0 <= delta < 1, not {shown(value)}. Write for instance delta=1e-6."
+        )
     return delta
 
 

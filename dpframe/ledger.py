@@ -7,7 +7,7 @@ import threading
 import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, Self
 
@@ -86,7 +86,9 @@ class Ledger:
         accounting: Literal["basic", "gdp"] | None = None,
     ) -> None:
         if epsilon is None:
-            raise MissingArgument("epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0).")
+            raise MissingArgument(
+                "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
+            )
         limit = (exact_epsilon(epsilon), exact_delta(delta))
         self._start(_accounting(accounting, limit[1]), checked_unit(unit) or ROWS, limit)
         _made_any.set()
@@ -156,7 +158,7 @@ class Ledger:
             total = _plus(self._spent, amount)
             if self._limit is not None and any(part > most for part, most in zip(total, self._limit, strict=True)):
                 raise BudgetExceeded(self._refusal(amount, cost))
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            now = datetime.now(UTC).isoformat(timespec="seconds")
             self._charges.append(Charge(now, label, query, unit, amount, cost))
             self._spent = total
 
@@ -240,7 +242,9 @@ class Ledger:
             return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
         if self._accounting.name == "gdp":
             part = float(amount[0] / self._limit[0])
-            words += f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
+            words += (
+                f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
+            )
             return words
         return f"{words} Ask for less."
 
@@ -321,8 +325,7 @@ def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
     words = "this release is recorded, but nothing limits the total: make a dpf.Ledger(epsilon=...) to set a budget."
     if unit.column is None:
         words += (
-            " Each row was counted as one person; if people have several rows, "
-            "say unit=dpf.PrivacyUnit(column=...)."
+            " Each row was counted as one person; if people have several rows, say unit=dpf.PrivacyUnit(column=...)."
         )
     warnings.warn(words, UnlimitedBudgetWarning, stacklevel=6)
 
@@ -330,7 +333,9 @@ def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
 def checked_ledger(ledger: object) -> Ledger:
     """Refuse what is not a Ledger."""
     if not isinstance(ledger, Ledger):
-        raise InvalidType(f"ledger must be a dpf.Ledger, not {shown(ledger)}. Write for instance dpf.Ledger(epsilon=1.0).")
+        raise InvalidType(
+            f"ledger must be a dpf.Ledger, not {shown(ledger)}. Write for instance dpf.Ledger(epsilon=1.0)."
+        )
     return ledger
 
 

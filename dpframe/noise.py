@@ -220,9 +220,7 @@ def _cell_ratio(candidate: Integers, p: float, scale: float, top: float) -> Call
     return exact
 
 
-def _accept(
-    probability: Floats, relative_error: Floats, exact: Callable[[int, int], Any]
-) -> NDArray[np.bool_]:
+def _accept(probability: Floats, relative_error: Floats, exact: Callable[[int, int], Any]) -> NDArray[np.bool_]:
     """True with exactly the probability that `exact` gives; `probability` is it to within `relative_error`."""
     words = _words(probability.size)
     uniform = words.astype(np.float64)
@@ -252,8 +250,8 @@ def _magnitudes(law: Law, words: NDArray[np.uint64]) -> Integers:
 def _settled(law: Law, bits: int) -> int:
     """N decided by exact comparison of U with S at the boundaries near the double-precision guess."""
     known = BITS
-    while bits == 0:  # U may be anywhere below: the support is never cut
-        bits, known = int.from_bytes(_random_bytes.get()(8), "little"), known + MORE_BITS
+    while bits.bit_length() < MORE_BITS:  # few leading digits place N only roughly; none at all, anywhere: no cut
+        bits, known = (bits << MORE_BITS) | int.from_bytes(_random_bytes.get()(8), "little"), known + MORE_BITS
     more = _MoreBits(bits, known)
     guess = float(law.quantile(np.array([min(math.ldexp(float(bits), -known), 1.0)]))[0])
     magnitude = max(0, math.floor(guess + law.offset))

@@ -10,15 +10,15 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe import charts, report
+from dpframe import sensitivity as sensitivities
 from dpframe.accounting import Accounting, Amount, Part
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.frames import build
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit, Price, up
+from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit, up
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
 from dpframe.sensitivity import Sensitivity
-from dpframe import sensitivity as sensitivities
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
 
@@ -129,7 +129,10 @@ class Plan:
         return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
 
     def _plot_notes(self) -> tuple[str, ...]:
-        return (f"{self.cost} ({self.accounting.name} accounting), protects {self.unit}", "nothing is read or spent yet")
+        return (
+            f"{self.cost} ({self.accounting.name} accounting), protects {self.unit}",
+            "nothing is read or spent yet",
+        )
 
     def _rows(self) -> list[tuple[str, Planned]]:
         planned = {part.statistic: part for part in self.parts}
@@ -273,7 +276,9 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
             f"mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, "
             f"not {shown(mechanism)}.{example}"
         )
-    has_delta = accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
+    has_delta = (
+        accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
+    )
     if mechanism == "gaussian" and price.share is not None and not has_delta:
         raise InvalidArgument(
             "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
@@ -307,9 +312,7 @@ def _takes_two(mechanism: object) -> bool:
     return True
 
 
-def calibrated(
-    mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part
-) -> Mechanism:
+def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part) -> Mechanism:
     """The noise of one Statistic for its part of the price."""
     if callable(mechanism):
         return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
@@ -324,8 +327,7 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
     """Refuse a caller's noise that covers less than the sensitivity or costs more than its part of the price."""
     if not isinstance(mechanism, (Laplace, Gaussian)):
         raise InvalidType(
-            f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. "
-            f"{CALIBRATION_EXAMPLE}"
+            f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )
     if mechanism.grid != sensitivity.grid:
         raise InvalidArgument(

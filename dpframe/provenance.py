@@ -92,4 +92,3 @@ def _statistic(part: Any) -> dict[str, Any]:
         "sensitivity": part.mechanism.sensitivity,
         "share": part.share,
     }
-

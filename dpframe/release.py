@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import denoise, ledger as ledgers, noise, provenance
+from dpframe import denoise, noise, provenance
+from dpframe import ledger as ledgers
 from dpframe.accounting import Basic
 from dpframe.denoise import choose, estimators
 from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
@@ -18,11 +18,11 @@ from dpframe.frames import build
 from dpframe.frames.check import check
 from dpframe.frames.source import source_of
 from dpframe.frames.totals import totals
-from dpframe.guarantee import PrivacyUnit, Price
+from dpframe.guarantee import Price, PrivacyUnit
 from dpframe.ledger import Ledger
 from dpframe.plan import Calibration, Plan, PlanTable, plan_of
 from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics import Mean, Measured, Measure, Statistic
+from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
 
 Floats = NDArray[np.float64]
 
@@ -163,5 +163,3 @@ def _step(cells: Floats, denoiser: Any, law: Any, nonnegative: bool) -> tuple[Fl
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
-
-

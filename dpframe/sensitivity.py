@@ -83,7 +83,7 @@ def of(statistic: Statistic, unit: PrivacyUnit, cells: int) -> Sensitivity:
 
 
 def _root_up(single: int, powers: Fraction, p: float) -> float:
-    """single * powers**(1/p), never below: an understated sensitivity would understate the noise."""
+    """Single * powers**(1/p), never below: an understated sensitivity would understate the noise."""
     if powers == 1:
         return up(Fraction(single))
     if p == 1:

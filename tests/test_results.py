@@ -50,8 +50,18 @@ def test_columns_of_every_verb(engine, budget):
     assert len(grid) == 6
     agg = dp.group_by("ward", keys=["A"]).agg(dpf.count(), m=dpf.mean("age", bounds=(0, 120)), epsilon=1)
     assert names(agg) == ["ward", *released, "m", "m_error"]
-    assert names(dp.histogram("age", bins=[0, 50], epsilon=1, raw=False)) == ["age_left", "age_right", "count", "count_error"]
-    assert names(dp.histogram("age", bins=[0, 50], epsilon=1, denoise=None)) == ["age_left", "age_right", "count", "count_error"]
+    assert names(dp.histogram("age", bins=[0, 50], epsilon=1, raw=False)) == [
+        "age_left",
+        "age_right",
+        "count",
+        "count_error",
+    ]
+    assert names(dp.histogram("age", bins=[0, 50], epsilon=1, denoise=None)) == [
+        "age_left",
+        "age_right",
+        "count",
+        "count_error",
+    ]
     assert names(dp.count(epsilon=1, denoise="nonnegative")) == ["count", "count_noisy", "count_error"]
     named = dp.agg({"epsilon": dpf.count(), "n o": dpf.count("age")}, epsilon=1)
     assert names(named) == ["epsilon", "epsilon_error", "n o", "n o_error"]
@@ -95,7 +105,12 @@ def test_results_are_of_the_callers_library(engine, budget):
     result = frame.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1)
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         assert isinstance(result, pl.DataFrame)
-        assert result.schema == {"ward": pl.String, "count": pl.Float64, "count_noisy": pl.Float64, "count_error": pl.Float64}
+        assert result.schema == {
+            "ward": pl.String,
+            "count": pl.Float64,
+            "count_noisy": pl.Float64,
+            "count_error": pl.Float64,
+        }
     else:
         assert type(result).__module__.startswith("pandas")
         assert all(result[name].dtype == np.float64 for name in names(result)[1:])
@@ -194,7 +209,10 @@ def test_denoisers_by_name_function_and_list(budget):
     halved = dp.histogram("age", **bins, denoise=lambda noisy, noise: noisy / 2)
     assert values(halved, "count") == [value / 2 for value in values(halved, "count_noisy")]
     both = dp.histogram("age", **bins, denoise=["james-stein", dpf.denoise.nonnegative])
-    assert [step["name"] for step in both.dp.provenance["measures"]["count"]["denoise"]] == ["james-stein", "nonnegative"]
+    assert [step["name"] for step in both.dp.provenance["measures"]["count"]["denoise"]] == [
+        "james-stein",
+        "nonnegative",
+    ]
 
 
 def test_a_callable_mechanism(budget):
@@ -295,8 +313,10 @@ def test_released_frames_are_left_alone_by_copies(budget):
 
 def test_a_table_for_a_report(engine, budget):
     pytest.importorskip("great_tables")
-    result = engine(DATA).dp.group_by("ward", keys=["A", None]).agg(
-        n=dpf.count(), age=dpf.mean("age", bounds=(0, 120)), epsilon=1, label="<wards>"
+    result = (
+        engine(DATA)
+        .dp.group_by("ward", keys=["A", None])
+        .agg(n=dpf.count(), age=dpf.mean("age", bounds=(0, 120)), epsilon=1, label="<wards>")
     )
     html = result.dp.table().as_raw_html()
     assert "±" in html

@@ -11,12 +11,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessors import Asker
+from dpframe.frames import weights
 from dpframe.frames.totals import totals
 from dpframe.guarantee import PrivacyUnit
-from reference import row_totals, unit_totals
 
 ROWS = PrivacyUnit()
 numbers = st.one_of(
@@ -204,7 +205,7 @@ def test_durations_and_time_zones():
     spans = pl.DataFrame({"d": [dt.timedelta(hours=h) for h in (0, 1, 5, 6)]})
     query = asked(lambda dp: dp.histogram("d", bins=[dt.timedelta(0), dt.timedelta(hours=1), dt.timedelta(hours=6)]))
     assert next(iter(whole(spans, query).values())) == [1, 3]
-    aware = pl.DataFrame({"t": [dt.datetime(2024, 1, 1, 23, tzinfo=dt.timezone.utc)]}).select(
+    aware = pl.DataFrame({"t": [dt.datetime(2024, 1, 1, 23, tzinfo=dt.UTC)]}).select(
         pl.col("t").dt.convert_time_zone("Asia/Tokyo")
     )
     zone = dt.timezone(dt.timedelta(hours=9))
@@ -300,11 +301,65 @@ def test_missing_units_are_left_out_or_one_unit():
 def test_other_libraries_are_read_through_narwhals():
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"ward": ["A", "B", "A"], "x": [1.0, 2.0, None]})
-    result = dpf.of(table).group_by("ward", keys=["A", "B"]).agg(
-        n=dpf.count(), s=dpf.sum("x", bounds=(0, 4)), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6)
+    result = (
+        dpf.of(table)
+        .group_by("ward", keys=["A", "B"])
+        .agg(n=dpf.count(), s=dpf.sum("x", bounds=(0, 4)), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))
     )
     assert result["n"].to_list() == [2.0, 1.0]
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.from_arrow(table)
     again = dpf.of(relation).group_by("ward", keys=["A", "B"]).count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))
     assert again["count"].to_list() == [2.0, 1.0]
+
+
+IDS = {
+    "int8": (pl.Int8, [1, -5, 127]),
+    "uint64": (pl.UInt64, [2**64 - 1, 2**64 - 2, 0]),
+    "int64": (pl.Int64, [-(2**63), 2**63 - 1, 0]),
+    "near": (pl.Int64, [2**61, 2**61 + 1, 2**61 + 2]),
+    "float": (pl.Float64, [0.5, -1.0, 1e300]),
+    "string": (pl.String, ["", "a", "\u00e9"]),
+    "category": (pl.Categorical, ["x", "y", "z"]),
+    "enum": (pl.Enum(["x", "y", "z"]), ["x", "y", "z"]),
+    "decimal": (pl.Decimal(10, 2), [Decimal("1.00"), Decimal("1.01"), Decimal("-1.00")]),
+    "date": (pl.Date, [dt.date(2024, 1, day) for day in (1, 2, 3)]),
+    "datetime": (pl.Datetime("ns"), [dt.datetime(2024, 1, day) for day in (1, 2, 3)]),
+    "duration": (pl.Duration("ms"), [dt.timedelta(hours=h) for h in (1, 2, 3)]),
+    "time": (pl.Time, [dt.time(h) for h in (1, 2, 3)]),
+}
+
+
+@pytest.mark.parametrize("dtype", IDS)
+def test_every_dtype_names_units_and_keys(dtype):
+    polars_dtype, (first, second, third) = IDS[dtype]
+    ids = [first, second, first, third, None, None]
+    frame = pl.DataFrame({"u": pl.Series(ids, dtype=polars_dtype), "x": [1.0] * 6})
+    query = asked(lambda dp: dp.sum("x", bounds=(0, 1)))
+    found = next(iter(whole(frame, query, PrivacyUnit(column="u")).values()))[0]
+    assert found == pytest.approx(3 * 2**30, rel=1e-8)
+    together = next(iter(whole(frame, query, PrivacyUnit(column="u", nulls="one-unit")).values()))[0]
+    assert together == pytest.approx(4 * 2**30, rel=1e-8)
+    keys = asked(lambda dp: dp.group_by("u", keys=[third, first, None]).count())
+    assert next(iter(whole(frame, keys).values())) == [1, 2, 2]
+    assert next(iter(whole(frame, keys, PrivacyUnit(column="x", max_rows=9)).values())) == [2**20, 2 * 2**20, 2 * 2**20]
+
+
+def test_columns_that_are_all_null():
+    frame = pl.DataFrame({"u": [None, None], "x": [None, None]})
+    count = asked(lambda dp: dp.count())
+    assert next(iter(whole(frame, count, PrivacyUnit(column="u")).values())) == [0]
+    assert next(iter(whole(frame, count, PrivacyUnit(column="u", max_rows=2, nulls="one-unit")).values())) == [2 * 2**20]
+    assert next(iter(whole(frame, asked(lambda dp: dp.sum("x", bounds=(0, 1)))).values())) == [0]
+    assert next(iter(whole(frame, asked(lambda dp: dp.group_by("u", keys=["a", None]).count())).values())) == [0, 2]
+    assert next(iter(whole(frame, asked(lambda dp: dp.histogram("x", bins=[0, 1]))).values())) == [0]
+
+
+def test_pairs_are_found_where_they_do_not_fit_one_integer():
+    rng = np.random.default_rng(1)
+    code, cell = rng.integers(0, 50, 400) * 2**22, rng.integers(0, 4, 400) * 2**26
+    rows, starts = weights._sharing(code, cell)
+    small, same_starts = weights._sharing(code // 2**22, cell // 2**26)
+    assert starts.tolist() == same_starts.tolist()
+    assert code[rows].tolist() == code[small].tolist()
+    assert cell[rows].tolist() == cell[small].tolist()

@@ -12,10 +12,12 @@ from dpframe.denoise.estimators import (
     Floats,
     NoiseLaw,
     james_stein,
-    nonnegative as projected,
     shrinkage,
     soft_threshold,
     universal_threshold,
+)
+from dpframe.denoise.estimators import (
+    nonnegative as projected,
 )
 
 FEWEST = 3  # cells below which nothing can be learned from the others

@@ -79,7 +79,11 @@ class Cells:
         coded = [self.source.column(column).coded for column in axis.columns]
         dtypes = [self._key_dtype(column, table.schema[name]) for column, name in zip(axis.columns, names, strict=True)]
         keys = key_table(axis, names, dtypes, coded)
-        if len(names) == 1 and table.height > keys.height and (looked_up := _looked_up(table[names[0]], keys)) is not None:
+        if (
+            len(names) == 1
+            and table.height > keys.height
+            and (looked_up := _looked_up(table[names[0]], keys)) is not None
+        ):
             return looked_up
         found = table.select(names).join(keys, on=names, how="left", nulls_equal=True, maintain_order="left")
         return found["cell"].fill_null(OUTSIDE).to_numpy()
@@ -109,13 +113,17 @@ def added(values: Integers, code: Integers, cells: int) -> Integers:
     return whole
 
 
-def key_table(axis: KeyAxis, names: Sequence[str], dtypes: Sequence[pl.DataType], coded: Sequence[bool]) -> pl.DataFrame:
+def key_table(
+    axis: KeyAxis, names: Sequence[str], dtypes: Sequence[pl.DataType], coded: Sequence[bool]
+) -> pl.DataFrame:
     """The declared keys in the dtypes of the columns, with their position; keys that no value can equal are left out."""
     columns = {name: [] for name in names}  # type: dict[str, list[Any]]
     positions = []
     distinct = [{value: code for code, value in enumerate(declared_values(axis, place))} for place in range(len(names))]
     for position, row in enumerate(axis.rows):
-        if all(flag or value is None or fits(value, dtype) for value, dtype, flag in zip(row, dtypes, coded, strict=True)):
+        if all(
+            flag or value is None or fits(value, dtype) for value, dtype, flag in zip(row, dtypes, coded, strict=True)
+        ):
             positions.append(position)
             for name, value, place, flag in zip(names, row, range(len(names)), coded, strict=True):
                 columns[name].append(distinct[place][value] if flag else value)

@@ -42,7 +42,9 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             continue
         column = source.column(statistic.column)
         if statistic.bounds is not None and column.kind not in {"number", *ANYTHING}:
-            raise WrongDtype(f"column {statistic.column!r} must hold numbers to be summed, but its dtype is {column.dtype}.")
+            raise WrongDtype(
+                f"column {statistic.column!r} must hold numbers to be summed, but its dtype is {column.dtype}."
+            )
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
@@ -105,7 +107,9 @@ def _check_keys(name: str, column: ColumnType, axis: KeyAxis, position: int) -> 
 
 def _check_unit(name: str, column: ColumnType) -> None:
     if column.kind == "other":
-        raise WrongDtype(f"column {name!r} must hold numbers, strings or dates to name units, but its dtype is {column.dtype}.")
+        raise WrongDtype(
+            f"column {name!r} must hold numbers, strings or dates to name units, but its dtype is {column.dtype}."
+        )
 
 
 def _zone_words(name: str, column: ColumnType, argument: str) -> str:
@@ -118,6 +122,8 @@ def _zone_words(name: str, column: ColumnType, argument: str) -> str:
 
 def fits(value: Any, dtype: pl.DataType) -> bool:
     """Whether a declared key is exactly a value of this Polars dtype."""
+    if dtype == pl.Null:
+        return False
     if dtype == pl.Boolean:
         return bool(value in (0, 1))
     if dtype.is_integer():

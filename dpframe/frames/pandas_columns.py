@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 
-EPOCHS = {True: datetime(1970, 1, 1, tzinfo=timezone.utc), False: datetime(1970, 1, 1)}
+EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
 MICROSECOND = timedelta(microseconds=1)
 MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
     f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
@@ -28,7 +28,9 @@ NO_KEY = -1  # the code of a value that is no declared key
 def checked_names(frame: Any) -> list[str]:
     """The names of a pandas frame's string columns; a frame with two levels of names or repeated ones is refused."""
     if frame.columns.nlevels > 1:
-        raise InvalidType("the frame must have one level of column names, not a MultiIndex. Flatten frame.columns first.")
+        raise InvalidType(
+            "the frame must have one level of column names, not a MultiIndex. Flatten frame.columns first."
+        )
     names = [name for name in frame.columns if isinstance(name, str)]
     for name in names:
         if names.count(name) > 1:
@@ -41,7 +43,15 @@ def kind_of(dtype: Any) -> tuple[Any, bool]:
     import pandas
 
     if isinstance(dtype, np.dtype):
-        kinds = {"b": "number", "i": "number", "u": "number", "f": "number", "M": "datetime", "m": "duration", "O": "object"}
+        kinds = {
+            "b": "number",
+            "i": "number",
+            "u": "number",
+            "f": "number",
+            "M": "datetime",
+            "m": "duration",
+            "O": "object",
+        }
         return kinds.get(dtype.kind, "other"), False
     if isinstance(dtype, pandas.CategoricalDtype):
         return "category", False

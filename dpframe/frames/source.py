@@ -53,7 +53,11 @@ class Source:
         """The type of a column, or UnknownColumn with the nearest name."""
         if name not in self.schema:
             near = difflib.get_close_matches(name, list(self.schema), n=1)
-            has = f"It has {shown(list(self.schema))}." if self.schema else "None of its columns is named by a string: df.rename(columns=str)."
+            has = (
+                f"It has {shown(list(self.schema))}."
+                if self.schema
+                else "None of its columns is named by a string: df.rename(columns=str)."
+            )
             hint = f"Did you mean {near[0]!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
         return self.schema[name]
@@ -86,7 +90,10 @@ def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
     if native is not None:
         return native.select(by).rows()
-    return [tuple(None if pandas_columns.is_missing(value) else value for value in row) for row in keys[list(by)].itertuples(index=False)]
+    return [
+        tuple(None if pandas_columns.is_missing(value) else value for value in row)
+        for row in keys[list(by)].itertuples(index=False)
+    ]
 
 
 def source_of(frame: Any) -> Source:

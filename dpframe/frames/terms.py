@@ -31,7 +31,9 @@ class Terms:
     @classmethod
     def of(cls, statistics: tuple[Statistic, ...]) -> Self:
         """Number the columns that the Statistics need."""
-        bounded = dict.fromkeys((s.column, s.bounds) for s in statistics if s.column is not None and s.bounds is not None)
+        bounded = dict.fromkeys(
+            (s.column, s.bounds) for s in statistics if s.column is not None and s.bounds is not None
+        )
         summed = dict.fromkeys(column for column, _ in bounded)
         counted = dict.fromkeys(s.column for s in statistics if s.column is not None and s.column not in summed)
         return cls(

@@ -44,7 +44,9 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
     asked = [_truncated(terms.each(s), pl.col("w"), s).alias(str(n)) for n, s in enumerate(terms.statistics)]
     groups = collected(weighted.select("cell", *asked).group_by("cell").agg(pl.all().sum()), table.height)
-    found = {s: placed(groups[str(n)].to_numpy(), groups["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)}
+    found = {
+        s: placed(groups[str(n)].to_numpy(), groups["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)
+    }
     if sharing.size:
         shared = table[sharing]
         for statistic in terms.statistics:
@@ -56,7 +58,7 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
 
 
 def _truncated(values: pl.Expr, weight: pl.Expr, statistic: Statistic) -> pl.Expr:
-    """w S on the grid, toward zero: the direction that never adds to a unit's reach."""
+    """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
     grid = 2.0**WEIGHT_BITS if statistic.bounds is None else 1.0
     return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False)
 
@@ -99,12 +101,9 @@ def unit_codes(units: pl.Series) -> tuple[Integers, int]:
     Integers in a range not much larger than their number are taken as they are; anything else is numbered.
     """
     missing = units.null_count() > 0
-    if units.dtype.is_integer() and len(units) > 0:
-        low, high = units.min() or 0, units.max() or 0
-        if high - low <= 4 * len(units) + 1000:  # type: ignore[operator]
-            span = int(high - low) + 1  # type: ignore[operator,arg-type]
-            shifted = (units.cast(pl.Int64, strict=False, wrap_numerical=True) - low).fill_null(span)
-            return shifted.to_numpy(), span + missing
+    low, high = (int(units.min() or 0), int(units.max() or 0)) if units.dtype.is_integer() else (0, 2**64)  # type: ignore[arg-type]
+    if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
+        return (units.cast(pl.Int64) - low).fill_null(high - low + 1).to_numpy(), high - low + 1 + missing
     import pyarrow
 
     numbered = pyarrow.chunked_array([units.to_arrow()]).combine_chunks().dictionary_encode()

@@ -145,7 +145,7 @@ def rounded_up(exact: Any) -> float:
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
-    """log delta in double precision: with s = eps/mu - mu/2 and M the Mills ratio, delta = phi(s) (M(s) - M(s + mu)).
+    """Log delta in double precision: with s = eps/mu - mu/2 and M the Mills ratio, delta = phi(s) (M(s) - M(s + mu)).
 
     The identity exp(eps) phi(s + mu) = phi(s) removes exp(eps); for small mu the difference of the Mills ratios is
     the integral of 1 - t M(t), by Gauss-Legendre quadrature, since the difference itself would lose all digits.
@@ -181,7 +181,7 @@ def _mills_slope(t: float) -> float:
 
 
 def exact_delta_of(mu: float, epsilon: float) -> Any:
-    """delta as an mpmath number with 40 correct digits, whatever cancels."""
+    """Delta as an mpmath number with 40 correct digits, whatever cancels."""
     import mpmath
 
     s = epsilon / mu - mu / 2.0
@@ -224,7 +224,9 @@ def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
     for _ in range(4):
         excess = exact_delta_of(mu, epsilon) - delta
         with mpmath.workdps(60):
-            slope = mpmath.exp(epsilon) * mpmath.erfc((mpmath.mpf(epsilon) / mu + mpmath.mpf(mu) / 2) / mpmath.sqrt(2)) / 2
+            slope = (
+                mpmath.exp(epsilon) * mpmath.erfc((mpmath.mpf(epsilon) / mu + mpmath.mpf(mu) / 2) / mpmath.sqrt(2)) / 2
+            )
             moved = float(epsilon + excess / slope)
         if not 0.0 < moved < math.inf or abs(moved - epsilon) <= NUDGE * epsilon:
             return epsilon
@@ -269,4 +271,3 @@ def _check(name: str, value: object, least: float, most: float, *, closed: bool)
     if not inside:
         brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
         raise InvalidArgument(f"{name} must be a number with {brackets}, not {shown(value)}.")
-

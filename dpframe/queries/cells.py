@@ -208,7 +208,11 @@ def plain_key(value: object, argument: str = "keys") -> Any:
     if isinstance(value, float | Decimal | np.datetime64 | np.timedelta64 | datetime) and not _is_finite(value):
         raise InvalidArgument(f"{argument} must be finite, not {value}. Ask for the row of missing values with None.")
     if isinstance(value, np.generic):
-        value = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item() if value.dtype.kind in "mM" else value.item()
+        value = (
+            value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item()
+            if value.dtype.kind in "mM"
+            else value.item()
+        )
     if value is None:
         return None
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
@@ -262,4 +266,3 @@ def _tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> NDAr
         return np.tile(np.repeat(values, inner), outer)
     positions = np.tile(np.repeat(np.arange(len(values)), inner), outer)
     return [values[position] for position in positions]
-

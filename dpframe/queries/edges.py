@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -23,7 +23,7 @@ BINS_MISSING = (
     f"bins must be given (for strings: categories=[...]), since they are never taken from the data. {BINS_EXAMPLE}"
 )
 EPOCH = datetime(1970, 1, 1)
-AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
 
@@ -192,7 +192,16 @@ def _numpy_edge(value: np.generic, argument: str) -> tuple[int, EdgeKind, bool]:
     calendar = {"Y": "D", "M": "D", "W": "D"}
     if unit in calendar and value.dtype.kind == "M":
         value, unit, step = value.astype("datetime64[D]"), "D", 1
-    sizes = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "W": 7 * 86_400 * 10**9}
+    sizes = {
+        "D": 86_400 * 10**9,
+        "h": 3_600 * 10**9,
+        "m": 60 * 10**9,
+        "s": 10**9,
+        "ms": 10**6,
+        "us": 10**3,
+        "ns": 1,
+        "W": 7 * 86_400 * 10**9,
+    }
     if unit not in sizes:
         raise InvalidType(f"{argument} must have a unit from weeks to nanoseconds, not {value.dtype}.")
     ticks = int(value.astype(np.int64)) * step * sizes[unit]
