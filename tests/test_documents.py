@@ -23,7 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 MODULES = sorted(found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe."))
-NEEDS = {"import pandas": "pandas", ".plot()": "altair", "statsmodels": "statsmodels", '"pandas"': "pandas"}
+NEEDS = {
+    "import pandas": "pandas",
+    ".plot()": "altair",
+    ".table()": "great_tables",
+    "statsmodels": "statsmodels",
+    '"pandas"': "pandas",
+}
 MACHINE_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|work|Users|mnt|opt|var)/|[A-Z]:\\")
 
 relative = lambda path: str(path.relative_to(ROOT))  # noqa: E731
