@@ -39,7 +39,7 @@ from dpframe.mechanisms.family import Gaussian, Laplace
 from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
 from dpframe.plan import Plan, PlanTable
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
-from dpframe.release import VERSION as __version__
+from dpframe.release import VERSION as __version__  # noqa: N811
 from dpframe.sensitivity import Sensitivity
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""``df.dp``: a call becomes a Query. No state, no logic: the verbs are written once, for releasing and for previewing."""
+"""``df.dp``: a call becomes a Query. No state, no logic; the verbs are written once, for releases and previews."""
 
 from __future__ import annotations
 
@@ -208,14 +208,15 @@ class Asker:
         for name in others:
             if name in CallOptions.__annotations__:
                 raise InvalidType(
-                    f"{name} is not an argument of group_by, but of the question after it: group_by(...).count({name}=...)."
+                    f"{name} is not an argument of group_by, but of the question after it: "
+                    f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {_nearest(name, ['keys'])}")
-        flat = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
+        flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
         for column in flat:
             check_column(column)
         combinations = key_rows(keys, flat) if is_frame(keys) else None
-        axes = key_axes(flat, keys, combinations)  # type: ignore[arg-type]  # checked just above
+        axes = key_axes(flat, keys, combinations)
         return Asker(self._frame, (*self._axes, *axes), self._finish)
 
     @property
@@ -338,7 +339,7 @@ def _bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside
             "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."
         )
     many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
-    return tuple(_bin_axis(name, *each, None, outside) for name, *each in zip(column, *many, strict=True))
+    return tuple(_bin_axis(name, edges, ends, None, outside) for name, edges, ends in zip(column, *many, strict=True))
 
 
 def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
@@ -351,7 +352,7 @@ def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
             f"{argument} must be a list with one entry for each of the {columns} columns, not {shown(value)}. "
             "Write for instance bins=[20, 30], range=[(0, 100), (0, 5_000)]."
         )
-    return value
+    return list(value)
 
 
 def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> Any:

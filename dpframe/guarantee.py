@@ -190,7 +190,7 @@ def checked_float(argument: str, value: object, way_out: str = "") -> float:
 def _positive_int(argument: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise InvalidType(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
-    if not 1 <= value <= 2**31:
+    if not 1 <= int(value) <= 2**31:
         raise InvalidArgument(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
     return int(value)
 

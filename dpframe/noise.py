@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,8 @@ class Law:
         from scipy import special
 
         if self.p == 2.0:
-            return -self.scale / math.sqrt(2.0) * special.ndtri(upper_tail / 2.0)
-        return self.scale * special.gammainccinv(1.0 / self.p, upper_tail) ** (1.0 / self.p)
+            return np.asarray(-self.scale / math.sqrt(2.0) * special.ndtri(upper_tail / 2.0))
+        return np.asarray(self.scale * special.gammainccinv(1.0 / self.p, upper_tail) ** (1.0 / self.p))
 
     @property
     def relative_error(self) -> float:
@@ -143,7 +144,8 @@ def _words(count: int) -> NDArray[np.uint64]:
 def _rounded_block(law: Law, count: int) -> Integers:
     words = _words(count)
     magnitudes = _magnitudes(law, words >> np.uint64(1))
-    return np.where(words & np.uint64(1), -magnitudes, magnitudes)  # round(-z) is -round(z), zero included
+    signed: Integers = np.where(words & np.uint64(1), -magnitudes, magnitudes)  # round(-z) is -round(z)
+    return signed
 
 
 def _discrete_laplace_block(scale: float, count: int) -> Integers:
@@ -151,7 +153,8 @@ def _discrete_laplace_block(scale: float, count: int) -> Integers:
     magnitudes = _geometric(scale, words >> np.uint64(1))
     negative = (words & np.uint64(1)).astype(bool)
     keep = ~(negative & (magnitudes == 0))
-    return np.where(negative, -magnitudes, magnitudes)[keep]
+    signed: Integers = np.where(negative, -magnitudes, magnitudes)
+    return signed[keep]
 
 
 def _geometric(scale: float, words: NDArray[np.uint64]) -> Integers:
@@ -228,7 +231,7 @@ def _accept(probability: Floats, relative_error: Floats, exact: Callable[[int, i
     margin = scaled * relative_error + 2.0**13  # the conversion of 64 bits to double errs by up to 2**10
     accepted = uniform < scaled
     for place in np.flatnonzero(np.abs(uniform - scaled) <= margin):
-        accepted[place] = _below(int(words[place]), 64, lambda precision, place=place: exact(place, precision))
+        accepted[place] = _MoreBits(int(words[place]), 64).below(partial(exact, int(place)))
     return accepted
 
 
@@ -255,9 +258,9 @@ def _settled(law: Law, bits: int) -> int:
     more = _MoreBits(bits, known)
     guess = float(law.quantile(np.array([min(math.ldexp(float(bits), -known), 1.0)]))[0])
     magnitude = max(0, math.floor(guess + law.offset))
-    while magnitude > 0 and not more.below(lambda precision: law.survival(magnitude, precision)):
+    while magnitude > 0 and not more.below(partial(law.survival, magnitude)):
         magnitude -= 1
-    while more.below(lambda precision: law.survival(magnitude + 1, precision)):
+    while more.below(partial(law.survival, magnitude + 1)):
         magnitude += 1
     return magnitude
 
@@ -283,7 +286,3 @@ class _MoreBits:
                     return False
             self.bits = (self.bits << MORE_BITS) | int.from_bytes(_random_bytes.get()(8), "little")
             self.known += MORE_BITS
-
-
-def _below(bits: int, known: int, threshold: Callable[[int], Any]) -> bool:
-    return _MoreBits(bits, known).below(threshold)

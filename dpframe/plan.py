@@ -100,7 +100,11 @@ class Plan:
     def error_of(self, measure: Measure, size: int) -> float:
         """The expected 95% half-width for a group of `size` values; only a mean's depends on the size."""
         noise = self.noise_of(measure)
-        return measure.expected_error(*noise, size) if isinstance(measure, Mean) else noise[0].interval(CONFIDENCE)
+        return (
+            measure.expected_error(noise[0], noise[1], size)
+            if isinstance(measure, Mean)
+            else noise[0].interval(CONFIDENCE)
+        )
 
     def to_frame(self, like: str = "polars") -> Any:
         """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
@@ -292,7 +296,8 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
         )
     if mechanism == "laplace" and price.delta:
         raise InvalidArgument(
-            f"delta must be left out with Laplace noise, which needs none, not {up(price.delta):g}. Drop delta or mechanism."
+            f"delta must be left out with Laplace noise, which needs none, not {up(price.delta):g}. "
+            "Drop delta or mechanism."
         )
     if isinstance(mechanism, str):
         return WORDS[mechanism]
@@ -300,7 +305,7 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
 
 
 def _takes_two(mechanism: object) -> bool:
-    """Whether it is a function of two arguments; a class, such as dpf.Laplace, would make noise that nobody calibrated."""
+    """Whether it is a function of two arguments; a class such as dpf.Laplace would make uncalibrated noise."""
     if not callable(mechanism) or isinstance(mechanism, type):
         return False
     try:

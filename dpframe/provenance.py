@@ -1,4 +1,4 @@
-"""What travels with a result: what was asked, how it was protected, what it cost. Public facts and noisy numbers only."""
+"""What travels with a result: what was asked, how it was protected, what it cost. Nothing private."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _answered(plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Op
     measured = {}
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.statistic))
-        measured[part.statistic] = Measured(noisy * part.mechanism.grid, part.mechanism)
+        measured[part.statistic] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     columns: dict[str, Any] = dict(plan.query.keys.labels())
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:

@@ -88,7 +88,7 @@ def _root_up(single: int, powers: Fraction, p: float) -> float:
         return up(Fraction(single))
     if p == 1:
         return up(single * powers)
-    estimate = single * float(powers) ** (1.0 / p)
+    estimate: float = single * float(powers) ** (1.0 / p)
     if p == 2:
         while Fraction(estimate) ** 2 < single * single * powers:
             estimate = math.nextafter(estimate, math.inf)

@@ -57,9 +57,9 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None) ->
     The risk of each candidate is estimated from the noisy values y = t + z (Stein 1981), on their grid g: with h what
     the candidate takes off, E[z h(y)] = v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete Laplace
     noise that is exact with H(y) = E[h(y + z')], z' a second draw of the same law; for rounded Gaussian noise H = h, up
-    to v min(1, (g / sigma)^2) / 8 in cells within a step of the threshold. (Stein's own identity is the limit of a fine grid; on a coarse
-    one it promises gains from zeros that the noise left alone.) A candidate is taken only where its estimate beats
-    no denoising by a standard error.
+    to v min(1, (g / sigma)^2) / 8 in cells within a step of the threshold. (Stein's own identity is the limit of a
+    fine grid; on a coarse one it promises gains from zeros that the noise left alone.) A candidate is taken only where
+    its estimate beats no denoising by a standard error.
 
     Examples
     --------

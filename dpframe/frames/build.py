@@ -1,4 +1,4 @@
-"""Result frames: built new from public keys and noisy numbers, in the caller's own library, and kept in Parquet files."""
+"""Result frames: built new from public keys and noisy numbers, in the caller's library, and kept in Parquet files."""
 
 from __future__ import annotations
 

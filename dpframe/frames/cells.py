@@ -116,8 +116,8 @@ def added(values: Integers, code: Integers, cells: int) -> Integers:
 def key_table(
     axis: KeyAxis, names: Sequence[str], dtypes: Sequence[pl.DataType], coded: Sequence[bool]
 ) -> pl.DataFrame:
-    """The declared keys in the dtypes of the columns, with their position; keys that no value can equal are left out."""
-    columns = {name: [] for name in names}  # type: dict[str, list[Any]]
+    """The declared keys in the columns' dtypes, with their position; keys that no value can equal are left out."""
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     positions = []
     distinct = [{value: code for code, value in enumerate(declared_values(axis, place))} for place in range(len(names))]
     for position, row in enumerate(axis.rows):
@@ -145,7 +145,8 @@ def _looked_up(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
     table = np.full(high - low + 3, OUTSIDE, dtype=np.int64)  # an entry on either side for all that lies beyond
     table[declared.cast(pl.Int64).to_numpy() - low + 1] = keys["cell"].to_numpy()
     near = column.cast(pl.Int64).fill_null(low - 1).to_numpy()
-    return table[np.clip(near, low - 1, high + 1) - (low - 1)]
+    codes: Integers = table[np.clip(near, low - 1, high + 1) - (low - 1)]
+    return codes
 
 
 def declared_values(axis: KeyAxis, place: int) -> list[Any]:

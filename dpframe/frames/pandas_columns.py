@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, shown
 
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
+Integers = NDArray[np.int64]
+
 MICROSECOND = timedelta(microseconds=1)
 MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
     f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
@@ -127,12 +129,13 @@ def _present(series: Any) -> NDArray[np.bool_]:
 
 def _category_codes(series: Any, role: str, declared: Any) -> NDArray[Any]:
     """Categories as their codes (units), or as the codes of the declared keys that they equal."""
-    codes = series.cat.codes.to_numpy()
+    codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
     if role == "unit":
-        return codes.astype(np.int64)
+        return codes
     coded = key_codes(series.cat.categories.to_numpy(dtype=object), declared)
     missing = key_codes(np.array([None], dtype=object), declared)
-    return np.concatenate([coded, missing])[codes]  # code -1 is missing: the last entry
+    by_code: Integers = np.concatenate([coded, missing])  # code -1 is missing: the last entry
+    return by_code[codes]
 
 
 def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.Series:

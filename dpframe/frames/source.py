@@ -72,7 +72,7 @@ def is_frame(value: object) -> bool:
     """Whether a value is a frame of any library that dpframe reads."""
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value):
         return True
-    native = nw.from_native(value, pass_through=True)  # type: ignore[call-overload]
+    native = nw.from_native(value, pass_through=True)
     return isinstance(native, (nw.DataFrame, nw.LazyFrame))
 
 
@@ -89,7 +89,7 @@ def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
     if set(names) != set(by):
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
     if native is not None:
-        return native.select(by).rows()
+        return list(native.select(by).rows())
     return [
         tuple(None if pandas_columns.is_missing(value) else value for value in row)
         for row in keys[list(by)].itertuples(index=False)

@@ -6,7 +6,6 @@ chunks. Integer sums wrap modulo 2**64, and nothing here can fail on a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -82,9 +81,12 @@ def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     axis = cells.bins[0]
     values = collected(lazy.drop_nulls(), rows).to_series().to_numpy()
     edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
-    count: Callable[[Any], Integers] = lambda part: counted(part, edges, closed)  # noqa: E731
+
+    def count(part: Any) -> Integers:
+        return counted(part, edges, closed)
+
     if values.size < PARALLEL_ROWS:
         return count(values)
     parts = np.array_split(values, cpu_count() or 1)
     with ThreadPoolExecutor(len(parts)) as pool:
-        return np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64)
+        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))

@@ -64,7 +64,7 @@ def _truncated(values: pl.Expr, weight: pl.Expr, statistic: Statistic) -> pl.Exp
 
 
 def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: float) -> Floats:
-    """The weight of every unit. Its sum of n_g**p is its number of rows, plus n_g**p - n_g for pairs of several rows."""
+    """The weight of every unit. Its sum of n_g**p is its number of rows, and n_g**p - n_g for each pair of several."""
     powers = rows.astype(np.float64)
     size = np.diff(np.append(starts, owner.size)).astype(np.float64)
     np.add.at(powers, owner[starts], size**p - size)
@@ -75,7 +75,7 @@ def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: 
 def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
     """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts.
 
-    Where unit, cell and row fit 63 bits one plain sort brings pairs together; else a sort of positions, which is slower.
+    Where unit, cell and row fit 63 bits one plain sort brings pairs together; else a slower sort of positions.
     """
     cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(code.size).bit_length()
     key = (code << cell_bits) | cell

@@ -314,7 +314,7 @@ def _confidence(confidence: float) -> float:
 
 
 def _scale(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
-    """step_sensitivity / divisor, rounded up, if noise of that scale fits; compared as rationals, which cannot overflow."""
+    """step_sensitivity / divisor, rounded up, if such noise fits; compared as rationals, which cannot overflow."""
     if step_sensitivity > Fraction(most) * divisor:
         raise InvalidArgument(
             f"epsilon must be large enough for noise that fits 64-bit integers, but would need a scale of more than "

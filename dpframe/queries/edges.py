@@ -96,7 +96,7 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
         if value_range is not None:
             raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
         edges, kind, aware = _checked_edges(bins)
-    return BinAxis(column, edges, kind, aware, outside)  # type: ignore[arg-type]  # checked above
+    return BinAxis(column, edges, kind, aware, outside)
 
 
 def _range_ends(value_range: object) -> tuple[object, object]:
@@ -165,7 +165,8 @@ def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
             "For strings declare categories=[...]."
         )
-    if not abs(as_float(value)) <= LARGEST_EDGE or abs(value) > LARGEST_EDGE:  # 2**53 + 1 is 2**53 as a float
+    near, exact = abs(as_float(value)), abs(value)  # 2**53 + 1 is 2**53 as a float
+    if not near <= LARGEST_EDGE or exact > LARGEST_EDGE:  # type: ignore[operator]
         raise InvalidArgument(
             f"{argument} must be finite and within +-2**53, not {shown(value)}. "
             'To keep what lies outside in the end bins, write outside="clip".'
@@ -186,9 +187,9 @@ def temporal_edge(value: date | timedelta) -> tuple[int, EdgeKind, bool]:
 
 
 def _numpy_edge(value: np.generic, argument: str) -> tuple[int, EdgeKind, bool]:
-    if np.isnat(value):  # type: ignore[call-overload]  # a datetime64 or timedelta64
+    if np.isnat(value):
         raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
-    unit, step = np.datetime_data(value.dtype)
+    unit, step = np.datetime_data(value.dtype)  # type: ignore[arg-type]  # a datetime64 or timedelta64
     calendar = {"Y": "D", "M": "D", "W": "D"}
     if unit in calendar and value.dtype.kind == "M":
         value, unit, step = value.astype("datetime64[D]"), "D", 1

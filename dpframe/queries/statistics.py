@@ -74,7 +74,7 @@ class Statistic:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """The least and the greatest that one row may add, in steps. A row may always add 0: its value may be missing."""
+        """The least and the greatest that one row may add, in steps; 0 among them, for its value may be missing."""
         lower, upper = (step - self.midpoint for step in self.steps)
         return (min(lower, 0), max(upper, 0))
 
@@ -363,6 +363,8 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
 def _bound(bound: object) -> float:
     if isinstance(bound, bool) or not isinstance(bound, (numbers.Real, Decimal)):
         raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
-    if not abs(as_float(bound)) <= LARGEST_BOUND or abs(bound) > LARGEST_BOUND:  # 2**53 + 1 is 2**53 as a float
+    if (
+        not abs(as_float(bound)) <= LARGEST_BOUND or abs(Fraction(bound)) > LARGEST_BOUND
+    ):  # 2**53 + 1 is 2**53 as a float
         raise InvalidArgument(f"bounds must be finite and within +-2**53, not {shown(bound)}. {BOUNDS_EXAMPLE}")
     return float(bound)
