@@ -153,8 +153,8 @@ def _discrete_laplace_block(scale: float, count: int) -> Integers:
     magnitudes = _geometric(scale, words >> np.uint64(1))
     negative = (words & np.uint64(1)).astype(bool)
     keep = ~(negative & (magnitudes == 0))
-    signed: Integers = np.where(negative, -magnitudes, magnitudes)
-    return signed[keep]
+    signed = np.where(negative, -magnitudes, magnitudes)
+    return np.asarray(signed[keep])
 
 
 def _geometric(scale: float, words: NDArray[np.uint64]) -> Integers:
