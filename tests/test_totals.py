@@ -307,6 +307,7 @@ def test_other_libraries_are_read_through_narwhals():
         .agg(n=dpf.count(), s=dpf.sum("x", bounds=(0, 4)), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))
     )
     assert result["n"].to_list() == [2.0, 1.0]
+    assert dpf.of(table).count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))["count"].to_list() == [3.0]
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.from_arrow(table)
     again = dpf.of(relation).group_by("ward", keys=["A", "B"]).count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))

@@ -139,7 +139,7 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     empty = lazy.head(0).collect(backend="polars").to_native()
 
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
-        columns = dict.fromkeys(column for _, column, _, _ in wanted)
+        columns = dict.fromkeys(column for _, column, _, _ in wanted) or empty.columns[:1]  # one, to count its rows
         collected = lazy.select(*columns).collect(backend="polars").to_native()
         return _polars_source(collected.lazy(), collected.schema).bring(wanted)
 

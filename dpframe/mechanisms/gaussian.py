@@ -81,15 +81,20 @@ def largest_mu(epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The smallest epsilon >= 0 with which a Gaussian mechanism of this mu is (epsilon, delta)-DP; rounded up."""
+    from scipy.special import ndtri
+
     if mu == 0.0:
         return 0.0
     _check("delta", delta, 0.0, 1.0, closed=False)
     if not delta_exceeds(mu, 0.0, delta):
         return 0.0
-    log_delta = math.log(delta)
-    _, guess = _bracket(lambda epsilon: log_delta_of(mu, epsilon) <= log_delta, 1e-308, 1e300)
-    guess = _polished_epsilon(mu, guess, delta)
+    guess = _polished_epsilon(mu, _guessed_epsilon(mu, delta), delta) if mu < 1e4 else mu * (mu / 2.0 - float(ndtri(delta)))
     return _edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
+
+
+def _guessed_epsilon(mu: float, delta: float) -> float:
+    log_delta = math.log(delta)
+    return _bracket(lambda epsilon: log_delta_of(mu, epsilon) <= log_delta, 1e-308, 1e18)[1]
 
 
 @lru_cache(maxsize=4096)

@@ -165,8 +165,8 @@ def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
             "For strings declare categories=[...]."
         )
-    near, exact = abs(as_float(value)), abs(value)  # 2**53 + 1 is 2**53 as a float
-    if not near <= LARGEST_EDGE or exact > LARGEST_EDGE:  # type: ignore[operator]
+    near = abs(as_float(value))  # 2**53 + 1 is 2**53 as a float
+    if not near <= LARGEST_EDGE or abs(value) > LARGEST_EDGE:  # type: ignore[operator]
         raise InvalidArgument(
             f"{argument} must be finite and within +-2**53, not {shown(value)}. "
             'To keep what lies outside in the end bins, write outside="clip".'

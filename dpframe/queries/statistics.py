@@ -363,7 +363,7 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
 def _bound(bound: object) -> float:
     if isinstance(bound, bool) or not isinstance(bound, (numbers.Real, Decimal)):
         raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
-    near, exact = abs(as_float(bound)), abs(bound)  # 2**53 + 1 is 2**53 as a float
-    if not near <= LARGEST_BOUND or exact > LARGEST_BOUND:  # type: ignore[operator]
+    near = abs(as_float(bound))  # 2**53 + 1 is 2**53 as a float
+    if not near <= LARGEST_BOUND or abs(bound) > LARGEST_BOUND:  # type: ignore[operator]
         raise InvalidArgument(f"bounds must be finite and within +-2**53, not {shown(bound)}. {BOUNDS_EXAMPLE}")
     return float(bound)
