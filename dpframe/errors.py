@@ -26,6 +26,8 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 PLAIN = (str, bytes, numbers.Number, Decimal, date, time, timedelta, range)
 
 
@@ -213,7 +215,7 @@ def shown(value: object, *, kind: bool = False) -> str:
     if not _is_plain(value):
         return named(value)
     try:
-        text = repr(value)
+        text = repr(value.item()) if isinstance(value, np.floating | np.integer) else repr(value)  # as it was typed
     except ValueError:  # an int of more digits than Python prints
         return named(value)
     text = text if len(text) <= 60 else text[:57] + "..."

@@ -946,7 +946,7 @@ BINS = [
         "bins-inf",
         lambda df: df.dp.histogram("age", bins=np.array([0, INF]), epsilon=1),
         VALUE,
-        "bins must be finite and within +-2**53, not np.float64(inf). To keep what lies outside in the end "
+        "bins must be finite and within +-2**53, not inf. To keep what lies outside in the end "
         'bins, write outside="clip".',
     ),
     Refusal(

@@ -88,7 +88,9 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     _check("delta", delta, 0.0, 1.0, closed=False)
     if not delta_exceeds(mu, 0.0, delta):
         return 0.0
-    guess = _polished_epsilon(mu, _guessed_epsilon(mu, delta), delta) if mu < 1e4 else mu * (mu / 2.0 - float(ndtri(delta)))
+    guess = (
+        _polished_epsilon(mu, _guessed_epsilon(mu, delta), delta) if mu < 1e4 else mu * (mu / 2.0 - float(ndtri(delta)))
+    )
     return _edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
 
 
