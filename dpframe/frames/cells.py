@@ -65,14 +65,11 @@ class Cells:
 
     def codes(self, table: pl.DataFrame) -> Integers:
         """The row-major number of each row's cell, OUTSIDE where it falls in none."""
-        code = np.zeros(table.height, dtype=np.int64)
+        code: Integers | None = None
         for axis in self.keys.axes:
             found = self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
-            outside = (code < 0) | (found < 0) if min(code.min(initial=0), found.min(initial=0)) < 0 else None
-            code = code * axis.size + found
-            if outside is not None:
-                code[outside] = OUTSIDE
-        return code
+            code = found if code is None else _combined(code, found, axis.size)
+        return np.zeros(table.height, dtype=np.int64) if code is None else code
 
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
         names = [self.columns[column] for column in axis.columns]
@@ -98,6 +95,14 @@ class Cells:
         edges, closed = half_open(axis, self.tick(axis)), axis.outside == "clip"
         codes = bin_codes(column.fill_null(0).to_numpy(), edges, closed)
         return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
+
+
+def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
+    """Row-major codes of two directions; outside where either is."""
+    code = outer * size + inner
+    if min(outer.min(initial=0), inner.min(initial=0)) < 0:
+        code[(outer < 0) | (inner < 0)] = OUTSIDE
+    return code
 
 
 def placed(values: Integers, code: Integers, cells: int) -> Integers:
@@ -145,8 +150,7 @@ def _looked_up(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
     table = np.full(high - low + 3, OUTSIDE, dtype=np.int64)  # an entry on either side for all that lies beyond
     table[declared.cast(pl.Int64).to_numpy() - low + 1] = keys["cell"].to_numpy()
     near = column.cast(pl.Int64).fill_null(low - 1).to_numpy()
-    codes: Integers = table[np.clip(near, low - 1, high + 1) - (low - 1)]
-    return codes
+    return table.take(near - (low - 1), mode="clip")  # a difference that wraps is still outside
 
 
 def declared_values(axis: KeyAxis, place: int) -> list[Any]:
