@@ -42,8 +42,8 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
     alone = weight.copy()
     alone[sharing] = 0.0  # what they add is added below, pair by pair
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
-    asked = [_truncated(terms.each(s), pl.col("w"), s).alias(str(n)) for n, s in enumerate(terms.statistics)]
-    groups = collected(weighted.select("cell", *asked).group_by("cell").agg(pl.all().sum()), table.height)
+    asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.statistics)]
+    groups = collected(weighted.group_by("cell").agg(asked), table.height)
     found = {
         s: placed(groups[str(n)].to_numpy(), groups["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)
     }
@@ -60,7 +60,7 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
 def _truncated(values: pl.Expr, weight: pl.Expr, statistic: Statistic) -> pl.Expr:
     """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
     grid = 2.0**WEIGHT_BITS if statistic.bounds is None else 1.0
-    return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False)
+    return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False, wrap_numerical=True)
 
 
 def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: float) -> Floats:
