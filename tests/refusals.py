@@ -2263,9 +2263,9 @@ LEDGERS = [
     ),
     Refusal(
         "ledger-epsilon-beyond-gdp",
-        lambda df: dpf.Ledger(1e9, 1e-6),
+        lambda df: dpf.Ledger(1e15, 1e-6),
         VALUE,
-        "epsilon must be a number with 0 <= epsilon <= 1e+07, not 1000000000.0.",
+        "epsilon must be a number with 0 <= epsilon <= 1e+12, not 1000000000000000.0.",
         ANY,
     ),
     Refusal(
@@ -2585,9 +2585,9 @@ NOISE = [
     ),
     Refusal(
         "gaussian-epsilon-huge",
-        lambda df: dpf.Gaussian.calibrate(sensitivity=1, epsilon=1e9, delta=1e-6),
+        lambda df: dpf.Gaussian.calibrate(sensitivity=1, epsilon=1e15, delta=1e-6),
         VALUE,
-        "epsilon must be a number with 0 <= epsilon <= 1e+07, not 1000000000.0.",
+        "epsilon must be a number with 0 <= epsilon <= 1e+12, not 1000000000000000.0.",
         ANY,
     ),
     Refusal(
@@ -2639,14 +2639,14 @@ NOISE = [
         "sigma-epsilon-negative",
         lambda df: dpf.analytic_gaussian_sigma(-1, 1e-6),
         VALUE,
-        "epsilon must be a number with 0 <= epsilon <= 1e+07, not -1.",
+        "epsilon must be a number with 0 <= epsilon <= 1e+12, not -1.",
         ANY,
     ),
     Refusal(
         "sigma-epsilon-nan",
         lambda df: dpf.analytic_gaussian_sigma(NAN, 1e-6),
         VALUE,
-        "epsilon must be a number with 0 <= epsilon <= 1e+07, not nan.",
+        "epsilon must be a number with 0 <= epsilon <= 1e+12, not nan.",
         ANY,
     ),
     Refusal(

@@ -16,7 +16,7 @@ from dpframe.errors import InvalidArgument, shown
 from dpframe.guarantee import SMALLEST_NORMAL, checked_float, down, up
 
 SQRT2 = math.sqrt(2.0)
-LARGEST_EPSILON = 1e7
+LARGEST_EPSILON = 1e12
 NUDGE = 2.0**-50  # how near to the edge the final, conservative adjustment goes: 4 units in the last place
 LARGER, SMALLER = 1, -1
 
@@ -27,7 +27,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     Parameters
     ----------
     epsilon : float
-        From 0 to 1e7.
+        From 0 to 1e12.
     delta : float
         0 < delta < 1; as small as 1e-300.
     sensitivity : float
