@@ -108,7 +108,9 @@ def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     try:
         return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.p)
-    except Exception:
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
         return None
 
 
