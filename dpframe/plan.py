@@ -205,6 +205,16 @@ class PlanTable:
     plans: tuple[Plan, ...]
 
     @property
+    def cost(self) -> tuple[PrivacyLoss, ...]:
+        """What the call would cost at each price."""
+        return tuple(plan.cost for plan in self.plans)
+
+    @property
+    def mechanisms(self) -> dict[float, dict[str, Mechanism]]:
+        """The noise by epsilon and Statistic."""
+        return {plan.cost.epsilon: plan.mechanisms for plan in self.plans}
+
+    @property
     def error(self) -> dict[float, dict[str, float]]:
         """The expected 95% half-widths by epsilon and output column."""
         return {plan.cost.epsilon: plan.error for plan in self.plans}

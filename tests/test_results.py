@@ -269,7 +269,8 @@ def test_previews_spend_and_read_nothing(engine):
     assert "costs" in repr(plan)
     assert "<table" in plan._repr_html_()
     assert list(table.error) == [0.1, 0.5]
-    assert len(whole.plans) == 7
+    assert len(whole.plans) == len(whole.cost) == 7
+    assert table.mechanisms[0.5]["rows"].scale > 1
     assert "+-" in repr(whole)
     assert 0 < shared.cost.epsilon < 1
 
