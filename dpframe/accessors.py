@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
@@ -18,8 +17,7 @@ from dpframe.frames.source import is_frame, key_rows, source_of
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger import Ledger
 from dpframe.plan import Calibration
-from dpframe.queries.cells import DtypeAxis, Keys, key_axes, value_axis
-from dpframe.queries.edges import BINS_MISSING, bin_axis
+from dpframe.queries.cells import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Measure, Sum, check_column
 from dpframe.release import Options, preview, release
@@ -170,7 +168,7 @@ class Asker:
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
             ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval).
         """
-        axes = _bin_axes(column, bins, range, categories, outside)
+        axes = bin_axes(column, bins, range, categories, outside)
         return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
 
     @_asks
@@ -327,45 +325,6 @@ def accessor(frame: Any) -> Asker | Released:
     """What ``.dp`` gives."""
     facts = build.record_of(frame)
     return Asker(frame) if facts is None else Released(frame, facts)
-
-
-def _bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
-    if isinstance(column, str):
-        return (_bin_axis(column, bins, value_range, categories, outside),)
-    if not isinstance(column, (list, tuple)) or not column:
-        raise InvalidType(f"column must be the name of a column, or a list of names, not {shown(column)}.")
-    if categories is not None:
-        raise InvalidArgument(
-            "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."
-        )
-    many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
-    return tuple(_bin_axis(name, edges, ends, None, outside) for name, edges, ends in zip(column, *many, strict=True))
-
-
-def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
-    """One value per column: a list of them, or one number of bins for all."""
-    if value is None or isinstance(value, numbers.Integral):
-        return [value] * columns
-    listed = isinstance(value, (list, tuple)) and len(value) == columns
-    if not listed or (argument == "range" and not all(isinstance(ends, (list, tuple)) for ends in value)):
-        raise InvalidType(
-            f"{argument} must be a list with one entry for each of the {columns} columns, not {shown(value)}. "
-            "Write for instance bins=[20, 30], range=[(0, 100), (0, 5_000)]."
-        )
-    return list(value)
-
-
-def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> Any:
-    check_column(column)
-    if categories is not None:
-        if bins is not None or value_range is not None:
-            raise InvalidArgument(
-                "categories must be given without bins and range. Keep the one that suits the column."
-            )
-        return value_axis(column, categories, "categories")
-    if bins is None and value_range is None:
-        return DtypeAxis((column,), BINS_MISSING)
-    return bin_axis(column, bins, value_range, outside)
 
 
 def _sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Measure], dict[str, Any]]:

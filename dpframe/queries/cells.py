@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis
 from dpframe.queries.statistics import check_column
 
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
@@ -188,6 +189,46 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any
             f"not {named(keys)}. {KEYS_EXAMPLE}"
         )
     return (value_axis(by[0], keys, "keys"),)
+
+
+def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
+    """The axes of ``histogram(column, ...)``: one, or one for each of several columns."""
+    if isinstance(column, str):
+        return (_bin_axis(column, bins, value_range, categories, outside),)
+    if not isinstance(column, (list, tuple)) or not column:
+        raise InvalidType(f"column must be the name of a column, or a list of names, not {shown(column)}.")
+    if categories is not None:
+        raise InvalidArgument(
+            "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."
+        )
+    many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
+    return tuple(_bin_axis(name, edges, ends, None, outside) for name, edges, ends in zip(column, *many, strict=True))
+
+
+def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
+    """One value per column: a list of them, or one number of bins for all."""
+    if value is None or isinstance(value, numbers.Integral):
+        return [value] * columns
+    listed = isinstance(value, (list, tuple)) and len(value) == columns
+    if not listed or (argument == "range" and not all(isinstance(ends, (list, tuple)) for ends in value)):
+        raise InvalidType(
+            f"{argument} must be a list with one entry for each of the {columns} columns, not {shown(value)}. "
+            "Write for instance bins=[20, 30], range=[(0, 100), (0, 5_000)]."
+        )
+    return list(value)
+
+
+def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> Any:
+    check_column(column)
+    if categories is not None:
+        if bins is not None or value_range is not None:
+            raise InvalidArgument(
+                "categories must be given without bins and range. Keep the one that suits the column."
+            )
+        return value_axis(column, categories, "categories")
+    if bins is None and value_range is None:
+        return DtypeAxis((column,), BINS_MISSING)
+    return bin_axis(column, bins, value_range, outside)
 
 
 def value_axis(column: str, values: object, argument: str) -> KeyAxis:
