@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, cast
 
 from dpframe import pictures, provenance, tables
-from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
+from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, NoProvenance, closest, shown
 from dpframe.frames import build
 from dpframe.frames.source import is_frame, key_rows, source_of
 from dpframe.guarantee import PrivacyUnit
@@ -77,8 +76,8 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
 
 
 def _nearest(name: str, arguments: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, arguments, n=1)
-    return f"Did you mean {near[0]}?" if near else f"Its arguments are {', '.join(arguments)}."
+    near = closest(name, arguments)
+    return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."
 
 
 class Asker:
@@ -364,9 +363,9 @@ def _default_name(statistic: Any) -> str:
 
 
 def _no_statistic_words(name: str, value: Any) -> str:
-    near = difflib.get_close_matches(name, CallOptions.__annotations__, n=1)
+    near = closest(name, CallOptions.__annotations__)
     if near:
-        return f"{name} is not an option of agg, and {shown(value)} is not a statistic. Did you mean {near[0]}?"
+        return f"{name} is not an option of agg, and {shown(value)} is not a statistic. Did you mean {near}?"
     return f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
 
 

@@ -20,8 +20,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
+from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -230,6 +232,16 @@ def named(value: object) -> str:
         return f"the class {value.__name__}"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that a misspelled name most likely meant, for a "Did you mean"."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number; True and False are not."""
+    return isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, bool)
 
 
 def as_float(value: Any) -> float:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, is_number, shown
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SHARE_DENOMINATOR = 10**6
@@ -182,7 +182,7 @@ def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool 
 
 def checked_float(argument: str, value: object, way_out: str = "") -> float:
     """Refuse what is no number; the float nearest to it, NaN where there is none."""
-    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
+    if not is_number(value):
         raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}.{way_out}")
     return as_float(value)
 

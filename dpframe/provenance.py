@@ -9,7 +9,7 @@ from dpframe.frames import build
 from dpframe.plan import Plan, weight_notes
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
-from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics import CONFIDENCE, Count
 
 SCHEMA = "dpframe.provenance/1"
 
@@ -74,8 +74,8 @@ def _plain(axis: BinAxis, place: int) -> float | str:
 def _measure(plan: Plan, name: str, denoised: Mapping[str, Any]) -> dict[str, Any]:
     measure = dict(plan.query.measures)[name]
     described: dict[str, Any] = {"verb": measure.verb, "column": measure.column}
-    if measure.statistics()[0].bounds is not None:
-        described["bounds"] = list(measure.bounds)  # type: ignore[union-attr]
+    if not isinstance(measure, Count):
+        described["bounds"] = list(measure.bounds)
     described["statistics"] = [plan.query.statistics.index(statistic) for statistic in measure.statistics()]
     described["denoise"] = denoised.get(name)
     return described

@@ -7,7 +7,6 @@ frames of other libraries come through narwhals.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, closest, named, shown
 from dpframe.frames import pandas_columns
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
@@ -52,13 +51,13 @@ class Source:
     def column(self, name: str) -> ColumnType:
         """The type of a column, or UnknownColumn with the nearest name."""
         if name not in self.schema:
-            near = difflib.get_close_matches(name, list(self.schema), n=1)
+            near = closest(name, self.schema)
             has = (
                 f"It has {shown(list(self.schema))}."
                 if self.schema
                 else "None of its columns is named by a string: df.rename(columns=str)."
             )
-            hint = f"Did you mean {near[0]!r}?" if near else has
+            hint = f"Did you mean {near!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
         return self.schema[name]
 

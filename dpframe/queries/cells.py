@@ -275,10 +275,8 @@ def kind_of(value: object) -> Kind:
         return "text"
     if isinstance(value, datetime):
         return "datetime"
-    for kind, types in (("date", date), ("duration", timedelta), ("time", time)):
-        if isinstance(value, types):
-            return kind  # type: ignore[return-value]
-    return "number"
+    kinds: tuple[tuple[Kind, type], ...] = (("date", date), ("duration", timedelta), ("time", time))
+    return next((kind for kind, one in kinds if isinstance(value, one)), "number")
 
 
 def _check_one_kind(keys: str, values: list[Any]) -> None:

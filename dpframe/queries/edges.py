@@ -6,18 +6,16 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_number, shown
+from dpframe.queries.statistics import is_exact
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
-LARGEST_EDGE = 2.0**53  # beyond, integers and floats compare differently
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
 BINS_MISSING = (
     f"bins must be given (for strings: categories=[...]), since they are never taken from the data. {BINS_EXAMPLE}"
@@ -86,12 +84,11 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
     if bins is None:
         raise MissingArgument(BINS_MISSING)
-    fraction = isinstance(bins, (numbers.Real, Decimal)) and not isinstance(bins, numbers.Integral)
-    if fraction or isinstance(bins, (bool, str, bytes)):
+    is_fraction = is_number(bins) and not isinstance(bins, numbers.Integral)
+    if is_fraction or isinstance(bins, (bool, str, bytes)):
         raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
     if isinstance(bins, numbers.Integral):
-        ends = _range_ends(value_range)
-        edges, kind, aware = _equal_edges(int(bins), ends)
+        edges, kind, aware = _equal_edges(int(bins), _range_ends(value_range))
     else:
         if value_range is not None:
             raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
@@ -152,7 +149,7 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
     return edges, parsed[0][1], parsed[0][2]
 
 
-def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
+def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
     """One edge as (float or nanoseconds, kind, whether it has a time zone)."""
     if isinstance(value, np.generic) and value.dtype.kind in "mM":
         return _numpy_edge(value, argument)
@@ -160,13 +157,12 @@ def _edge(value: object, argument: str) -> tuple[Any, EdgeKind, bool]:
         if value != value:
             raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
         return temporal_edge(value)
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal, Fraction)):
+    if not is_number(value):
         raise InvalidType(
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
             "For strings declare categories=[...]."
         )
-    near = abs(as_float(value))  # 2**53 + 1 is 2**53 as a float
-    if not near <= LARGEST_EDGE or abs(value) > LARGEST_EDGE:  # type: ignore[operator]
+    if not is_exact(value):
         raise InvalidArgument(
             f"{argument} must be finite and within +-2**53, not {shown(value)}. "
             'To keep what lies outside in the end bins, write outside="clip".'

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, is_number, shown
 
 Floats = NDArray[np.float64]
 
-LARGEST_BOUND = 2.0**53  # every integer up to here is a float of its own
+LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
 WEIGHT_BITS = 20  # counts of weighted units live on a grid of 2**-20
@@ -126,7 +124,28 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Sum:
+class _Bounded:
+    """What a sum and a mean share: a column whose values are clipped to bounds."""
+
+    column: str
+    bounds: tuple[float, float]
+    verb: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        object.__setattr__(self, "bounds", checked_bounds(self.bounds))
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{self.column}_{self.verb}"
+
+    def __str__(self) -> str:
+        return f"{self.verb}({self.column}) in [{self.bounds[0]:g}, {self.bounds[1]:g}]"
+
+
+@dataclass(frozen=True)
+class Sum(_Bounded):
     """The sum of a column's values, each clipped to the bounds. Made by `dpframe.sum`.
 
     Examples
@@ -136,18 +155,7 @@ class Sum:
     'cost_sum'
     """
 
-    column: str
-    bounds: tuple[float, float]
     verb: ClassVar[str] = "sum"
-
-    def __post_init__(self) -> None:
-        check_column(self.column)
-        object.__setattr__(self, "bounds", checked_bounds(self.bounds))
-
-    @property
-    def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
-        return f"{self.column}_sum"
 
     def statistics(self) -> tuple[Statistic, ...]:
         """What has to be measured for it."""
@@ -157,12 +165,9 @@ class Sum:
         """The noisy values and the half-widths of their 95% intervals."""
         return _plain(measured[self.statistics()[0]])
 
-    def __str__(self) -> str:
-        return f"sum({self.column}) in [{self.bounds[0]:g}, {self.bounds[1]:g}]"
-
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(_Bounded):
     """The mean of a column's values, each clipped to the bounds: a noisy centred sum over a noisy count.
 
     Made by `dpframe.mean`.
@@ -174,18 +179,7 @@ class Mean:
     'age_mean'
     """
 
-    column: str
-    bounds: tuple[float, float]
     verb: ClassVar[str] = "mean"
-
-    def __post_init__(self) -> None:
-        check_column(self.column)
-        object.__setattr__(self, "bounds", checked_bounds(self.bounds))
-
-    @property
-    def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
-        return f"{self.column}_mean"
 
     def statistics(self) -> tuple[Statistic, ...]:
         """What has to be measured for it."""
@@ -212,9 +206,6 @@ class Mean:
         half_range = (self.bounds[1] - self.bounds[0]) / 2
         zero, count = np.zeros(1), np.full(1, float(size))
         return float(fieller(zero, count, sum_noise, count_noise, np.ones(1, dtype=bool), half_range)[0])
-
-    def __str__(self) -> str:
-        return f"mean({self.column}) in [{self.bounds[0]:g}, {self.bounds[1]:g}]"
 
 
 Measure = Count | Sum | Mean
@@ -360,10 +351,14 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
     return lower, upper
 
 
-def _bound(bound: object) -> float:
-    if isinstance(bound, bool) or not isinstance(bound, (numbers.Real, Decimal)):
+def is_exact(number: Any) -> bool:
+    """Whether a number is finite and within +-2**53, where integers and floats compare alike."""
+    return abs(as_float(number)) <= LARGEST_EXACT and bool(abs(number) <= LARGEST_EXACT)  # 2**53 + 1 rounds to 2**53
+
+
+def _bound(bound: Any) -> float:
+    if not is_number(bound):
         raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
-    near = abs(as_float(bound))  # 2**53 + 1 is 2**53 as a float
-    if not near <= LARGEST_BOUND or abs(bound) > LARGEST_BOUND:  # type: ignore[operator]
+    if not is_exact(bound):
         raise InvalidArgument(f"bounds must be finite and within +-2**53, not {shown(bound)}. {BOUNDS_EXAMPLE}")
     return float(bound)
