@@ -355,7 +355,7 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
             f"mechanism must cover the sensitivity {needed:g} (l_{mechanism.p:g}), not only {mechanism.sensitivity:g}. "
             f"Pass sensitivity=sensitivity.norm({mechanism.p:g})."
         )
-    if mechanism.delta(part.loss.epsilon) > part.loss.delta * (1.0 + 1e-6):
+    if mechanism.delta(part.loss.epsilon) > part.loss.delta:  # no tolerance: calibrations round to the safe side
         raise InvalidArgument(
             f"mechanism must cost at most {part.loss}, but at that epsilon its delta is "
             f"{mechanism.delta(part.loss.epsilon):g}. "

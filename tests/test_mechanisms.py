@@ -11,6 +11,7 @@ from pathlib import Path
 
 import mpmath
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -440,3 +441,21 @@ def test_a_huge_epsilon_is_negligible_noise():
     assert Laplace.calibrate(sensitivity=1, epsilon=1e300).variance == 0.0
     assert Laplace.calibrate(sensitivity=1, epsilon=1e6).interval(0.999) == 0.0
     assert Gaussian.calibrate(sensitivity=1, epsilon=1e6, delta=1e-300).interval(0.999) == 0.0
+
+
+@pytest.mark.parametrize("grid", [1.0, 2.0**-20, 0.1, 0.3])
+def test_a_sensitivity_between_floats_keeps_the_promise_too(grid):
+    """Sensitivity / grid is rounded up before sigma is taken from it, so that both speak of the same vector."""
+    for epsilon, delta in itertools.product((0.01, 0.3, 1.7, 20.0), (1e-12, 1e-6, 1e-3)):
+        noise = Gaussian.calibrate(sensitivity=7.7, epsilon=epsilon, delta=delta, grid=grid)
+        assert noise.sensitivity >= 7.7
+        assert noise.delta(epsilon) <= delta
+
+
+def test_noise_of_a_caller_may_not_cost_even_a_little_more():
+    def too_little(sensitivity, loss):
+        enough = Gaussian.calibrate(sensitivity=sensitivity.norm(2), epsilon=loss.epsilon, delta=loss.delta)
+        return Gaussian(enough.step_sensitivity, enough.step_scale * (1 - 1e-9))
+
+    with pytest.raises(InvalidArgument, match="must cost at most"):
+        pl.DataFrame({"x": [1]}).dp.preview.count(epsilon=1, delta=1e-6, mechanism=too_little)

@@ -229,8 +229,9 @@ class Gaussian:
 
     @classmethod
     def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
-        """The noise with sigma = sensitivity / mu, rounded up, which is the conservative side."""
-        return cls(up(step_sensitivity), _scale(step_sensitivity, Fraction(mu), LARGEST_SIGMA), grid)
+        """The noise with sigma = sensitivity / mu, both rounded up, which is the conservative side."""
+        covered = up(step_sensitivity)
+        return cls(covered, _scale(Fraction(covered), Fraction(mu), LARGEST_SIGMA), grid)
 
     @property
     def sensitivity(self) -> float:
