@@ -25,6 +25,7 @@ from dpframe.queries.statistics import WEIGHT_BITS, Statistic
 Floats = NDArray[np.float64]
 
 SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
+EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
 
 
 def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int) -> dict[Statistic, Integers]:
@@ -69,7 +70,7 @@ def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: 
     size = np.diff(np.append(starts, owner.size)).astype(np.float64)
     np.add.at(powers, owner[starts], size**p - size)
     norm = np.maximum(powers, 1.0) ** (1.0 / p)
-    return np.where(rows <= most, 1.0, np.minimum(1.0, most * SHAVE / norm))
+    return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
 
 
 def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
