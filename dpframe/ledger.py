@@ -223,7 +223,7 @@ class Ledger:
             f"spent {self.spent} {whole}",
             f"remaining {self.remaining}",
             f"protects {protects}",
-            f"{self._accounting.name} accounting, {len(self._charges)} charges",
+            f"{self._accounting.name} accounting, {len(self._charges)} charge{'' if len(self._charges) == 1 else 's'}",
         ]
 
     def __repr__(self) -> str:
@@ -231,7 +231,7 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         rows = [(charge.time, charge.label or "", charge.query, str(charge.cost)) for charge in self._charges[-10:]]
-        return report.html_page("Ledger", self._facts(), report.html_table(("time", "label", "query", "cost"), rows))
+        return report.html_page("Ledger", self._facts(), ("time", "label", "query", "cost"), rows)
 
     def _refusal(self, amount: Amount, cost: PrivacyLoss) -> str:
         assert self._limit is not None
@@ -242,10 +242,10 @@ class Ledger:
             return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
         if self._accounting.name == "gdp":
             part = float(amount[0] / self._limit[0])
-            words += (
-                f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
+            return (
+                f"{words} Ask for less. "
+                f"(gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
             )
-            return words
         return f"{words} Ask for less."
 
 

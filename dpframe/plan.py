@@ -176,12 +176,11 @@ class Plan:
         return "in groups: " + ", ".join(errors)
 
     def __repr__(self) -> str:
-        facts = "\n".join(f"  {key:<11} {value}" for key, value in self._facts())
-        return f"Plan: {self.query}\n{facts}\n\n{report.text_table(*self._table())}"
+        return report.text_page(f"Plan: {self.query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
-        return report.html_page(f"Plan: {self.query}", facts, report.html_table(*self._table()))
+        return report.html_page(f"Plan: {self.query}", facts, *self._table())
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,12 +249,11 @@ class PlanTable:
         return facts
 
     def __repr__(self) -> str:
-        facts = "\n".join(f"  {key:<11} {value}" for key, value in self._facts())
-        return f"Plans: {self.plans[0].query}\n{facts}\n\n{report.text_table(*self._table())}"
+        return report.text_page(f"Plans: {self.plans[0].query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
-        return report.html_page(f"Plans: {self.plans[0].query}", facts, report.html_table(*self._table()))
+        return report.html_page(f"Plans: {self.plans[0].query}", facts, *self._table())
 
 
 def plan_of(

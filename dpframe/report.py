@@ -8,6 +8,7 @@ from html import escape
 Row = Sequence[object]
 
 TABLE_STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
+INDENT = "  "
 CELL_STYLE = "padding:2px 10px;text-align:left;border-bottom:1px solid #ddd"
 
 
@@ -22,12 +23,18 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def text_table(header: Sequence[str], rows: Sequence[Row], indent: str = "  ") -> str:
+def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
+    """A title, facts with their names before them, and a table, for a terminal."""
+    named = "\n".join(f"{INDENT}{name:<11} {fact}" for name, fact in facts)
+    return f"{title}\n{named}\n\n{text_table(header, rows)}"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     """Columns of equal width, a rule under the header."""
     lines = [[str(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    padded = [indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-    padded.insert(1, indent + "  ".join("-" * width for width in widths))
+    padded = [INDENT + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    padded.insert(1, INDENT + "  ".join("-" * width for width in widths))
     return "\n".join(line.rstrip() for line in padded)
 
 
@@ -40,7 +47,7 @@ def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     return f'<table style="{TABLE_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def html_page(title: str, paragraphs: Sequence[str], *tables: str) -> str:
-    """A titled block of paragraphs and tables, for a notebook's cell."""
+def html_page(title: str, paragraphs: Sequence[str], header: Sequence[str], rows: Sequence[Row]) -> str:
+    """A titled block of paragraphs and a table, for a notebook's cell."""
     words = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
-    return f"<div><b>{escape(title)}</b>{words}{''.join(tables)}</div>"
+    return f"<div><b>{escape(title)}</b>{words}{html_table(header, rows)}</div>"
