@@ -180,7 +180,9 @@ def test_gaussians_of_one_basic_call_share_mu_squared():
 
 
 def test_what_callables_calibrate_to_is_not_above_their_part():
-    for epsilon, count_ in itertools.product((Fraction(3, 10), Fraction(0.3), Fraction(1, 7), Fraction(10**20 + 1, 3 * 10**20)), (1, 2, 3)):
+    for epsilon, count_ in itertools.product(
+        (Fraction(3, 10), Fraction(0.3), Fraction(1, 7), Fraction(10**20 + 1, 3 * 10**20)), (1, 2, 3)
+    ):
         for accounting in (Basic(), GaussianDP(DELTA)):
             part = accounting.parts(Price(epsilon), None, count_, pure=True)[0]
             assert Fraction(repr(part.loss.epsilon)) <= part.epsilon
@@ -219,7 +221,7 @@ def test_the_largest_laplace_release_of_a_gdp_ledger():
     """A (2, 1e-6) ledger holds one of epsilon 0.3585, far less than its 2: pure noise is dear in mu."""
     fits, too_much = (Ledger(epsilon=2, delta=1e-6) for _ in range(2))
     count(fits, epsilon=0.357, mechanism="laplace")
-    with pytest.raises(BudgetExceeded, match="laplace|Laplace|mu"):
+    with pytest.raises(BudgetExceeded, match="gdp accounting"):
         count(too_much, epsilon=0.359, mechanism="laplace")
     limit = GaussianDP(DELTA).limit(Fraction(2), DELTA)[0]
     assert gaussian.mu_to_pure(math.sqrt(limit)) == pytest.approx(0.3585, abs=1e-4)

@@ -165,7 +165,9 @@ def test_sigma_for_a_delta_near_one(missing):
 def test_every_road_to_a_sigma_leads_to_the_same():
     """The function, the mechanism and (elsewhere) the plan read the typed decimals in the same way."""
     for epsilon in (0.1, 0.3, 1, 1.7, 10):
-        assert Gaussian.calibrate(sensitivity=1, epsilon=epsilon, delta=1e-6).scale == analytic_gaussian_sigma(epsilon, 1e-6)
+        assert Gaussian.calibrate(sensitivity=1, epsilon=epsilon, delta=1e-6).scale == analytic_gaussian_sigma(
+            epsilon, 1e-6
+        )
 
 
 epsilons = st.floats(0.0, 30.0)
@@ -209,7 +211,9 @@ def test_gaussian_epsilon_of_hardly_any_noise(scale):
 
 
 def test_a_calibrated_gaussian_keeps_its_promise():
-    for epsilon, delta, sensitivity in itertools.product((1e-4, 0.1, 1, 50.0, 1e6), (1e-300, 1e-6, 0.3), (1, 1e-3, 77.7)):
+    for epsilon, delta, sensitivity in itertools.product(
+        (1e-4, 0.1, 1, 50.0, 1e6), (1e-300, 1e-6, 0.3), (1, 1e-3, 77.7)
+    ):
         noise = Gaussian.calibrate(sensitivity=sensitivity, epsilon=epsilon, delta=delta, grid=2.0**-20)
         assert noise.delta(epsilon) <= delta
         assert noise.epsilon(delta) <= epsilon * (1 + 2.0**-49)  # rounded up by at most that
@@ -379,7 +383,9 @@ def test_lengths_are_in_the_users_units():
     assert fine.variance == pytest.approx(coarse.variance, rel=1e-6)
     assert fine.interval(0.95) == pytest.approx(coarse.interval(0.95), rel=1e-3)
     assert fine.delta(0.2) == pytest.approx(coarse.delta(0.2), rel=1e-3)
-    sigmas = [Gaussian.calibrate(sensitivity=3, epsilon=1, delta=1e-6, grid=grid).scale for grid in (2.0**-10, 1.0, 8.0)]
+    sigmas = [
+        Gaussian.calibrate(sensitivity=3, epsilon=1, delta=1e-6, grid=grid).scale for grid in (2.0**-10, 1.0, 8.0)
+    ]
     assert sigmas == [sigmas[0]] * 3
 
 
@@ -414,7 +420,14 @@ def test_points_off_a_curve_are_refused(epsilon):
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("sensitivity", 0), ("sensitivity", -1.0), ("sensitivity", math.inf), ("grid", 0.0), ("epsilon", 0), ("delta", 1.0)],
+    [
+        ("sensitivity", 0),
+        ("sensitivity", -1.0),
+        ("sensitivity", math.inf),
+        ("grid", 0.0),
+        ("epsilon", 0),
+        ("delta", 1.0),
+    ],
 )
 def test_arguments_out_of_range_are_refused(argument, value):
     words = {"sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-6, "grid": 1.0, argument: value}

@@ -187,7 +187,14 @@ def law_tail(p, x):
 
 @pytest.mark.parametrize(
     "law",
-    [Law(1.0, 0.7, 0.0), Law(1.0, 1e6, 0.0), Law(2.0, 0.9, 0.5), Law(2.0, 1e9, 0.5), Law(3.0, 5.0, 0.5), Law(1.5, 3e8, 0.5)],
+    [
+        Law(1.0, 0.7, 0.0),
+        Law(1.0, 1e6, 0.0),
+        Law(2.0, 0.9, 0.5),
+        Law(2.0, 1e9, 0.5),
+        Law(3.0, 5.0, 0.5),
+        Law(1.5, 3e8, 0.5),
+    ],
     ids=str,
 )
 def test_settled_draws_equal_the_exact_inversion_of_the_same_bits(law, monkeypatch):
@@ -203,7 +210,9 @@ def test_settled_draws_equal_the_exact_inversion_of_the_same_bits(law, monkeypat
     assert settled.tolist() == [inverted(law, int(word)) for word in words]
 
 
-@pytest.mark.parametrize("law", [Law(1.0, 0.7, 0.0), Law(1.0, 2.0**30, 0.0), Law(2.0, 2.0**30, 0.5), Law(2.0, 3.0, 0.5)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Law(1.0, 0.7, 0.0), Law(1.0, 2.0**30, 0.0), Law(2.0, 2.0**30, 0.5), Law(2.0, 3.0, 0.5)], ids=str
+)
 def test_decided_draws_equal_the_settled_ones(law, monkeypatch):
     with noise.insecure_bits(4):
         words = noise._words(400) >> np.uint64(1)
@@ -212,7 +221,9 @@ def test_decided_draws_equal_the_settled_ones(law, monkeypatch):
         assert decided.tolist() == noise._magnitudes(law, words).tolist()
 
 
-@pytest.mark.parametrize("law", [Law(1.0, 10.0, 0.0), Law(2.0, 10.0, 0.5), Law(3.0, 10.0, 0.5), Law(2.0, 2.0**30, 0.5)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Law(1.0, 10.0, 0.0), Law(2.0, 10.0, 0.5), Law(3.0, 10.0, 0.5), Law(2.0, 2.0**30, 0.5)], ids=str
+)
 def test_all_zero_bits_draw_more(law):
     """63 zeros, 64 zeros, then 5: U lies in [5, 6) * 2**-191, and 6 more words of zeros place it at the left end."""
     more = iter([bytes(8), (5).to_bytes(8, "little"), *([bytes(8)] * 6)])
@@ -264,7 +275,7 @@ def test_comparisons_have_the_probability_of_the_threshold():
     """20,000 draws of 1/3 from two known bits; false alarm rate below 1e-9 at 6.2 standard deviations."""
     with noise.insecure_bits(5):
         words = noise._words(20_000) >> np.uint64(62)
-        hits = sum(noise._below(int(word), 2, lambda precision: mpmath.mpf(1) / 3) for word in words)
+        hits = sum(noise._MoreBits(int(word), 2).below(lambda precision: mpmath.mpf(1) / 3) for word in words)
     assert abs(hits - 20_000 / 3) < 6.2 * math.sqrt(20_000 * 2 / 9)
 
 
@@ -276,7 +287,7 @@ def test_a_geometric_variable_is_its_high_part_and_its_low_digits():
     with mpmath.workdps(80):
         for scale, digits in ((37.0, 3), (1e12, 11), (2.0**31 + 0.5, 2)):
             rate, high_rate = mpmath.exp(-1 / mpmath.mpf(scale)), mpmath.exp(-(2**digits) / mpmath.mpf(scale))
-            normal = (1 - rate**(2**digits)) / (1 - rate)
+            normal = (1 - rate ** (2**digits)) / (1 - rate)
             for high, low in ((0, 0), (3, 1), (70, 2**digits - 1)):
                 apart = (1 - high_rate) * high_rate**high * rate**low / normal
                 whole = (1 - rate) * rate ** (2**digits * high + low)
@@ -324,7 +335,9 @@ def acceptance(candidates, p, scale):
 def test_acceptance_ratios_are_exact_within_the_stated_error_and_at_most_one(p):
     scale = 2.0**30 + 1.0
     peak = p ** (-1.0 / (p - 1.0)) if p > 1.0 else 0.5
-    places = [place for place in (0.0, 1 / scale, 3 / scale, 0.01, peak, 0.999 * peak, 1.0, 1.2, 2.0, 4.0) if place**p < 60]
+    places = [
+        place for place in (0.0, 1 / scale, 3 / scale, 0.01, peak, 0.999 * peak, 1.0, 1.2, 2.0, 4.0) if place**p < 60
+    ]
     candidates = np.array([round(place * scale) for place in places], dtype=np.int64)
     probability, error, exact = acceptance(candidates, p, scale)
     for place, candidate in enumerate(candidates):
@@ -352,7 +365,9 @@ def test_undecided_acceptances_are_settled_as_the_decided_ones(monkeypatch):
     with noise.insecure_bits(11):
         decided = noise.rounded_generalized_gaussian(2.0, 2.0**31, 40)
     original = noise._accept
-    monkeypatch.setattr(noise, "_accept", lambda probability, error, exact: original(probability, error * 0 + 1e9, exact))
+    monkeypatch.setattr(
+        noise, "_accept", lambda probability, error, exact: original(probability, error * 0 + 1e9, exact)
+    )
     with noise.insecure_bits(11):
         assert noise.rounded_generalized_gaussian(2.0, 2.0**31, 40).tolist() == decided.tolist()
 
@@ -366,9 +381,9 @@ def test_the_bits_are_the_operating_systems():
 
 
 def test_no_seed_reaches_the_noise():
-    np.random.seed(0)  # noqa: NPY002
+    np.random.seed(0)
     first = noise.discrete_laplace(1e9, 8)
-    np.random.seed(0)  # noqa: NPY002
+    np.random.seed(0)
     assert first.tolist() != noise.discrete_laplace(1e9, 8).tolist()
 
 
@@ -382,14 +397,15 @@ def test_insecure_bits_repeat_and_say_so():
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_insecure_bits_end_with_an_exception_and_stay_in_their_thread():
+def test_insecure_bits_stay_in_their_thread_and_end_with_an_exception():
     seen = []
-    with pytest.raises(KeyError), noise.insecure_bits(1):
-        thread = threading.Thread(target=lambda: seen.append(noise.is_secure()))
+    thread = threading.Thread(target=lambda: seen.append(noise.is_secure()))
+    with noise.insecure_bits(1):
         thread.start()
         thread.join()
-        raise KeyError
     assert seen == [True]
+    with pytest.raises(KeyError), noise.insecure_bits(1):
+        raise KeyError
     assert noise.is_secure()
 
 

@@ -61,7 +61,9 @@ def check(query, unit, before, after):
 
 
 QUERIES = [
-    pytest.param(Query("agg", keys, (("m", measure),)), id=f"{name} {'by group' if keys is BY_GROUP else 'in one cell'}")
+    pytest.param(
+        Query("agg", keys, (("m", measure),)), id=f"{name} {'by group' if keys is BY_GROUP else 'in one cell'}"
+    )
     for name, measure in MEASURES.items()
     for keys in (BY_GROUP, EVERYTHING)
 ]
