@@ -1,0 +1,280 @@
+"""The questions that a private frame answers: each verb turns a call into a Query; written once for every use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack
+
+from dpframe.accessors.calls import CallOptions, asks, nearest_of, sorted_out
+from dpframe.accessors.released import OF_RESULTS
+from dpframe.errors import InvalidType, NoProvenance
+from dpframe.frames.source import is_frame, key_rows
+from dpframe.queries.cells import Keys, bin_axes, key_axes
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Count, Measure, check_column
+from dpframe.queries.statistics import mean as mean_of
+from dpframe.queries.statistics import sum as sum_of
+from dpframe.release import Options, preview, release
+
+Finish = Callable[[Any, Query, Options], Any]
+
+
+class Asker:
+    """The questions that a private frame answers: what ``df.dp`` is.
+
+    Every verb takes the column first and everything else by keyword, and the same options:
+
+    epsilon : float
+        The price of the whole call, in privacy; or ``share=`` of the ledger's limit. There is no default.
+    delta : float, optional
+        For Gaussian noise; by default the ledger's.
+    mechanism : {"laplace", "gaussian"} or callable, optional
+        The noise; by default the call decides (see ``docs/noise.md``).
+    denoise : str, callable, list or None
+        By default ``"auto"`` for histograms and group-bys, and None for a single number. Costs no privacy.
+    raw : bool
+        Whether the unbiased values stay beside the denoised ones.
+    ledger : Ledger, optional
+        Who pays; by default the ``with`` around the call.
+    unit : PrivacyUnit, optional
+        Who is protected, where the ledger does not say it.
+    label : str, optional
+        A name for the ledger's entry and the provenance.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
+    >>> with dpf.Ledger(epsilon=1.0):
+    ...     result = people.dp.group_by("ward", keys=["A", "B"]).agg(n=dpf.count(), epsilon=0.5)
+    >>> result.columns
+    ['ward', 'n', 'n_noisy', 'n_error']
+    """
+
+    def __init__(self, frame: Any, axes: tuple[Any, ...] = (), finish: Finish = release) -> None:
+        self._frame, self._axes, self._finish = frame, axes, finish
+
+    @asks
+    def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The number of rows, or of the values of `column` that are present.
+
+        Parameters
+        ----------
+        column : str, optional
+            Count its values that are neither null nor NaN; without it, count rows.
+        **options
+            See `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            One row (one per declared key after `group_by`): ``count``, and ``count_error``, the half-width of its
+            95% interval. A Plan instead where the call follows ``.preview``.
+
+        Raises
+        ------
+        InvalidArgument, MissingArgument
+            If an argument breaks its rule, or the price is left out.
+        UnknownColumn, WrongDtype
+            If the schema does not suit the question. Nothing was charged.
+        BudgetExceeded, NoLedger
+            If the ledger has too little left, or none is in sight. No row was read.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, None]})
+        >>> people.dp.count("age", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['count', 'count_error']
+        """
+        return self._asked("count", {"count": Count(column)}, options)
+
+    @asks
+    def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The sum of `column`, each value clipped to `bounds`.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
+        bounds : tuple of two numbers
+            The lower and the upper bound, in the units of the column; from what you know, never from the data.
+        **options
+            See `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``COL_sum`` and ``COL_sum_error`` in the units of the column. It raises the same.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"cost": [10.0, 20.0, 30.0]})
+        >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['cost_sum', 'cost_sum_error']
+        """
+        measure = sum_of(column, bounds)
+        return self._asked("sum", {measure.default_name: measure}, options)
+
+    @asks
+    def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The mean of `column`, each value clipped to `bounds`.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers. Nulls and NaN are left out of numerator and denominator.
+        bounds : tuple of two numbers
+            As for `sum`; the answer never lies outside them.
+        **options
+            See `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. The price is split between
+            the two vectors that it measures, a centred sum and a count of present values.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['age_mean', 'age_mean_error']
+        """
+        measure = mean_of(column, bounds)
+        return self._asked("mean", {measure.default_name: measure}, options)
+
+    @asks
+    def histogram(
+        self,
+        column: str | Sequence[str],
+        *,
+        bins: Any = None,
+        range: Any = None,
+        categories: Any = None,
+        outside: str = "drop",
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """How many rows fall in each bin of `column`, or in each pair of bins of two columns.
+
+        Parameters
+        ----------
+        column : str or list of str
+            One column, or several for a grid.
+        bins : sequence of edges, or int
+            Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as
+            ``numpy.histogram``. A number of bins needs `range`. For several columns a list of them.
+        range : pair
+            The first and the last edge of equal bins.
+        categories : list
+            Instead of bins, for strings and other values.
+        outside : {"drop", "clip"}
+            Whether values outside the edges are left out or counted in the end bins.
+        **options
+            See `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
+            ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval).
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ages = people.dp.histogram("age", bins=range(0, 101, 20), epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+        >>> ages["age_left"].to_list()
+        [0.0, 20.0, 40.0, 60.0, 80.0]
+        """
+        axes = bin_axes(column, bins, range, categories, outside)
+        return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
+
+    @asks
+    def agg(self, *statistics: Any, **named: Any) -> Any:
+        """Several statistics, priced and released as one call.
+
+        Parameters
+        ----------
+        *statistics : Count, Sum or Mean, or one dict of them
+            Made by ``dpf.count``, ``dpf.sum`` and ``dpf.mean``; they get their default names.
+        **named
+            Statistics by the name of their output column, and the options of `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.agg(n=dpf.count(), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['n', 'n_error']
+        """
+        measures, options = sorted_out(statistics, named)
+        return self._asked("agg", measures, options)
+
+    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> Asker:
+        """The same questions per group.
+
+        Parameters
+        ----------
+        *by : str
+            The columns to group by.
+        keys : list, tuple, range, dict or frame
+            The groups, declared: values of one column, a dict of values per column (their product), or a frame of
+            the allowed combinations. None among them asks for the rows whose key is missing.
+        **others
+            Refused: options belong to the question that follows.
+
+        Returns
+        -------
+        Asker
+            With the same verbs; each answers with one row per declared key, in the order of `keys`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"ward": ["A", "B", "A"]})
+        >>> wards = people.dp.group_by("ward", keys=["A", "B", "C"]).count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+        >>> wards["ward"].to_list()
+        ['A', 'B', 'C']
+        """
+        for name in others:
+            if name in CallOptions.__annotations__:
+                raise InvalidType(
+                    f"{name} is not an argument of group_by, but of the question after it: "
+                    f"group_by(...).count({name}=...)."
+                )
+            raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
+        flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
+        for column in flat:
+            check_column(column)
+        combinations = key_rows(keys, flat) if is_frame(keys) else None
+        axes = key_axes(flat, keys, combinations)
+        return Asker(self._frame, (*self._axes, *axes), self._finish)
+
+    @property
+    def preview(self) -> Asker:
+        """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
+        return Asker(self._frame, self._axes, preview)
+
+    def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
+        checked = Options(**{"denoise": "auto" if self._axes else None, **options})
+        return self._finish(self._frame, Query(verb, Keys(self._axes), tuple(measures.items())), checked)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_RESULTS:
+            raise NoProvenance(
+                "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
+                "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
+                ".dp.write_parquet and dpf.read_parquet keep it in files."
+            )
+        raise AttributeError(f".dp has no {name!r}")
+
+    def __repr__(self) -> str:
+        return "<.dp of a private frame: count, sum, mean, histogram, group_by(...).agg, preview>"

@@ -1,0 +1,135 @@
+"""What a call may say: the options of every verb, and refusals in words for what its signature rules out."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, TypedDict, TypeVar, cast
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.guarantee import PrivacyUnit
+from dpframe.ledger import Ledger
+from dpframe.plan import Calibration
+from dpframe.queries.statistics import Count, Mean, Measure, Sum
+from dpframe.release import Options
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+MEASURES = (Count, Sum, Mean)
+
+
+class _AutoInTables:
+    """How help shows the default of `denoise`, which depends on whether the answer is a table."""
+
+    def __repr__(self) -> str:
+        return "'auto' in tables"
+
+
+AUTO_IN_TABLES = _AutoInTables()
+
+
+class CallOptions(TypedDict, total=False):
+    """What every verb takes besides its own arguments."""
+
+    epsilon: float | Fraction | Sequence[float] | None
+    delta: float | Fraction | None
+    share: float | Fraction | None
+    mechanism: str | Calibration | None
+    denoise: Any
+    raw: bool
+    ledger: Ledger | None
+    unit: PrivacyUnit | None
+    label: str | None
+
+
+def asks(verb: Verb) -> Verb:
+    """Let help show the options by name instead of ``**options``, and refuse in words what the signature rules out."""
+    own = [p for p in inspect.signature(verb).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    defaults = {field.name: field.default for field in fields(Options)} | {"denoise": AUTO_IN_TABLES}
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(name, by_name, default=default) for name, default in defaults.items()]
+    signature = inspect.Signature([*own, *options])
+
+    @functools.wraps(verb)
+    def asked(*given: Any, **named: Any) -> Any:
+        if verb.__name__ != "agg":  # whose statistics may have any name
+            _check_call(verb.__name__, signature, given, named)
+        return verb(*given, **named)
+
+    asked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(Verb, asked)
+
+
+def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    arguments = list(signature.parameters)[1:]
+    for name, value in named.items():
+        if name not in arguments:
+            raise InvalidType(f"{name} is not an argument of {verb}. {nearest_of(name, arguments)}")
+        if isinstance(value, MEASURES):
+            raise InvalidType(_option_words(name))
+    if len(given) > 2:
+        raise InvalidType(
+            f"{verb} must be given everything but the column by name, so {shown(given[2])} is not clear. "
+            f"Write for instance {verb}({shown(given[1])}, {arguments[1]}=...)."
+        )
+    if len(given) < 2 and "column" not in named and signature.parameters["column"].default is inspect.Parameter.empty:
+        raise MissingArgument(f'column must be given: name the column, as in {verb}("age", {arguments[1]}=...).')
+
+
+def nearest_of(name: str, arguments: Sequence[str]) -> str:
+    """What to tell the caller of an argument that is none."""
+    near = closest(name, arguments)
+    return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."
+
+
+def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Measure], dict[str, Any]]:
+    """Statistics by name, and the options."""
+    measures: list[tuple[str, Any]] = []
+    for statistic in statistics:
+        measures += statistic.items() if isinstance(statistic, dict) else [(_default_name(statistic), statistic)]
+    options = {}
+    for name, value in named.items():
+        if name not in CallOptions.__annotations__:
+            measures.append((name, value))
+        elif isinstance(value, MEASURES):
+            raise InvalidType(_option_words(name))
+        else:
+            options[name] = value
+    for name, value in measures:
+        if not isinstance(name, str):
+            raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
+        if not isinstance(value, MEASURES):
+            raise InvalidType(_no_statistic_words(name, value))
+    if not measures:
+        raise MissingArgument(
+            "agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1)."
+        )
+    names = [name for name, _ in measures]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(
+                f"output columns must have different names, but {name!r} occurs twice. "
+                "Name the statistics yourself, as in agg(n=dpf.count())."
+            )
+    return dict(measures), options
+
+
+def _default_name(statistic: Any) -> str:
+    return statistic.default_name if isinstance(statistic, MEASURES) else "each argument of agg"
+
+
+def _no_statistic_words(name: str, value: Any) -> str:
+    near = closest(name, CallOptions.__annotations__)
+    if near:
+        return f"{name} is not an option of agg, and {shown(value)} is not a statistic. Did you mean {near}?"
+    return f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
+
+
+def _option_words(name: str) -> str:
+    return (
+        f"{name} is an option of every call, so it cannot name a statistic directly. "
+        f"Write agg({{{name!r}: ...}}) with a dict instead."
+    )

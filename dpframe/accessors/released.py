@@ -1,0 +1,64 @@
+"""What ``.dp`` is on a released result: public numbers, and the record of how they came about."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dpframe import pictures, provenance, tables
+from dpframe.errors import AlreadyReleased, InvalidArgument, shown
+from dpframe.frames import build
+
+OF_RESULTS = ("provenance", "plot", "table", "to_numpy", "write_parquet")
+
+
+class Released:
+    """What ``.dp`` is on a result: its provenance, a chart, an array, a file.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45, 62]})
+    >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    >>> ages.dp.provenance["cost"]
+    {'epsilon': 1.0, 'delta': 0.0, 'accounting': 'basic'}
+    >>> ages.dp.to_numpy("count").shape
+    (2,)
+    """
+
+    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "agg", "group_by", "preview")
+
+    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
+        self._frame, self._facts = frame, facts
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What was asked, how it was protected, what it cost: plain JSON values (``docs/provenance.md``)."""
+        return provenance.current(self._frame, self._facts)
+
+    def plot(self) -> Any:
+        """Bars with 95% error bars, or a map of a grid, as an Altair chart (needs ``dpframe[plot]``)."""
+        return pictures.of_result(self._frame, self._facts)
+
+    def table(self) -> Any:
+        """A table for a report, each value with its 95% error, as a great-tables table (needs ``dpframe[tables]``)."""
+        return tables.of_result(self._frame, self._facts)
+
+    def to_numpy(self, name: str) -> Any:
+        """A released column as an array in the shape of the cells."""
+        if name not in self._facts["columns"]:
+            raise InvalidArgument(f"name must be one of {self._facts['columns']}, not {shown(name)}.")
+        return build.numbers(self._frame, name).reshape(provenance.shape(self._facts))
+
+    def write_parquet(self, path: Any) -> None:
+        """Write the frame with its provenance; `dpframe.read_parquet` reads both."""
+        build.write_parquet(self._frame, path, self._facts)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.verbs:
+            raise AlreadyReleased(
+                f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
+            )
+        raise AttributeError(f".dp of a result has no {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"
