@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dpframe import Gaussian, Laplace, denoise, noise
-from dpframe.denoise import choose
-from dpframe.denoise.estimators import shrinkage, universal_threshold
+from dpframe.denoise import choose, thresholds
+from dpframe.denoise.estimators import shrinkage
+from dpframe.denoise.thresholds import universal_threshold
 
 DPBENCH = Path(__file__).parents[2] / "shared" / "data" / "dpbench"
 ESTIMATORS = [denoise.nonnegative, denoise.james_stein, denoise.soft_threshold, denoise.auto]
@@ -49,7 +50,8 @@ def test_shapes_are_kept_and_nothing_becomes_nan(estimator, law, values, scale):
     assert np.isfinite(result).all()
     assert (values == before).all()
     assert not np.signbit(result[result == 0.0]).any()  # -0.0 is not shown
-    assert (np.abs(result) <= np.abs(values)).all()  # each of them shrinks or leaves
+    if estimator is not denoise.auto:
+        assert (np.abs(result) <= np.abs(values)).all()  # each of them shrinks or leaves
 
 
 @every
@@ -122,15 +124,17 @@ def simulated(law, risk, estimate, rounds=1500):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("level", [1.0, 2.0])
 def test_the_risk_of_a_soft_threshold_is_estimated_without_bias(law, scale, level, monkeypatch):
-    monkeypatch.setattr(choose, "MARGIN", 0.0)
+    monkeypatch.setattr(thresholds, "MARGIN", 0.0)
     mechanism = law(1, scale)
     threshold = level * math.sqrt(mechanism.variance)
     bias, error = simulated(
         mechanism,
-        lambda values: choose.soft_threshold_risk(values, mechanism, threshold),
+        lambda values: thresholds.soft_threshold_risk(values, mechanism, threshold),
         lambda values: denoise.soft_threshold(values, mechanism, threshold=threshold),
     )
-    coarse = 0.25 * mechanism.variance * 8 if law is Gaussian and scale <= 3 else 0.0  # of the few cells at the threshold
+    coarse = (
+        0.25 * mechanism.variance * 8 if law is Gaussian and scale <= 3 else 0.0
+    )  # of the few cells at the threshold
     assert abs(bias) < 6 * error + coarse
 
 
@@ -159,11 +163,13 @@ def test_the_laplace_identity_is_exact_on_the_grid(scale):
         for truth in (0.0, 1.0, 2.0, round(level), 7 * scale):
             values = truth + k
             taken = mass @ (k * np.clip(values, -level, level))
-            foreseen = mechanism.variance * (mass @ choose._kept_slope(values, mechanism, level))
+            foreseen = mechanism.variance * (mass @ thresholds._kept_slope(values, mechanism, level))
             assert foreseen == pytest.approx(taken, rel=1e-11)
 
 
-@pytest.mark.parametrize("law", [Laplace(1, 2.0**30, 2.0**-30), Gaussian(1.0, 2.0**30, 2.0**-30)], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "law", [Laplace(1, 2.0**30, 2.0**-30), Gaussian(1.0, 2.0**30, 2.0**-30)], ids=["laplace", "gaussian"]
+)
 def test_fine_grids_lose_no_digits(law):
     """The slope of a fine grid is that of the continuous law."""
     values = np.array([-9.0, -1.5, -0.2, 0.0, 0.7, 1.3, 4.0])
@@ -171,7 +177,7 @@ def test_fine_grids_lose_no_digits(law):
     cdf = lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2)  # noqa: E731
     smooth = cdf((level - values) / b) - cdf((-level - values) / b)
     expected = smooth if law.p == 1.0 else (np.abs(values) < level).astype(float)
-    assert choose._kept_slope(values, law, level).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+    assert thresholds._kept_slope(values, law, level).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 # The choice
@@ -258,12 +264,12 @@ def test_the_choice_says_what_it_was_and_how_far_off_it_should_be():
     mechanism, truth = mechanism_of(Laplace, 0.1), histograms()["sparse"]
     values = noisy(truth, mechanism, 3)
     chosen = choose.choose(values, mechanism)
-    assert chosen.name.startswith("soft-threshold")
+    assert chosen.name == "empirical-bayes"
     assert chosen.values.tolist() == denoise.auto(values, mechanism).tolist()
     rmse = math.sqrt(np.square(chosen.values - truth).mean())
     assert rmse / 2 < chosen.estimated_rmse < rmse * 2
     assert choose.choose(values, mechanism, nonnegative=True).name.endswith(", non-negative")
-    dense = noisy(np.full(50, 10**6), mechanism, 4)
+    dense = noisy(np.arange(1, 51) * 10**5, mechanism, 4)
     assert choose.choose(dense, mechanism).values.tolist() == pytest.approx(dense.tolist(), rel=1e-9)
     assert choose.choose(dense, mechanism).estimated_rmse == pytest.approx(math.sqrt(mechanism.variance))
     assert choose.choose(dense[:2], mechanism).name == "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -25,6 +25,7 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "duration": {"duration", "category"},
     "time": {"time", "category"},
 }
+LARGEST = 2**1023  # no dtype has a key that large
 LEVELS = " The levels of a pandas Categorical come from the data too."
 
 
@@ -124,6 +125,8 @@ def fits(value: Any, dtype: pl.DataType) -> bool:
     """Whether a declared key is exactly a value of this Polars dtype."""
     if dtype == pl.Null:
         return False
+    if dtype.is_numeric() and not -LARGEST < value < LARGEST:
+        return False
     if dtype == pl.Boolean:
         return bool(value in (0, 1))
     if dtype.is_integer():
@@ -132,11 +135,12 @@ def fits(value: Any, dtype: pl.DataType) -> bool:
     if dtype == pl.Float32:
         return bool(pl.Series([float(value)], dtype=pl.Float64).cast(pl.Float32).cast(pl.Float64)[0] == value)
     if dtype.is_float():
-        return bool(float(value) == value) if abs(value) < 2**1023 else False
+        return bool(float(value) == value)
     if dtype.is_decimal():
-        return _is_decimal(value, dtype.scale or 0)  # type: ignore[attr-defined]
+        return _is_decimal(value, dtype.precision or 38, dtype.scale or 0)  # type: ignore[attr-defined]
     if dtype in (pl.Date, pl.Datetime, pl.Duration):
-        return temporal_edge(value)[0] % tick_of(dtype) == 0
+        ticks, rest = divmod(temporal_edge(value)[0], tick_of(dtype))
+        return rest == 0 and -(2**63) < ticks < 2**63
     return value in dtype.categories if dtype == pl.Enum else True  # type: ignore[attr-defined]
 
 
@@ -145,6 +149,6 @@ def _integer_range(dtype: pl.DataType) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.is_unsigned_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _is_decimal(value: Any, scale: int) -> bool:
-    exact = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
-    return exact == round(exact, scale)
+def _is_decimal(value: Any, precision: int, scale: int) -> bool:
+    steps = Fraction(repr(value) if isinstance(value, float) else value) * 10**scale
+    return bool(steps.denominator == 1 and abs(steps) < 10**precision)

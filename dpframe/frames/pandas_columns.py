@@ -7,8 +7,11 @@ and units each value is coded as an integer, since Python's own equality is the 
 from __future__ import annotations
 
 import math
+import numbers
+from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,12 @@ EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
 Integers = NDArray[np.int64]
 
 MICROSECOND = timedelta(microseconds=1)
+MOST_TICKS = 2**63 - 1
+NUMBERS = (numbers.Real, Decimal, str, bytes, np.bool_)  # float() of anything else may warn, which would tell of it
+PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what is present
+    *("boolean", "integer", "floating", "decimal32", "decimal64", "decimal128", "string", "large_string"),
+    *("string_view", "date", "time", "timestamp", "duration", "null"),
+)
 MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
     f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
@@ -34,8 +43,8 @@ def checked_names(frame: Any) -> list[str]:
             "the frame must have one level of column names, not a MultiIndex. Flatten frame.columns first."
         )
     names = [name for name in frame.columns if isinstance(name, str)]
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise InvalidArgument(f"column {shown(name)} must be in the frame once, but occurs twice. Rename one.")
     return names
 
@@ -79,20 +88,25 @@ def is_coded(dtype: Any) -> bool:
     return kind in ("object", "category") or (kind == "text" and getattr(dtype, "storage", "") == "python")
 
 
-def arrow_dtype(dtype: Any) -> pl.DataType:
-    """The Polars dtype of a pandas ArrowDtype."""
+def arrow_dtype(dtype: Any) -> pl.DataType | None:
+    """The Polars dtype of a pandas ArrowDtype; None where it holds no plain values."""
     import pyarrow
 
+    types, plain = pyarrow.types, dtype.pyarrow_dtype
+    while types.is_dictionary(plain):
+        plain = plain.value_type
+    if not any(getattr(types, f"is_{name}", lambda _: False)(plain) for name in PLAIN):
+        return None
     return pl.Series(pl.from_arrow(pyarrow.array([], type=dtype.pyarrow_dtype))).dtype
 
 
 def bring(series: Any, role: str, declared: Any) -> pl.Series:
     """The column as Polars reads it for this role; `declared` are the keys, or the bins' kind, where there are any."""
     kind, _ = kind_of(series.dtype)
-    if role == "present":
-        return pl.Series(_present(series))
+    if role == "present" and not _may_hold_nan(series.dtype):
+        return _present(series)
     if kind == "category":
-        return pl.Series(_category_codes(series, role, declared))
+        return _category_codes(series, role, declared)
     if is_coded(series.dtype):
         return _from_objects(series.to_numpy(dtype=object), role, declared)
     if kind == "datetime":
@@ -110,7 +124,8 @@ def bring(series: Any, role: str, declared: Any) -> pl.Series:
 def _native(values: NDArray[Any]) -> NDArray[Any]:
     """Native byte order, contiguous, and no half precision, which Polars does not take."""
     if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
-        values = values.astype(np.float64)
+        with np.errstate(over="ignore"):  # a long double beyond the largest float is infinite
+            values = values.astype(np.float64)
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
@@ -121,21 +136,34 @@ def _datetimes(series: Any) -> pl.Series:
     return pl.Series(values.astype("datetime64[ms]") if np.datetime_data(values.dtype)[0] == "s" else values)
 
 
-def _present(series: Any) -> NDArray[np.bool_]:
+def _may_hold_nan(dtype: Any) -> bool:
+    """Whether a column can hold NaN that pandas calls present: floats of Arrow and of masked arrays."""
+    arrow = arrow_dtype(dtype) if kind_of(dtype)[0] == "arrow" else None
+    return dtype.kind == "f" if arrow is None else arrow.is_float()
+
+
+def _present(series: Any) -> pl.Series:
+    """True where a value is present, null where it is missing."""
     if kind_of(series.dtype)[0] == "object":
-        return each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
-    return np.asarray(series.notna().to_numpy(), dtype=bool)
+        present = each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
+    else:
+        present = np.asarray(series.notna().to_numpy(), dtype=bool)
+    return _with_nulls(pl.Series(present), ~present)
 
 
-def _category_codes(series: Any, role: str, declared: Any) -> NDArray[Any]:
+def _with_nulls(values: pl.Series, missing: NDArray[np.bool_]) -> pl.Series:
+    return values.set(pl.Series(missing), None) if missing.any() else values
+
+
+def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
     """Categories as their codes (units), or as the codes of the declared keys that they equal."""
     codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
     if role == "unit":
-        return codes
+        return _with_nulls(pl.Series(codes), codes < 0)
     coded = key_codes(series.cat.categories.to_numpy(dtype=object), declared)
     missing = key_codes(np.array([None], dtype=object), declared)
     by_code: Integers = np.concatenate([coded, missing])  # code -1 is missing: the last entry
-    return by_code[codes]
+    return pl.Series(by_code[codes])
 
 
 def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.Series:
@@ -151,12 +179,13 @@ def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.S
 
 def each(values: NDArray[np.object_], function: Callable[[Any], Any]) -> NDArray[np.object_]:
     """`function` of each Python object of an array; the only way to look into objects."""
-    return np.asarray(np.frompyfunc(function, 1, 1)(values), dtype=object)
+    with np.errstate(all="ignore"):  # NumPy reports a long double that overflows in `function`
+        return np.asarray(np.frompyfunc(function, 1, 1)(values), dtype=object)
 
 
 def key_codes(values: NDArray[np.object_], declared: Sequence[Any]) -> NDArray[np.int64]:
     """The position of each value among the declared keys, by Python's equality; NO_KEY for any other value."""
-    positions = {key: position for position, key in enumerate(declared)}
+    positions = _positions(declared)
 
     def code(value: Any) -> int:
         try:
@@ -165,6 +194,19 @@ def key_codes(values: NDArray[np.object_], declared: Sequence[Any]) -> NDArray[n
             return NO_KEY
 
     return each(values, code).astype(np.int64)
+
+
+def _positions(declared: Sequence[Any]) -> dict[Any, int]:
+    """The place of each declared key; a day is the same key as its midnight, as it is in columns of datetimes."""
+    positions = {}
+    for position, key in enumerate(declared):
+        if isinstance(key, datetime):
+            if key.tzinfo is None and key.time() == time():
+                positions[key.date()] = position
+        elif isinstance(key, date):
+            positions[datetime(key.year, key.month, key.day)] = position
+        positions[key] = position
+    return positions
 
 
 def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
@@ -193,7 +235,7 @@ def is_missing(value: Any) -> bool:
 
 def _number(value: Any) -> float:
     try:
-        return float(value)
+        return float(value) if isinstance(value, NUMBERS) else math.nan
     except OverflowError:
         return math.inf if value > 0 else -math.inf
     except Exception:  # what is no number is missing, whatever it raises
@@ -206,10 +248,12 @@ def _ticks(kind: str) -> Callable[[Any], int | None]:
     def ticks(value: Any) -> int | None:
         try:
             if kind == "duration":
-                return value // MICROSECOND if isinstance(value, timedelta) else None
-            if isinstance(value, datetime):
-                return (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
-            return (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
+                found = value // MICROSECOND if isinstance(value, timedelta) else None
+            elif isinstance(value, datetime):
+                found = (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
+            else:
+                found = (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
+            return None if found is None else min(max(int(found), -MOST_TICKS), MOST_TICKS)
         except Exception:  # NaT and the like: missing
             return None
 

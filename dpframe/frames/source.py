@@ -7,6 +7,7 @@ frames of other libraries come through narwhals.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
     if set(names) != set(by):
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
     if native is not None:
-        return list(native.select(by).rows())
+        return list(native.select(map(_exactly, by)).rows())
     return [
         tuple(None if pandas_columns.is_missing(value) else value for value in row)
         for row in keys[list(by)].itertuples(index=False)
@@ -125,8 +126,8 @@ def _pandas_source(frame: Any) -> Source:
         series = []
         for name, column, role, declared in wanted:
             brought = pandas_columns.bring(frame[column], role, declared)
-            fitted = pl.col("") if role == "present" else _for_role("", role, brought.dtype)
-            series.append(pl.DataFrame({"": brought}).select(fitted.alias(name)).to_series())
+            fitted = _for_role("", role, brought.dtype).alias(name)
+            series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
@@ -175,7 +176,8 @@ def _pandas_type(dtype: Any) -> ColumnType:
     """What a pandas dtype says of a column. Numbers, bools and objects differ by a missing value only."""
     kind, aware = pandas_columns.kind_of(dtype)
     if kind == "arrow":
-        found = polars_type(pandas_columns.arrow_dtype(dtype))
+        arrow = pandas_columns.arrow_dtype(dtype)
+        found = polars_type(arrow) if arrow is not None else ColumnType("other", "")
         return ColumnType(found.kind, str(dtype), found.polars, aware=found.aware, tick=found.tick)
     tick = TICKS[pandas_columns.unit_of(dtype)]
     return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype))
@@ -183,7 +185,7 @@ def _pandas_type(dtype: Any) -> ColumnType:
 
 def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     """The expression that makes a column fit its role; none of them can fail on a value."""
-    values = pl.col(column)
+    values = _exactly(column)
     if role == "value":
         return values.cast(pl.Float64, strict=False)
     if role == "present":
@@ -195,6 +197,13 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
         return values.cast(pl.UInt8)
     if dtype.is_float():
         return (values.cast(pl.Float64) + 0.0).fill_nan(None)  # -0.0 is 0.0, NaN is missing
-    if dtype in (pl.Categorical, pl.Enum) or dtype.is_decimal():
+    wide = role == "unit" and dtype.is_integer() and "128" in str(dtype)  # Arrow, which numbers units, has none
+    if dtype in (pl.Categorical, pl.Enum) or dtype.is_decimal() or wide:
         return values.cast(pl.String)  # injective: a Decimal column has one scale
     return values
+
+
+def _exactly(name: str) -> pl.Expr:
+    """The column of this name; Polars takes "*" and "^...$" for patterns."""
+    pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
+    return pl.col(f"^{re.escape(name)}$" if pattern else name)

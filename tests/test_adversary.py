@@ -1,0 +1,226 @@
+"""Frames made to break a release: nothing fails, warns or changes form because of a value, a dtype or a name."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+
+EXACT = 1e9  # an epsilon whose noise is negligible
+NEAR = 1e-3
+
+
+def paid(unit: dpf.PrivacyUnit | None = None) -> dict[str, Any]:
+    """A price at which the noise is negligible."""
+    return {"epsilon": EXACT, "denoise": None, "ledger": dpf.Ledger(epsilon=1e15, unit=unit)}
+
+
+def count(frame: Any, column: str | None = None, unit: dpf.PrivacyUnit | None = None) -> float:
+    return frame.dp.count(column, **paid(unit))["count"].to_list()[0]
+
+
+def total(frame: Any, column: str, bounds: tuple[float, float] = (0, 100)) -> float:
+    return frame.dp.sum(column, bounds=bounds, **paid())[f"{column}_sum"].to_list()[0]
+
+
+class TestOddValues:
+    """One odd value among the numbers of an object column."""
+
+    ODD: tuple[Any, ...] = (
+        *(1 + 2j, np.complex128(1 + 2j), np.longdouble("1e4000"), np.array([1.0]), np.array(3.0), [1], {}, b"x"),
+        *(Decimal("sNaN"), Decimal("1e400"), Fraction(10**400), 10**400, -(10**400), 2**63 - 1, 5e-324, -0.0),
+        *(float("nan"), float("inf"), np.datetime64("NaT"), np.timedelta64("NaT"), date.min, datetime.max),
+        *(timedelta.max, timedelta.min, "\ud800", "inf", range(3), object, pl.Series([1.0]), None),
+    )
+    QUESTIONS = (
+        lambda dp, price: dp.count("x", **price),
+        lambda dp, price: dp.sum("x", bounds=(0, 100), **price),
+        lambda dp, price: dp.mean("x", bounds=(0, 100), **price),
+        lambda dp, price: dp.histogram("x", bins=[0, 2, 4], outside="clip", **price),
+        lambda dp, price: dp.histogram("x", bins=[date(2000, 1, 1), date(2001, 1, 1)], outside="clip", **price),
+        lambda dp, price: dp.histogram("x", bins=[timedelta(0), timedelta(1)], outside="clip", **price),
+        lambda dp, price: dp.group_by("x", keys=[1, 2, None]).count(**price),
+        lambda dp, price: dp.group_by("x", keys=[date(2000, 1, 1)]).count(**price),
+        lambda dp, price: dp.count(**price | {"ledger": dpf.Ledger(epsilon=1e15, unit=dpf.PrivacyUnit("x"))}),
+    )
+
+    @staticmethod
+    def frames(odd: Any) -> list[Any]:
+        """The neighbors: three numbers, with and without the odd value."""
+        pd = pytest.importorskip("pandas")
+        values = np.empty(4, dtype=object)
+        for place, value in enumerate([1, 2, 3, odd]):
+            values[place] = value
+        return [pd.DataFrame({"x": pd.Series(values[:3], dtype=object)}), pd.DataFrame({"x": pd.Series(values)})]
+
+    @pytest.mark.parametrize("place", range(len(ODD)))
+    def test_the_form_of_a_release_is_the_same(self, place, capfd):
+        without, with_odd = self.frames(self.ODD[place])
+        pd = pytest.importorskip("pandas")
+        extra = self.frames(pd.NaT)[1], self.frames(pd.NA)[1]
+        for question in self.QUESTIONS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                forms = [
+                    [(str(name), str(dtype)) for name, dtype in question(frame.dp, paid()).dtypes.items()]
+                    for frame in (without, with_odd, *extra)
+                ]
+            assert all(form == forms[0] for form in forms)
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize("place", range(len(ODD)))
+    def test_nothing_is_warned_of(self, place, recwarn):
+        warnings.simplefilter("always")
+        for frame in self.frames(self.ODD[place]):
+            for question in self.QUESTIONS:
+                question(frame.dp, paid())
+        assert not recwarn.list
+
+    def test_long_doubles_beyond_the_largest_float_are_infinite(self):
+        pd = pytest.importorskip("pandas")
+        if np.finfo(np.longdouble).maxexp <= 1024:
+            pytest.skip("long doubles are no longer than doubles here")
+        huge = np.longdouble("1e4000")
+        frame = pd.DataFrame({"x": np.array([1, huge, -huge], dtype=np.longdouble)})
+        assert total(frame, "x") == pytest.approx(101, abs=NEAR)
+        assert count(frame, unit=dpf.PrivacyUnit("x")) == pytest.approx(3, abs=NEAR)
+
+
+class TestMissing:
+    """NaN and null are the same thing wherever pandas keeps both."""
+
+    def test_nan_of_arrow_columns_is_not_present(self):
+        pd = pytest.importorskip("pandas")
+        pa = pytest.importorskip("pyarrow")
+        chunks = pa.chunked_array([pa.array([1.0, float("nan")]), pa.array([None, 3.0])])
+        frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(chunks)})
+        assert count(frame, "x") == pytest.approx(2, abs=NEAR)
+        assert total(frame, "x") == pytest.approx(4, abs=NEAR)
+
+    def test_nan_of_masked_columns_is_not_present(self):
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame(
+            {"x": pd.arrays.FloatingArray(np.array([1.0, np.nan, 0.0, 3.0]), np.array([0, 0, 1, 0]) > 0)}
+        )
+        assert count(frame, "x") == pytest.approx(2, abs=NEAR)
+
+    @pytest.mark.parametrize(("nulls", "units"), [("drop", 2), ("one-unit", 3)])
+    @pytest.mark.parametrize("dtype", ["category", "object", "string", "Int64", "float64"])
+    def test_missing_units_follow_the_rule_in_every_dtype(self, dtype, nulls, units):
+        pd = pytest.importorskip("pandas")
+        ids = ["a", "b", None, None] if dtype in ("category", "object", "string") else [1, 2, None, None]
+        frame = pd.DataFrame({"u": pd.Series(ids, dtype=dtype)})
+        assert count(frame, unit=dpf.PrivacyUnit("u", nulls=nulls)) == pytest.approx(units, abs=NEAR)
+
+    def test_days_and_midnights_are_the_same_key_in_objects_too(self):
+        pd = pytest.importorskip("pandas")
+        days = pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02", None]))
+        for odd in (None, "x"):
+            values = days if odd is None else pd.Series([*days, odd], dtype=object)
+            found = pd.DataFrame({"d": values}).dp.group_by("d", keys=[date(2020, 1, 1), None]).count(**paid())
+            assert found["count"].to_list() == pytest.approx([1, 1], abs=NEAR)
+
+
+class TestArrowTypes:
+    """Columns that Polars cannot read stand beside others, and are counted."""
+
+    def test_exotic_arrow_columns_are_counted_and_else_refused(self, capfd):
+        pd = pytest.importorskip("pandas")
+        pa = pytest.importorskip("pyarrow")
+        for kind, values in (
+            (pa.decimal256(50, 10), [Decimal(1), None]),
+            (pa.month_day_nano_interval(), [(1, 2, 3), None]),
+            (pa.map_(pa.string(), pa.int64()), [[("a", 1)], None]),
+            (pa.struct([("a", pa.decimal256(50, 1))]), [{"a": Decimal(1)}, None]),
+        ):
+            frame = pd.DataFrame(
+                {"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, type=kind))), "y": [1, 2]}
+            )
+            assert total(frame, "y") == pytest.approx(3, abs=NEAR)
+            assert count(frame, "x") == pytest.approx(1, abs=NEAR)
+            with pytest.raises(dpf.WrongDtype):
+                total(frame, "x")
+        assert capfd.readouterr().err == ""  # a panic of the engine would be printed
+
+    @pytest.mark.parametrize("largest", [3, 2**100])
+    def test_units_of_128_bits(self, largest):
+        frame = pl.DataFrame({"u": pl.Series([1, 2, largest, None], dtype=pl.Int128)})
+        assert count(frame, unit=dpf.PrivacyUnit("u")) == pytest.approx(3, abs=NEAR)
+
+
+NAMES = [
+    "",
+    "*",
+    "^a.*$",
+    "^.*$",
+    "a.b",
+    "counts",
+    "key0",
+    "unit",
+    "cell",
+    "w",
+    "rows",
+    "sum0",
+    "sum0 n",
+    "0",
+    "\U0001f600",
+]
+NAMES += ["value0", "present0", "dp", "dpframe", "index", "literal", "len", "x\ny", "{a}", 'a"b', "columns", "`a`", "v"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_of_any_name(engine, name):
+    columns = {name: [1, 2, 3, None], "a1": [1.0, 2.0, 3.0, 4.0], "ward": ["A", "B", "A", "A"], "person": [1, 1, 2, 3]}
+    frame = engine(columns)
+    assert total(frame, name) == pytest.approx(6, abs=NEAR)
+    assert count(frame, name) == pytest.approx(3, abs=NEAR)
+    binned = frame.dp.histogram(name, bins=[0, 2, 4], **paid())
+    assert binned["count"].to_list() == pytest.approx([1, 2], abs=NEAR)
+    assert list(binned.columns)[:2] == [f"{name}_left", f"{name}_right"]
+    asked = {"q": dpf.sum("a1", bounds=(0, 10)), "m": dpf.mean(name, bounds=(0, 10))}
+    grouped = frame.dp.group_by(name, keys=[1, 2, None]).agg(asked, **paid())
+    assert grouped["q"].to_list() == pytest.approx([1, 2, 4], abs=NEAR)
+    combinations = engine({"ward": ["A", "B"], name: [3, 2]})
+    pairs = frame.dp.group_by("ward", name, keys=combinations).count(**paid(dpf.PrivacyUnit("person", max_rows=5)))
+    assert pairs["count"].to_list() == pytest.approx([1, 1], abs=NEAR)
+    people = frame.dp.group_by("ward", keys=["A", "B"]).agg(asked, **paid(dpf.PrivacyUnit(name, max_rows=5)))
+    assert people["q"].to_list() == pytest.approx([4, 2], abs=NEAR)
+
+
+class TestKeysThatDoNotFit:
+    """Refused by schema, before anything is charged; or, in pandas, a row of zeros."""
+
+    REFUSED = (
+        (pl.Float32, 10**400),
+        (pl.Float64, 10**400),
+        (pl.Int64, Decimal("1e400")),
+        (pl.Decimal(30, 3), Decimal("12345678901234567890123456789.5")),
+        (pl.Decimal(30, 3), 1e300),
+        (pl.Datetime("ns"), date(9999, 1, 1)),
+        (pl.Duration("us"), timedelta.max),
+    )
+
+    @pytest.mark.parametrize(("dtype", "key"), REFUSED)
+    def test_on_polars(self, dtype, key):
+        ledger = dpf.Ledger(epsilon=1)
+        frame = pl.DataFrame({"x": pl.Series([1, 2]).cast(dtype)})
+        with pytest.raises(dpf.InvalidArgument, match="must convert exactly"):
+            frame.dp.group_by("x", keys=[key]).count(epsilon=1, ledger=ledger)
+        assert ledger.spent.epsilon == 0
+
+    def test_on_pandas(self):
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame({"d": pd.Series(["2020-01-01"]).astype("datetime64[ns]"), "x": [1]})
+        days = frame.dp.group_by("d", keys=[date(9999, 1, 1), date(2020, 1, 1)]).count(**paid())
+        assert days["count"].to_list() == pytest.approx([0, 1], abs=NEAR)
+        for dtype in ("int64", "float64", "float32", "Int64", "bool", "object"):
+            numbers = frame.astype({"x": dtype}).dp.group_by("x", keys=[1, 2.5, 2**64, 10**400, None]).count(**paid())
+            assert numbers["count"].to_list() == pytest.approx([1, 0, 0, 0, 0], abs=NEAR)
