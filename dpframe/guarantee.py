@@ -26,7 +26,7 @@ class PrivacyUnit:
     max_rows : int
         How many rows of one unit may count within a group at full weight.
     max_groups : int
-        How many groups one unit may sway at full weight.
+        How many groups (or bins: rows of the result) one unit may sway at full weight.
     neighbors : {"add-remove", "replace"}
         Two data sets are neighboring when one unit is added or removed, or when one is replaced by another.
     nulls : {"drop", "one-unit"}

@@ -51,10 +51,14 @@ class Plan:
     ----------
     query, unit, price
         What is asked, who is protected, what was offered.
+    accounting, amount
+        How losses add up, and what the call takes in that exact quantity.
     parts : tuple of Planned
         The Statistics to measure, each with `.statistic`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
         What the call alone costs, rounded up.
+    frame
+        The frame that was asked; a plan remembers it and does not read it.
 
     Examples
     --------
@@ -80,7 +84,7 @@ class Plan:
     amount: Amount
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
-    frame: Any = field(repr=False, compare=False)  # remembered, not read
+    frame: Any = field(compare=False)
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:

@@ -48,7 +48,30 @@ class Mechanism(Protocol):
 
 
 @dataclass(frozen=True)
-class Laplace:
+class _Stepped:
+    """What every noise is made of: lengths in grid steps, and how long a step is."""
+
+    step_sensitivity: float
+    step_scale: float
+    grid: float = 1.0
+
+    def __post_init__(self) -> None:
+        for argument in ("step_sensitivity", "step_scale", "grid"):
+            _positive(argument, getattr(self, argument))
+
+    @property
+    def sensitivity(self) -> float:
+        """The sensitivity that it was calibrated for, in the norm of its shape p."""
+        return self.step_sensitivity * self.grid
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise before rounding: t of the discrete Laplace law, sigma of the Gaussian."""
+        return self.step_scale * self.grid
+
+
+@dataclass(frozen=True)
+class Laplace(_Stepped):
     """Discrete Laplace noise: P(k) proportional to exp(-|k| / t) on the integer grid, pure epsilon-DP.
 
     Made by `Laplace.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
@@ -79,20 +102,28 @@ class Laplace:
     """
 
     step_sensitivity: int
-    step_scale: float
-    grid: float = 1.0
-
     p: ClassVar[float] = 1.0
     name: ClassVar[str] = "discrete Laplace"
-
-    def __post_init__(self) -> None:
-        _check_made(self)
 
     @classmethod
     def calibrate(cls, *, sensitivity: float, epsilon: float | Fraction, grid: float = 1.0) -> Self:
         """The least noise of this kind that is epsilon-DP for an l1 `sensitivity`.
 
         The scale is sensitivity / epsilon, rounded up; a sensitivity between grid steps counts as the next step.
+
+        Parameters
+        ----------
+        sensitivity : float
+            How far one unit can move the vector, in the l1 norm and the user's units.
+        epsilon : float or Fraction
+            Finite and above 0.
+        grid : float
+            The length of a grid step, in the user's units.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If an argument is out of range, or the noise would not fit 64-bit integers.
 
         Examples
         --------
@@ -107,16 +138,6 @@ class Laplace:
     def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
         """The noise with scale sensitivity / epsilon, rounded up, which is the conservative side."""
         return cls(step_sensitivity, _scale(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE), grid)
-
-    @property
-    def sensitivity(self) -> float:
-        """The sensitivity that it was calibrated for, in the norm of its shape p."""
-        return self.step_sensitivity * self.grid
-
-    @property
-    def scale(self) -> float:
-        """The scale b = t * grid of the noise."""
-        return self.step_scale * self.grid
 
     @property
     def variance(self) -> float:
@@ -175,7 +196,7 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Stepped):
     """Gaussian noise rounded to the grid, calibrated analytically.
 
     Made by `Gaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
@@ -202,21 +223,28 @@ class Gaussian:
     (4.2247, 17.9312, 8.0)
     """
 
-    step_sensitivity: float
-    step_scale: float
-    grid: float = 1.0
-
     p: ClassVar[float] = 2.0
     name: ClassVar[str] = "rounded Gaussian"
-
-    def __post_init__(self) -> None:
-        _check_made(self)
 
     @classmethod
     def calibrate(
         cls, *, sensitivity: float, epsilon: float | Fraction, delta: float | Fraction, grid: float = 1.0
     ) -> Self:
         """The least Gaussian noise that is (epsilon, delta)-DP for an l2 `sensitivity`.
+
+        Parameters
+        ----------
+        sensitivity : float
+            How far one unit can move the vector, in the l2 norm and the user's units.
+        epsilon, delta : float or Fraction
+            epsilon finite and above 0, 0 < delta < 1.
+        grid : float
+            The length of a grid step, in the user's units.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If an argument is out of range, or the noise would not fit 64-bit integers.
 
         Examples
         --------
@@ -232,16 +260,6 @@ class Gaussian:
         """The noise with sigma = sensitivity / mu, both rounded up, which is the conservative side."""
         covered = up(step_sensitivity)
         return cls(covered, _scale(Fraction(covered), Fraction(mu), LARGEST_SIGMA), grid)
-
-    @property
-    def sensitivity(self) -> float:
-        """The sensitivity that it was calibrated for, in the norm of its shape p."""
-        return self.step_sensitivity * self.grid
-
-    @property
-    def scale(self) -> float:
-        """Sigma, the standard deviation before rounding."""
-        return self.step_scale * self.grid
 
     @property
     def variance(self) -> float:
@@ -295,11 +313,6 @@ def _integers(totals: noise.Integers) -> noise.Integers:
         kind = f" of {totals.dtype}" if isinstance(totals, np.ndarray) else ""
         raise InvalidType(f"totals must be an int64 array of grid steps, not {named(totals)}{kind}.")
     return totals
-
-
-def _check_made(mechanism: Any) -> None:
-    for argument in ("step_sensitivity", "step_scale", "grid"):
-        _positive(argument, getattr(mechanism, argument))
 
 
 def _positive(argument: str, value: float) -> Fraction:
