@@ -295,17 +295,8 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
     has_delta = (
         accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
     )
-    if mechanism == "gaussian" and price.share is not None and not has_delta:
-        raise InvalidArgument(
-            "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
-            "Make one with dpf.Ledger(epsilon=..., delta=...), or leave mechanism out for Laplace."
-        )
-    if mechanism == "gaussian" and not has_delta and price.delta is not None:
-        raise InvalidArgument("delta must be above 0 for Gaussian noise. Write for instance delta=1e-6.")
     if mechanism == "gaussian" and not has_delta:
-        raise MissingArgument(
-            "delta must be given for Gaussian noise. Write for instance delta=1e-6, or leave mechanism out for Laplace."
-        )
+        raise _no_delta(price)
     if mechanism == "laplace" and price.delta:
         raise InvalidArgument(
             f"delta must be left out with Laplace noise, which needs none, not {up(price.delta):g}. "
@@ -314,6 +305,20 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
     if isinstance(mechanism, str):
         return WORDS[mechanism]
     return mechanism is None and not has_delta
+
+
+def _no_delta(price: Price) -> InvalidArgument:
+    """The error of a call that wants Gaussian noise at a price without a delta."""
+    if price.share is not None:
+        return InvalidArgument(
+            "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
+            "Make one with dpf.Ledger(epsilon=..., delta=...), or leave mechanism out for Laplace."
+        )
+    if price.delta is not None:
+        return InvalidArgument("delta must be above 0 for Gaussian noise. Write for instance delta=1e-6.")
+    return MissingArgument(
+        "delta must be given for Gaussian noise. Write for instance delta=1e-6, or leave mechanism out for Laplace."
+    )
 
 
 def _takes_two(mechanism: object) -> bool:
@@ -372,7 +377,7 @@ def weight_notes(unit: PrivacyUnit) -> Sequence[str]:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     return (
-        f"a {unit.column} with more rows or groups than that counts with one weight below 1, "
-        "so answers lean toward those with few rows",
+        f"a {unit.column} beyond max_rows={unit.max_rows} and max_groups={unit.max_groups} counts with one weight "
+        "below 1, so answers lean toward those with few rows",
         f"rows without a {unit.column} are {missing}",
     )
