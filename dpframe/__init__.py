@@ -35,8 +35,10 @@ from dpframe.frames.build import read_parquet
 from dpframe.frames.register import register as _register
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.ledger import Ledger, default_ledger, set_default_ledger
+from dpframe.mechanisms.baselines import classical_gaussian_sigma, probabilistic_gaussian_sigma
 from dpframe.mechanisms.family import Gaussian, Laplace
 from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
+from dpframe.mechanisms.generalized import generalized_gaussian_scale
 from dpframe.plan import Plan, PlanTable
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
 from dpframe.release import VERSION as __version__  # noqa: N811
@@ -71,11 +73,14 @@ __all__ = [
     "WrongDtype",
     "__version__",
     "analytic_gaussian_sigma",
+    "classical_gaussian_sigma",
     "count",
     "default_ledger",
     "denoise",
+    "generalized_gaussian_scale",
     "mean",
     "of",
+    "probabilistic_gaussian_sigma",
     "read_parquet",
     "set_default_ledger",
     "sum",

@@ -57,12 +57,12 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     """
     if not 0.0 < checked_float("sensitivity", sensitivity) < math.inf:
         raise InvalidArgument(f"sensitivity must be finite and above 0, not {shown(sensitivity)}.")
-    _check("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
-    _check("delta", delta, 0.0, 1.0, closed=False)
-    return up(Fraction(sensitivity) / Fraction(largest_mu(_typed(epsilon), _typed(delta))))
+    check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
+    check_range("delta", delta, 0.0, 1.0, closed=False)
+    return up(Fraction(sensitivity) / Fraction(largest_mu(typed(epsilon), typed(delta))))
 
 
-def _typed(value: float) -> float:
+def typed(value: float) -> float:
     """The largest float that is not above the decimal that was typed: what every calibration takes."""
     return down(Fraction(repr(float(value))))
 
@@ -70,12 +70,12 @@ def _typed(value: float) -> float:
 @lru_cache(maxsize=4096)
 def largest_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose Gaussian mechanism is (epsilon, delta)-DP; rounded down, so that sigma is rounded up."""
-    _check("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
-    _check("delta", delta, 0.0, 1.0, closed=False)
+    check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
+    check_range("delta", delta, 0.0, 1.0, closed=False)
     log_delta = math.log(delta)
     low, high = _bracket(lambda mu: log_delta_of(mu, epsilon) > log_delta, 1e-308, 1e8)
     guess = _polished(math.sqrt(low) * math.sqrt(high), epsilon, delta)
-    return _edge(lambda mu: delta_exceeds(mu, epsilon, delta), guess, SMALLER)  # a smaller mu is more noise
+    return edge(lambda mu: delta_exceeds(mu, epsilon, delta), guess, SMALLER)  # a smaller mu is more noise
 
 
 @lru_cache(maxsize=4096)
@@ -85,13 +85,13 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
     if mu == 0.0:
         return 0.0
-    _check("delta", delta, 0.0, 1.0, closed=False)
+    check_range("delta", delta, 0.0, 1.0, closed=False)
     if not delta_exceeds(mu, 0.0, delta):
         return 0.0
     guess = (
         _polished_epsilon(mu, _guessed_epsilon(mu, delta), delta) if mu < 1e4 else mu * (mu / 2.0 - float(ndtri(delta)))
     )
-    return _edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
+    return edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
 
 
 def _guessed_epsilon(mu: float, delta: float) -> float:
@@ -121,7 +121,7 @@ def pure_to_mu(epsilon: float) -> float:
                 return bool(mpmath.erf(half) < mpmath.tanh(mpmath.mpf(epsilon) / 2))
             return bool(mpmath.erfc(half) / 2 > 1 / (1 + mpmath.exp(mpmath.mpf(epsilon))))
 
-    return _edge(too_small, guess, LARGER)  # a larger mu is the weaker claim
+    return edge(too_small, guess, LARGER)  # a larger mu is the weaker claim
 
 
 def mu_to_pure(mu: float) -> float:
@@ -242,7 +242,7 @@ def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
     return epsilon
 
 
-def _edge(breaks: Callable[[float], bool], guess: float, safer: int) -> float:
+def edge(breaks: Callable[[float], bool], guess: float, safer: int) -> float:
     """A float within 2**-50 of where `breaks` turns, on the side where it is False: `safer` is LARGER or SMALLER.
 
     The steps double, so that a poor guess costs a few evaluations more, never an endless walk.
@@ -273,7 +273,8 @@ def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[
     return math.exp(log_low), math.exp(log_high)
 
 
-def _check(name: str, value: object, least: float, most: float, *, closed: bool) -> None:
+def check_range(name: str, value: object, least: float, most: float, *, closed: bool) -> None:
+    """Refuse a number outside a range, or what is none."""
     number = checked_float(name, value)
     inside = least <= number <= most if closed else least < number < most
     if not inside:

@@ -1,0 +1,138 @@
+"""Calibrations of Gaussian noise that came before the analytic one: to compare with, and to reproduce papers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.guarantee import checked_float
+from dpframe.mechanisms.gaussian import LARGEST_EPSILON, check_range, rounded_up, typed
+
+DIGITS = 60
+
+
+def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The classical sigma of Gaussian noise, sqrt(2 ln(1.25 / delta)) sensitivity / epsilon, for epsilon below 1.
+
+    Parameters
+    ----------
+    epsilon : float
+        0 < epsilon < 1: the proof needs it, and for larger epsilon the noise may be too little.
+    delta : float
+        0 < delta < 1.
+    sensitivity : float
+        The l2 sensitivity, in any unit; sigma is in the same unit.
+
+    Returns
+    -------
+    float
+        Rounded up. Such noise is (epsilon, delta)-differentially private, but more than is needed:
+        `analytic_gaussian_sigma` gives the least.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is out of range.
+
+    Notes
+    -----
+    Theorem A.1 of Dwork and Roth, "The Algorithmic Foundations of Differential Privacy" (2014).
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> round(dpf.classical_gaussian_sigma(epsilon=0.5, delta=1e-6), 3)
+    10.598
+    >>> round(dpf.analytic_gaussian_sigma(epsilon=0.5, delta=1e-6), 3)
+    8.058
+    """
+    import mpmath
+
+    if not 0.0 < checked_float("epsilon", epsilon) < 1.0:
+        raise InvalidArgument(
+            f"epsilon must be a number with 0 < epsilon < 1 for the classical formula, not {shown(epsilon)}. "
+            "Use analytic_gaussian_sigma, which holds for any epsilon."
+        )
+    check_range("delta", delta, 0.0, 1.0, closed=False)
+    check_range("sensitivity", sensitivity, 0.0, math.inf, closed=False)
+    with mpmath.workdps(DIGITS):
+        factor = mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / typed(delta)))
+        return rounded_up(factor * mpmath.mpf(float(sensitivity)) / typed(epsilon))  # up: more noise
+
+
+def probabilistic_gaussian_sigma(
+    epsilon: float,
+    delta: float,
+    sensitivity: float = 1.0,
+    *,
+    tail: Literal["two-sided", "one-sided"] = "two-sided",
+) -> float:
+    """The sigma for which the privacy loss of Gaussian noise exceeds epsilon with probability at most delta.
+
+    Parameters
+    ----------
+    epsilon : float
+        0 < epsilon <= 1e7.
+    delta : float
+        0 < delta < 1.
+    sensitivity : float
+        The l2 sensitivity, in any unit; sigma is in the same unit.
+    tail : {"two-sided", "one-sided"}
+        ``"two-sided"`` is Liu's value: P(abs(loss) > epsilon) <= delta, probabilistic differential privacy.
+        ``"one-sided"`` is less noise: P(loss > epsilon) <= delta, for either order of the two data sets.
+
+    Returns
+    -------
+    float
+        Rounded up. Both imply (epsilon, delta)-differential privacy, with more noise than it needs.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is out of range.
+
+    Notes
+    -----
+    Proposition 11 of Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018), written for sigma:
+    (sensitivity / (2 epsilon)) (sqrt(z^2 + 2 epsilon) + z), z = -Phi^-1(delta / 2). Its proof bounds the loss from
+    above on both sides, so the least sigma with P(abs(loss) > epsilon) <= delta lies between the two values. The loss
+    is normal with mean 1 / (2 s^2) and standard deviation 1 / s, s = sigma / sensitivity, so that one tail alone is
+    exact with z = -Phi^-1(delta). Probabilistic differential privacy is not kept by post-processing; the (epsilon,
+    delta)-differential privacy that it implies is.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> round(dpf.probabilistic_gaussian_sigma(epsilon=1.0, delta=1e-6), 3)
+    4.992
+    >>> round(dpf.probabilistic_gaussian_sigma(epsilon=1.0, delta=1e-6, tail="one-sided"), 3)
+    4.856
+    """
+    import mpmath
+
+    if tail not in ("two-sided", "one-sided"):
+        raise InvalidArgument(f"tail must be 'two-sided' or 'one-sided', not {shown(tail)}.")
+    check_range("sensitivity", sensitivity, 0.0, math.inf, closed=False)
+    check_range("delta", delta, 0.0, 1.0, closed=False)
+    if not 0.0 < checked_float("epsilon", epsilon) <= LARGEST_EPSILON:
+        raise InvalidArgument(
+            f"epsilon must be a number with 0 < epsilon <= {LARGEST_EPSILON:g}, not {shown(epsilon)}."
+        )
+    with mpmath.workdps(DIGITS):
+        loss, outside = mpmath.mpf(typed(epsilon)), mpmath.mpf(typed(delta))
+        z = _upper_quantile(outside / 2 if tail == "two-sided" else outside)
+        root = mpmath.sqrt(z * z + 2 * loss)
+        factor = (root + z) / (2 * loss) if z > 0 else 1 / (root - z)  # equal; neither subtracts
+        return rounded_up(factor * mpmath.mpf(float(sensitivity)))  # up: more noise
+
+
+def _upper_quantile(outside: Any) -> Any:
+    """The z with Phi(-z) = outside, at the current precision: Newton steps from the double-precision value."""
+    import mpmath
+    from scipy.special import ndtri_exp
+
+    z = -mpmath.mpf(float(ndtri_exp(float(mpmath.log(outside)))))
+    for _ in range(6):
+        z += (mpmath.erfc(z / mpmath.sqrt(2)) / 2 - outside) / mpmath.npdf(z)
+    return z

@@ -1,0 +1,220 @@
+"""Generalized Gaussian noise, and the older calibrations of Gaussian noise: against 50 digits and direct sums."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from test_mechanisms import check, inputs, published
+
+import dpframe as dpf
+
+# The older calibrations of Gaussian noise
+
+
+@published("probabilistic_dp_gaussian_sigma")
+def test_published_probabilistic_sigmas(row):
+    given = inputs(row)
+    check(row, dpf.probabilistic_gaussian_sigma(given["epsilon"], given["delta"], given["sensitivity"]))
+
+
+def loss_tails(sigma, epsilon):
+    """P(loss > epsilon) and P(loss < -epsilon), for a shift of 1."""
+    with mpmath.workdps(60):
+        s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
+        return mpmath.ncdf(1 / (2 * s) - e * s), mpmath.ncdf(-1 / (2 * s) - e * s)
+
+
+PRICES = [(0.01, 1e-6), (0.3, 1e-100), (1.0, 1e-6), (1.0, 0.3), (2.0, 0.7), (50.0, 1e-12), (1e5, 0.999)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), PRICES)
+def test_probabilistic_sigmas_keep_the_tails_of_the_loss(epsilon, delta):
+    one = dpf.probabilistic_gaussian_sigma(epsilon, delta, tail="one-sided")
+    two = dpf.probabilistic_gaussian_sigma(epsilon, delta)
+    assert one < two
+    assert loss_tails(one, epsilon)[0] <= delta < loss_tails(one * (1 - 1e-14), epsilon)[0] * (1 + 1e-12)
+    assert sum(loss_tails(two, epsilon)) <= delta
+    assert dpf.analytic_gaussian_sigma(epsilon, delta) < one
+
+
+def test_the_exact_two_sided_sigma_lies_between():
+    one, two = (dpf.probabilistic_gaussian_sigma(1.0, 1e-6, tail=tail) for tail in ("one-sided", "two-sided"))
+    exact = mpmath.findroot(lambda s: mpmath.log(sum(loss_tails(s, 1.0)) / 1e-6), (4.8, 5.0), solver="ridder")
+    assert [round(float(value), 3) for value in (one, exact, two)] == [4.856, 4.916, 4.992]
+
+
+def test_gaussian_noise_of_probabilistic_privacy_is_wider_than_laplace_below_the_threshold():
+    """Proposition 12 of Liu: the threshold is 2 Phi(-sqrt 2)."""
+    threshold = 2 * float(mpmath.ncdf(-mpmath.sqrt(2)))
+    assert threshold == pytest.approx(0.1573, abs=1e-5)
+    wider = lambda epsilon, delta: dpf.probabilistic_gaussian_sigma(epsilon, delta) ** 2 > 2 / epsilon**2  # noqa: E731
+    assert all(wider(10.0**power, threshold - 1e-6) for power in range(-9, 5))
+    assert not wider(1e-9, threshold + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.1, 0.9])
+def test_the_classical_sigma_is_its_formula_and_private(epsilon, delta):
+    sigma = dpf.classical_gaussian_sigma(epsilon, delta, 3.0)
+    with mpmath.workdps(50):
+        exact = (
+            3 * mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / mpmath.mpf(repr(delta)))) / mpmath.mpf(repr(epsilon))
+        )
+        assert exact <= sigma <= exact * (1 + mpmath.mpf("1e-15"))
+    assert (
+        sigma > dpf.probabilistic_gaussian_sigma(epsilon, delta, 3.0) > dpf.analytic_gaussian_sigma(epsilon, delta, 3.0)
+    )
+
+
+# The scale of generalized Gaussian noise
+
+
+def distribution(p, x):
+    inside = mpmath.gammainc(1 / p, 0, abs(x) ** p, regularized=True)
+    return (1 + mpmath.sign(x) * inside) / 2
+
+
+def exact_delta(p, b, epsilon):
+    """F(x) - e^epsilon F(x - 1) at the x where the loss is epsilon, by plain bisection with 220 digits."""
+    with mpmath.workdps(220):
+        p, b, e = mpmath.mpf(p), mpmath.mpf(b), mpmath.mpf(epsilon)
+        m = 1 / b
+        loss = lambda x: abs(x - m) ** p - abs(x) ** p  # noqa: E731
+        high, low = m / 2, -mpmath.mpf(1)
+        while loss(low) < e:
+            low *= 2
+        for _ in range(400):
+            middle = (low + high) / 2
+            low, high = (middle, high) if loss(middle) > e else (low, middle)
+        return distribution(p, low) - mpmath.exp(e) * distribution(p, low - m)
+
+
+def random_prices(count):
+    generator = np.random.default_rng(5)
+    shapes = generator.uniform(1.02, 12, count)
+    shapes[:8] = [1.02, 1.5, 2, 3, 4, 5, 8, 12]
+    epsilons, deltas = 10.0 ** generator.uniform(-6, 2, count), 10.0 ** generator.uniform(-100, -0.05, count)
+    epsilons[-4:], deltas[-12:-4] = 0.0, 10.0 ** generator.uniform(-3, -0.001, 8)
+    return list(zip(shapes.tolist(), epsilons.tolist(), deltas.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("p", "epsilon", "delta"), random_prices(60))
+def test_the_scale_is_never_too_small_and_hardly_too_large(p, epsilon, delta):
+    b = dpf.generalized_gaussian_scale(p, epsilon, delta)
+    assert exact_delta(p, b, epsilon) <= delta
+    assert exact_delta(p, b * (1 - 1e-12), epsilon) > delta
+
+
+@pytest.mark.parametrize(("p", "epsilon", "delta"), [(1.5, 0.7, 1e-3), (3, 1.0, 1e-6), (6.5, 0.1, 0.2), (1.1, 2, 0.01)])
+def test_delta_is_the_integral_of_what_exceeds(p, epsilon, delta):
+    """The hockey-stick divergence by its definition, without distribution functions."""
+    b = dpf.generalized_gaussian_scale(p, epsilon, delta)
+    density = lambda x: mpmath.exp(-((abs(x) / b) ** p)) / (2 * b * mpmath.gamma(1 + 1 / mpmath.mpf(p)))  # noqa: E731
+    excess = lambda x: max(0, density(x) - mpmath.exp(epsilon) * density(x - 1))  # noqa: E731
+    crossing = mpmath.findroot(
+        lambda x: abs(x - 1) ** p - abs(x) ** p - epsilon * b**p, (-40 * b, 0.5), solver="bisect", tol=1e-20
+    )
+    pieces = sorted({-200 * b, -20 * b, -5 * b, -2 * b, -b, min(float(crossing), 0.0), float(crossing)})
+    pieces = [piece for piece in pieces if piece <= crossing]
+    assert float(mpmath.quad(excess, pieces)) == pytest.approx(delta, rel=1e-8)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.0, 1e-3), (0.1, 1e-100), (7.3, 0.4), (1e6, 1e-9)])
+def test_shapes_one_and_two_are_laplace_and_gaussian(epsilon, delta):
+    with mpmath.workdps(50):
+        laplace = 1 / (mpmath.mpf(epsilon) - 2 * mpmath.log1p(-mpmath.mpf(delta)))
+    assert dpf.generalized_gaussian_scale(1, epsilon, delta) == pytest.approx(float(laplace), rel=1e-14)
+    gaussian = dpf.analytic_gaussian_sigma(epsilon, delta) * math.sqrt(2)
+    assert dpf.generalized_gaussian_scale(2, epsilon, delta) == pytest.approx(gaussian, rel=1e-14)
+
+
+def test_shapes_next_to_one_go_over_into_laplace():
+    scales = [dpf.generalized_gaussian_scale(p, 1.0, 1e-6) for p in (1.0, 1 + 2.0**-52, 1 + 1e-9, 1 + 1e-6)]
+    assert scales == sorted(scales)
+    assert scales[-1] == pytest.approx(scales[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("p", [1, 1.3, 2, 3, 7.7, 16])
+def test_more_privacy_is_more_noise(p):
+    scale = lambda epsilon, delta: dpf.generalized_gaussian_scale(p, epsilon, delta)  # noqa: E731
+    by_epsilon = [scale(epsilon, 1e-6) for epsilon in (0.0, 1e-9, 1e-3, 0.1, 1.0, 1.0000001, 10.0, 1e3, 1e7)]
+    by_delta = [scale(0.5, delta) for delta in (1e-300, 1e-100, 1e-9, 1e-3, 0.5, 0.999999)]
+    assert by_epsilon == sorted(by_epsilon, reverse=True)
+    assert by_delta == sorted(by_delta, reverse=True)
+    assert dpf.generalized_gaussian_scale(p, 0.5, 1e-6, 7.0) == pytest.approx(7 * scale(0.5, 1e-6), rel=1e-15)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 9])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.01, 1e-30), (20.0, 0.3), (1e-9, 0.9)])
+def test_the_probabilistic_scale_keeps_lius_inequality_and_is_private(p, epsilon, delta):
+    b = dpf.generalized_gaussian_scale(p, epsilon, delta, guarantee="probabilistic")
+
+    def outside(b):
+        """P(sum of C(p, j) |e|^(p - j) over j = 1..p > b^p epsilon): the sum rises with |e|, here in units of b."""
+        with mpmath.workdps(60):
+            b = mpmath.mpf(b)
+            moved = lambda x: sum(mpmath.binomial(p, j) * x ** (p - j) / b**j for j in range(1, p + 1))  # noqa: E731
+            low, high = mpmath.mpf(0), mpmath.mpf(2) ** 20
+            for _ in range(230):
+                middle = (low + high) / 2
+                low, high = (low, middle) if moved(middle) > epsilon else (middle, high)
+            return mpmath.gammainc(1 / mpmath.mpf(p), low**p, mpmath.inf, regularized=True)
+
+    assert outside(b) <= delta
+    assert outside(b * (1 - 1e-12)) > delta
+    assert exact_delta(p, b, epsilon) < delta
+    assert b > dpf.generalized_gaussian_scale(p, epsilon, delta)
+    if p == 2:
+        assert b == pytest.approx(dpf.probabilistic_gaussian_sigma(epsilon, delta) * math.sqrt(2), rel=1e-14)
+
+
+def delta_over_cells(p, b, cells, epsilon):
+    """Delta where a shift of l_p norm 1 is spread evenly: the loss of one cell, on a grid of 1e-5, added up by FFT."""
+    step, size = 1e-5, 2**20
+    x = np.linspace(-12 * b, 12 * b, 2_000_001)
+    density = np.exp(-((np.abs(x) / b) ** p))
+    loss = (np.abs(x - cells ** (-1 / p)) ** p - np.abs(x) ** p) / b**p
+    mass = np.bincount(np.rint(loss / step).astype(int) % size, weights=density / density.sum(), minlength=size)
+    summed = np.fft.irfft(np.fft.rfft(mass) ** cells, size)
+    total = step * np.where(np.arange(size) < size // 2, np.arange(size), np.arange(size) - size)
+    return float((summed * np.maximum(0.0, -np.expm1(epsilon - total))).sum())
+
+
+def test_an_lp_norm_over_many_cells_does_not_bound_the_loss():
+    """Why the guarantee is for one cell: at p = 3 the same l_3 norm, spread, costs 2,900 times the delta."""
+    b = dpf.generalized_gaussian_scale(3, 1.0, 1e-6)
+    assert delta_over_cells(3, b, 1, 1.0) == pytest.approx(1e-6, rel=1e-3)
+    assert delta_over_cells(3, b, 1000, 1.0) == pytest.approx(2.9e-3, rel=0.02)
+    gaussian = dpf.generalized_gaussian_scale(2, 1.0, 1e-6)
+    assert delta_over_cells(2, gaussian, 1000, 1.0) == pytest.approx(1e-6, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("p must be", lambda: dpf.generalized_gaussian_scale(0.99, 1, 1e-6)),
+        ("p must be", lambda: dpf.generalized_gaussian_scale(16.5, 1, 1e-6)),
+        ("p must be", lambda: dpf.generalized_gaussian_scale(math.nan, 1, 1e-6)),
+        ("p must be a whole number", lambda: dpf.generalized_gaussian_scale(2.5, 1, 1e-6, guarantee="probabilistic")),
+        ("p must be a whole number", lambda: dpf.generalized_gaussian_scale(1, 1, 1e-6, guarantee="probabilistic")),
+        ("epsilon must be", lambda: dpf.generalized_gaussian_scale(3, 0, 1e-6, guarantee="probabilistic")),
+        ("guarantee must be", lambda: dpf.generalized_gaussian_scale(3, 1, 1e-6, guarantee="pure")),
+        ("epsilon must be", lambda: dpf.generalized_gaussian_scale(3, -1, 1e-6)),
+        ("delta must be", lambda: dpf.generalized_gaussian_scale(3, 1, 0)),
+        ("sensitivity must be", lambda: dpf.generalized_gaussian_scale(3, 1, 1e-6, 0)),
+        ("epsilon must be .* for the classical formula", lambda: dpf.classical_gaussian_sigma(1.0, 1e-6)),
+        ("epsilon must be .* for the classical formula", lambda: dpf.classical_gaussian_sigma(0.0, 1e-6)),
+        ("delta must be", lambda: dpf.classical_gaussian_sigma(0.5, 1.0)),
+        ("sensitivity must be", lambda: dpf.classical_gaussian_sigma(0.5, 1e-6, math.inf)),
+        ("epsilon must be", lambda: dpf.probabilistic_gaussian_sigma(0.0, 1e-6)),
+        ("delta must be", lambda: dpf.probabilistic_gaussian_sigma(1.0, 0.0)),
+        ("sensitivity must be", lambda: dpf.probabilistic_gaussian_sigma(1.0, 1e-6, -1.0)),
+        ("tail must be", lambda: dpf.probabilistic_gaussian_sigma(1.0, 1e-6, tail="upper")),
+    ],
+)
+def test_calibrations_refuse_what_is_out_of_range(words, call):
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        call()
