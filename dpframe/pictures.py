@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -100,7 +99,7 @@ def _cell(row: Row, axes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _key(value: Any) -> str:
-    return "missing" if value is None or (isinstance(value, float) and math.isnan(value)) else _short(value)
+    return "missing" if value is None or value != value else _short(value)
 
 
 def _short(value: Any) -> str:

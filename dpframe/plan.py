@@ -96,6 +96,11 @@ class Plan:
         """The expected 95% half-width per output column; of a mean for a group of 1,000 values."""
         return {name: self.error_of(measure, TYPICAL_SIZES[1]) for name, measure in self.query.measures}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader must know of rows that are left out or weighed down."""
+        return (*self.query.keys.notes(), *_weight_notes(self.unit))
+
     def noise_of(self, measure: Measure) -> tuple[Mechanism, ...]:
         """The noise of each Statistic that the measure is read off."""
         noise = {part.statistic: part.mechanism for part in self.parts}
@@ -155,7 +160,7 @@ class Plan:
         ]
         if cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
-        return facts + [("note", note) for note in (*self.query.keys.notes(), *weight_notes(self.unit))]
+        return facts + [("note", note) for note in self.notes]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["column", "measures", "takes", "noise", "scale", "95% error per cell"]
@@ -248,6 +253,7 @@ class PlanTable:
     def _facts(self) -> list[tuple[str, str]]:
         first = self.plans[0]
         facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
+        facts += [("note", note) for note in first.notes]
         if any(isinstance(measure, Mean) for _, measure in first.query.measures):
             facts.append(("note", f"a mean's error is shown for a group of {TYPICAL_SIZES[1]:,} values"))
         return facts
@@ -371,7 +377,7 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
     return mechanism
 
 
-def weight_notes(unit: PrivacyUnit) -> Sequence[str]:
+def _weight_notes(unit: PrivacyUnit) -> Sequence[str]:
     """What the reader must know of how units are bounded."""
     if unit.column is None:
         return ()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpframe.errors import InvalidArgument
 from dpframe.frames import build
-from dpframe.plan import Plan, weight_notes
+from dpframe.plan import Plan
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
+from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
 
 SCHEMA = "dpframe.provenance/1"
@@ -35,7 +38,7 @@ def record(
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
         "measures": {name: _measure(plan, name, denoised) for name, _ in plan.query.measures},
         "statistics": [_statistic(part) for part in plan.parts],
-        "notes": [*plan.query.keys.notes(), *weight_notes(plan.unit)],
+        "notes": list(plan.notes),
         "confidence": CONFIDENCE,
         "raw": raw,
         "columns": columns,
@@ -50,6 +53,24 @@ def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The record as it is read: with ``"altered": True`` where the released numbers are no longer those it covers."""
     altered = build.fingerprint(frame, facts["columns"]) != facts["sha256"]
     return {**facts, "altered": altered}
+
+
+def check_columns(frame: Any, facts: Mapping[str, Any], *, rows: bool = False) -> None:
+    """Refuse a pandas frame that kept its record, but not the columns (or the rows) that the record speaks of."""
+    ends = [(axis["columns"], ("_left", "_right") if "bins" in axis else ("",)) for axis in facts["cells"]]
+    needed = [name + end for names, endings in ends for name in names for end in endings] + list(facts["measures"])
+    needed += [name + ERROR for name in facts["measures"]]
+    gone = [name for name in needed if list(frame.columns).count(name) != 1]
+    if gone:
+        raise InvalidArgument(
+            f"the frame must have the columns that were released, but {gone[0]!r} is not there or not alone. "
+            "Ask the released frame, before it is reshaped."
+        )
+    if rows and len(frame) != math.prod(shape(facts)):
+        raise InvalidArgument(
+            f"the frame must have the {math.prod(shape(facts))} rows that were released, not {len(frame)}. "
+            "Ask the released frame, before it is reshaped."
+        )
 
 
 def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:

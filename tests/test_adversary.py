@@ -224,3 +224,129 @@ class TestKeysThatDoNotFit:
         for dtype in ("int64", "float64", "float32", "Int64", "bool", "object"):
             numbers = frame.astype({"x": dtype}).dp.group_by("x", keys=[1, 2.5, 2**64, 10**400, None]).count(**paid())
             assert numbers["count"].to_list() == pytest.approx([1, 0, 0, 0, 0], abs=NEAR)
+
+
+def variants() -> dict[str, Any]:
+    """A pandas column of numbers as one row may leave it: bool, int, float and object are one class."""
+    pd = pytest.importorskip("pandas")
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    columns: dict[str, Any] = {
+        "int64": [1, 2, 3],
+        "int8": np.array([1, 2, 3], dtype=np.int8),
+        "uint64": np.array([1, 2, 2**64 - 1], dtype=np.uint64),
+        "big-endian": np.array([1, 2, 3], dtype=">i8"),
+        "float16": np.array([1, 2, 3], dtype=np.float16),
+        "float64": [1, 2, float("nan")],
+        "infinite": [1, float("-inf"), float("inf")],
+        "beyond 2**53": [1, 2, 2**53 + 1],
+        "beyond 2**63": [1, 2, 2**70],
+        "zeros and subnormals": [-0.0, 5e-324, 1],
+        "objects": [1, 2, "x"],
+        "lists": [1, [2], {}],
+        "bool": [True, False, True],
+        "bool and None": [True, None, False],
+        "None": [None, None, None],
+        "Int64": pd.array([1, 2, None], dtype="Int64"),
+        "boolean": pd.array([True, None, False], dtype="boolean"),
+        "empty": [],
+        "empty objects": pd.Series([], dtype=object),
+        "read-only": frozen,
+        "strided": np.arange(9)[::3],
+        "reversed": np.arange(3)[::-1],
+    }
+    frames = {name: pd.DataFrame({"x": values}).assign(one=1.5, ward="A") for name, values in columns.items()}
+    frames["odd index"] = frames["int64"].set_axis([7, 7, -1])
+    frames["names as index"] = frames["int64"].set_axis(["b", "a", "a"])
+    frames["a view"] = frames["int64"].iloc[::-2]
+    frames["a column of rows"] = frames["int64"].loc[:, ["ward", "x", "one"]].T.T
+    frames["attrs"] = frames["int64"].copy()
+    frames["attrs"].attrs = {"secret": 1}
+    return frames
+
+
+VARIANTS = {
+    "count": lambda dp, price: dp.count("x", **price),
+    "sum": lambda dp, price: dp.sum("x", bounds=(0, 4), **price),
+    "mean": lambda dp, price: dp.mean("x", bounds=(0, 4), **price),
+    "histogram": lambda dp, price: dp.histogram("x", bins=[0, 2, 4], **price),
+    "clip": lambda dp, price: dp.histogram("x", bins=4, range=(0, 4), outside="clip", **price),
+    "grid": lambda dp, price: dp.histogram(["x", "one"], bins=[2, 2], range=[(0, 4), (0, 4)], **price),
+    "keys": lambda dp, price: dp.group_by("x", keys=[3, 1, 2.5, None]).sum("one", bounds=(0, 2), **price),
+    "product": lambda dp, price: dp.group_by("ward", "x", keys={"ward": ["B", "A"], "x": [1, 0]}).count(**price),
+    "agg": lambda dp, price: dp.group_by("ward", keys=["A"]).agg(
+        dpf.count("x"), dpf.mean("x", bounds=(-1, 1)), n=dpf.count(), **price
+    ),
+}
+
+
+@pytest.mark.parametrize("unit", [None, "x"])
+@pytest.mark.parametrize("question", VARIANTS)
+def test_one_row_changes_nothing_but_the_noise(question, unit, caplog, capfd):
+    """Columns, dtypes, index, keys, provenance, cost, log, output: all the same on every neighbor."""
+    caplog.set_level("DEBUG")
+    forms = {}
+    for name, frame in variants().items():
+        caplog.clear()
+        ledger = dpf.Ledger(epsilon=2, unit=dpf.PrivacyUnit(unit, max_rows=2) if unit else None)
+        found = VARIANTS[question](frame.dp, {"epsilon": 1, "ledger": ledger})
+        facts = {key: value for key, value in found.dp.provenance.items() if key not in ("sha256", "measures")}
+        public = [column for column in found.columns if column not in facts["columns"]]
+        labels = [[str(label) for label in found[column]] for column in public]
+        index = (type(found.index), found.index.dtype, len(found.index))
+        dtypes = [str(dtype) for dtype in found.dtypes]
+        log = [record.getMessage() for record in caplog.records]
+        form = (type(found), list(found.columns), dtypes, labels, index, list(found.attrs), facts, log, ledger.spent)
+        forms[name] = repr(form)
+    assert len(set(forms.values())) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+class TestReleasedFrames:
+    """What pandas' attrs outlive: the answer is right, or a typed refusal."""
+
+    @pytest.fixture
+    def released(self) -> Any:
+        """A histogram in pandas."""
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame({"age": [31, 45, 62]})
+        return frame.dp.histogram("age", bins=[0, 40, 80, 90], epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+    def test_lost_rows_and_columns_are_refused(self, released):
+        pytest.importorskip("altair")
+        with pytest.raises(dpf.InvalidArgument, match="3 rows that were released, not 2"):
+            released.head(2).dp.to_numpy("count")
+        for changed in (
+            released.drop(columns="count_error"),
+            released.rename(columns={"count": "n"}),
+            released.set_index("age_left"),
+        ):
+            with pytest.raises(dpf.InvalidArgument, match="columns that were released"):
+                changed.dp.plot()
+            assert changed.dp.provenance["altered"] == ("count_error" not in changed or "count" not in changed)
+        assert released.head(2).dp.plot() is not None
+
+    def test_concatenated_frames_are_altered(self, released):
+        pd = pytest.importorskip("pandas")
+        assert pd.concat([released, released]).dp.provenance["altered"]
+        with pytest.raises(dpf.InvalidArgument, match="not alone"):
+            pd.concat([released, released], axis=1).dp.to_numpy("count")
+
+    def test_another_record_in_attrs_is_none_of_ours(self):
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame({"age": [31, 45, 62]})
+        frame.attrs["dpframe"] = {}
+        assert count(frame) == pytest.approx(3, abs=NEAR)
+
+    def test_missing_days_are_named_so_in_charts(self):
+        pd = pytest.importorskip("pandas")
+        pytest.importorskip("altair")
+        frame = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", None])})
+        keys = [datetime(2020, 1, 1), None]
+        found = frame.dp.group_by("day", keys=keys).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        assert "missing" in str(found.dp.plot().to_dict())
+
+
+def test_keys_that_no_frame_can_show_are_refused(engine):
+    with pytest.raises(dpf.InvalidArgument, match="UTF-8"):
+        engine({"x": ["a"]}).dp.group_by("x", keys=["\ud800", "a"]).count(**paid())

@@ -37,16 +37,19 @@ class Released:
 
     def plot(self) -> Any:
         """Bars with 95% error bars, or a map of a grid, as an Altair chart (needs ``dpframe[plot]``)."""
+        provenance.check_columns(self._frame, self._facts)
         return pictures.of_result(self._frame, self._facts)
 
     def table(self) -> Any:
         """A table for a report, each value with its 95% error, as a great-tables table (needs ``dpframe[tables]``)."""
+        provenance.check_columns(self._frame, self._facts)
         return tables.of_result(self._frame, self._facts)
 
     def to_numpy(self, name: str) -> Any:
         """A released column as an array in the shape of the cells."""
         if name not in self._facts["columns"]:
             raise InvalidArgument(f"name must be one of {self._facts['columns']}, not {shown(name)}.")
+        provenance.check_columns(self._frame, self._facts, rows=True)
         return build.numbers(self._frame, name).reshape(provenance.shape(self._facts))
 
     def write_parquet(self, path: Any) -> None:

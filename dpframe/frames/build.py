@@ -53,7 +53,7 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
 def record_of(frame: Any) -> dict[str, Any] | None:
     """The provenance that a frame carries, if any."""
     found = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and "sha256" in found else None
 
 
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
-from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis
+from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.statistics import check_column
 
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
@@ -30,25 +30,6 @@ KIND_WORDS = {
 }
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing"]
-
-
-class Axis(Protocol):
-    """One direction of the table of cells."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the frame that it looks at."""
-
-    @property
-    def size(self) -> int:
-        """Its number of cells."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its columns in the result."""
-
-    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """Those columns, each of `size` values."""
 
 
 @dataclass(frozen=True)
@@ -256,6 +237,8 @@ def plain_key(value: object, argument: str = "keys") -> Any:
         )
     if value is None:
         return None
+    if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InvalidArgument(f"{argument} must be text that UTF-8 can write, unlike {value!a}. Leave it out.")
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
     raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")
@@ -286,9 +269,7 @@ def _check_one_kind(keys: str, values: list[Any]) -> None:
             f"{keys} must be of one kind, not {' and '.join(sorted(kinds))} mixed. "
             "Write all as numbers, or all as strings."
         )
-    aware = {value.tzinfo is not None for value in values if isinstance(value, datetime)}
-    if len(aware) > 1:
-        raise InvalidType(f"{keys} must all have a time zone, or none of them. Give each datetime a tzinfo.")
+    check_zones(keys, (value.tzinfo is not None for value in values if isinstance(value, datetime)))
 
 
 def _check_by(by: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -135,8 +135,7 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
         raise InvalidType(
             f"{argument} must be edges of one kind, not {shown(bins)}. Write only numbers, or only dates."
         )
-    if len({aware for _, _, aware in parsed}) > 1:
-        raise InvalidType(f"{argument} must all have a time zone, or none of them. Give each datetime a tzinfo.")
+    check_zones(argument, (aware for _, _, aware in parsed))
     edges = tuple(edge for edge, _, _ in parsed)
     for place, (left, right) in enumerate(pairwise(edges)):
         if not left < right:
@@ -149,14 +148,18 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
     return edges, parsed[0][1], parsed[0][2]
 
 
+def check_zones(argument: str, aware: Iterable[bool]) -> None:
+    """Refuse datetimes of which some have a time zone and some have none."""
+    if len(set(aware)) > 1:
+        raise InvalidType(f"{argument} must all have a time zone, or none of them. Give each datetime a tzinfo.")
+
+
 def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
     """One edge as (float or nanoseconds, kind, whether it has a time zone)."""
-    if isinstance(value, np.generic) and value.dtype.kind in "mM":
-        return _numpy_edge(value, argument)
-    if isinstance(value, (date, timedelta)):
+    if isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
         if value != value:
             raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
-        return temporal_edge(value)
+        return _numpy_edge(value, argument) if isinstance(value, np.generic) else temporal_edge(value)
     if not is_number(value):
         raise InvalidType(
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
@@ -182,10 +185,8 @@ def temporal_edge(value: date | timedelta) -> tuple[int, EdgeKind, bool]:
     return since // timedelta(microseconds=1) * 1000 + nanoseconds, "datetime", aware
 
 
-def _numpy_edge(value: np.generic, argument: str) -> tuple[int, EdgeKind, bool]:
-    if np.isnat(value):
-        raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
-    unit, step = np.datetime_data(value.dtype)  # type: ignore[arg-type]  # a datetime64 or timedelta64
+def _numpy_edge(value: Any, argument: str) -> tuple[int, EdgeKind, bool]:
+    unit, step = np.datetime_data(value.dtype)
     calendar = {"Y": "D", "M": "D", "W": "D"}
     if unit in calendar and value.dtype.kind == "M":
         value, unit, step = value.astype("datetime64[D]"), "D", 1

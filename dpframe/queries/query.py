@@ -35,12 +35,6 @@ class Query:
         """What has to be measured; equal statistics once."""
         return tuple(dict.fromkeys(statistic for _, measure in self.measures for statistic in measure.statistics()))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the frame that the query looks at."""
-        summed = (statistic.column for statistic in self.statistics if statistic.column is not None)
-        return tuple(dict.fromkeys((*self.keys.columns, *summed)))
-
     def __str__(self) -> str:
         asked = ", ".join(str(measure) for _, measure in self.measures)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
