@@ -32,6 +32,11 @@ class PrivacyUnit:
     nulls : {"drop", "one-unit"}
         Rows whose unit is missing are left out, or belong to one unit together.
 
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If a value breaks its rule, or `max_rows` and `max_groups` are not 1 where there is no column.
+
     Notes
     -----
     A unit with more rows than this is not cut off: all its rows count with one weight below 1

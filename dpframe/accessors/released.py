@@ -36,17 +36,56 @@ class Released:
         return provenance.current(self._frame, self._facts)
 
     def plot(self) -> Any:
-        """Bars with 95% error bars, or a map of a grid, as an Altair chart (needs ``dpframe[plot]``)."""
+        """Bars with 95% error bars, or a map of a grid.
+
+        Returns
+        -------
+        altair.Chart
+            It shows itself in a notebook; ``.save("ages.png")`` writes it.
+
+        Raises
+        ------
+        ImportError
+            Without the extra ``dpframe[plot]``.
+        """
         provenance.check_columns(self._frame, self._facts)
         return pictures.of_result(self._frame, self._facts)
 
     def table(self) -> Any:
-        """A table for a report, each value with its 95% error, as a great-tables table (needs ``dpframe[tables]``)."""
+        """A table for a report: each value with its 95% error, and below it what it cost.
+
+        Returns
+        -------
+        great_tables.GT
+            It shows itself in a notebook; ``.as_raw_html()`` gives its HTML.
+
+        Raises
+        ------
+        ImportError
+            Without the extra ``dpframe[tables]``.
+        """
         provenance.check_columns(self._frame, self._facts)
         return tables.of_result(self._frame, self._facts)
 
     def to_numpy(self, name: str) -> Any:
-        """A released column as an array in the shape of the cells."""
+        """A released column as an array in the shape of the cells.
+
+        Parameters
+        ----------
+        name : str
+            A column of released numbers, such as ``"count"`` or ``"count_error"``.
+
+        Returns
+        -------
+        array of float64
+            One axis for each column of keys or bins (one together for a frame of combinations); ``()`` for a single
+            number.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no such column of numbers.
+        """
         if name not in self._facts["columns"]:
             raise InvalidArgument(f"name must be one of {self._facts['columns']}, not {shown(name)}.")
         provenance.check_columns(self._frame, self._facts, rows=True)
