@@ -146,7 +146,24 @@ class Ledger:
     def charge(
         self, amount: Amount, *, cost: PrivacyLoss, query: str, unit: PrivacyUnit, label: str | None = None
     ) -> None:
-        """Take `amount`, all or nothing; BudgetExceeded if the limit would be passed. Nothing is ever refunded."""
+        """Take `amount`, all or nothing. Every release does this by itself; nothing is ever refunded.
+
+        Parameters
+        ----------
+        amount : tuple of Fraction
+            In the accounting's own exact quantity: (epsilon, delta) under ``basic``, mu^2 under ``gdp``.
+        cost : PrivacyLoss
+            The same for people to read.
+        query, unit, label
+            What was asked, who is protected, and the caller's name for it: what `to_frame` lists.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the limit would be passed. Nothing was taken.
+        LedgerError
+            In a forked child of the process that made the ledger.
+        """
         if os.getpid() != self._process:
             raise LedgerError(
                 "a ledger in memory must be charged in the process that made it, not in a forked child: "
@@ -174,7 +191,17 @@ class Ledger:
         return self._unit
 
     def to_frame(self, like: str = "polars") -> Any:
-        """Every charge, one row each, as a Polars (or ``"pandas"``) frame.
+        """Every charge, one row each, in the order in which they were taken.
+
+        Parameters
+        ----------
+        like : {"polars", "pandas"}
+            The library of the frame.
+
+        Returns
+        -------
+        DataFrame
+            ``epsilon`` and ``delta`` are rounded up; ``amount`` is the accounting's own exact quantity.
 
         Examples
         --------
@@ -203,7 +230,10 @@ class Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _ambient.set(_ambient.get()[:-1])
+        inside = list(_ambient.get())
+        if self in inside:  # not always the last: a generator may leave its `with` after the code that runs it
+            del inside[len(inside) - 1 - inside[::-1].index(self)]
+        _ambient.set(tuple(inside))
 
     def __copy__(self) -> Self:
         return self  # a copy would be a second budget for the same people

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -350,3 +351,68 @@ class TestReleasedFrames:
 def test_keys_that_no_frame_can_show_are_refused(engine):
     with pytest.raises(dpf.InvalidArgument, match="UTF-8"):
         engine({"x": ["a"]}).dp.group_by("x", keys=["\ud800", "a"]).count(**paid())
+
+
+class TestAmbientLedgers:
+    """Which ledger pays, however the `with` blocks are entered and left."""
+
+    @pytest.fixture
+    def pair(self) -> tuple[dpf.Ledger, dpf.Ledger]:
+        """Two ledgers."""
+        return dpf.Ledger(epsilon=10), dpf.Ledger(epsilon=10)
+
+    @staticmethod
+    def ask() -> None:
+        pl.DataFrame({"x": [1]}).dp.count(epsilon=1)
+
+    def test_nested_and_left_by_an_exception(self, pair):
+        outer, inner = pair
+
+        def fails() -> None:
+            with inner, outer, inner:
+                self.ask()
+                raise KeyError
+
+        with outer:
+            with pytest.raises(KeyError):
+                fails()
+            self.ask()
+        assert (outer.spent.epsilon, inner.spent.epsilon) == (1, 1)
+        with pytest.raises(dpf.NoLedger):
+            self.ask()
+
+    def test_left_in_another_order_than_entered(self, pair):
+        outer, inner = pair
+
+        def rows():
+            with inner:
+                yield 1
+
+        with outer:
+            held = rows()
+            next(held)
+        self.ask()  # the generator is still inside its `with`
+        held.close()
+        assert (outer.spent.epsilon, inner.spent.epsilon) == (0, 1)
+        with pytest.raises(dpf.NoLedger):
+            self.ask()
+
+    def test_tasks_do_not_disturb_each_other(self, pair):
+        async def spend(ledger: dpf.Ledger, times: int) -> None:
+            with ledger:
+                for _ in range(times):
+                    await asyncio.sleep(0)
+                    self.ask()
+
+        async def together() -> None:
+            with pair[0]:
+                await asyncio.gather(spend(pair[1], 3), spend(pair[0], 2), asyncio.to_thread(self.ask))
+
+        asyncio.run(together())
+        assert (pair[0].spent.epsilon, pair[1].spent.epsilon) == (3, 3)
+
+
+def test_an_arrow_table_of_no_columns():
+    pa = pytest.importorskip("pyarrow")
+    found = dpf.of(pa.table({})).count(epsilon=EXACT, ledger=dpf.Ledger(epsilon=EXACT))
+    assert found["count"].to_list() == pytest.approx([0], abs=NEAR)

@@ -140,7 +140,7 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
 
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
         columns = dict.fromkeys(column for _, column, _, _ in wanted) or empty.columns[:1]  # one, to count its rows
-        collected = lazy.select(*columns).collect(backend="polars").to_native()
+        collected = (lazy.select(*columns) if columns else lazy).collect(backend="polars").to_native()
         return _polars_source(collected.lazy(), collected.schema).bring(wanted)
 
     return Source("polars", {name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
