@@ -230,10 +230,7 @@ class Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        inside = list(_ambient.get())
-        if self in inside:  # not always the last: a generator may leave its `with` after the code that runs it
-            del inside[len(inside) - 1 - inside[::-1].index(self)]
-        _ambient.set(tuple(inside))
+        _ambient.set(_ambient.get()[:-1])
 
     def __copy__(self) -> Self:
         return self  # a copy would be a second budget for the same people
