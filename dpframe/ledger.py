@@ -230,7 +230,10 @@ class Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _ambient.set(_ambient.get()[:-1])
+        inside = list(_ambient.get())
+        if self in inside:  # not always the last: a generator may leave its `with` after the code that runs it
+            del inside[len(inside) - 1 - inside[::-1].index(self)]
+        _ambient.set(tuple(inside))
 
     def __copy__(self) -> Self:
         return self  # a copy would be a second budget for the same people
