@@ -35,6 +35,7 @@ from dpframe.frames.build import read_parquet
 from dpframe.frames.register import register as _register
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.ledger import Ledger, default_ledger, set_default_ledger
+from dpframe.mechanisms.any_shape import GeneralizedGaussian, generalized_gaussian
 from dpframe.mechanisms.baselines import classical_gaussian_sigma, probabilistic_gaussian_sigma
 from dpframe.mechanisms.family import Gaussian, Laplace
 from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
@@ -51,6 +52,7 @@ __all__ = [
     "Count",
     "DpframeError",
     "Gaussian",
+    "GeneralizedGaussian",
     "InvalidArgument",
     "InvalidType",
     "Laplace",
@@ -77,6 +79,7 @@ __all__ = [
     "count",
     "default_ledger",
     "denoise",
+    "generalized_gaussian",
     "generalized_gaussian_scale",
     "mean",
     "of",

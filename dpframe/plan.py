@@ -15,6 +15,7 @@ from dpframe.accounting import Accounting, Amount, Part
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.frames import build
 from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit, up
+from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
@@ -352,8 +353,8 @@ def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sen
 
 
 def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
-    """Refuse a caller's noise that covers less than the sensitivity or costs more than its part of the price."""
-    if not isinstance(mechanism, (Laplace, Gaussian)):
+    """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the price."""
+    if not isinstance(mechanism, (Laplace, Gaussian, GeneralizedGaussian)):
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )
@@ -361,6 +362,11 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
         raise InvalidArgument(
             f"mechanism must work on the statistic's grid {sensitivity.grid:g}, not {mechanism.grid:g}. "
             "Pass grid=sensitivity.grid."
+        )
+    if mechanism.cells < sensitivity.swayed:
+        raise InvalidArgument(
+            f"mechanism must cover the {sensitivity.swayed:,} cells that one unit may sway here, but the noise "
+            f"({mechanism.name}) is private only where it sways {mechanism.cells:g}. Use Laplace or Gaussian noise."
         )
     needed = sensitivity.norm(mechanism.p)
     if mechanism.sensitivity < needed:

@@ -42,6 +42,11 @@ class Sensitivity:
     replace: bool
     grid: float
 
+    @property
+    def swayed(self) -> int:
+        """How many cells one unit may sway: of weighted units all, since a weight below 1 is not 0."""
+        return self.cells if self.weighted else min(2 if self.replace else 1, self.cells)
+
     def steps(self, p: float) -> float:
         """The l_p norm in grid steps, rounded up."""
         if self.weighted and p not in (1, 2):

@@ -6,10 +6,12 @@ import math
 
 import mpmath
 import numpy as np
+import polars as pl
 import pytest
 from test_mechanisms import check, inputs, published
 
 import dpframe as dpf
+from dpframe.noise import insecure_bits
 
 # The older calibrations of Gaussian noise
 
@@ -218,3 +220,199 @@ def test_an_lp_norm_over_many_cells_does_not_bound_the_loss():
 def test_calibrations_refuse_what_is_out_of_range(words, call):
     with pytest.raises(dpf.InvalidArgument, match=words):
         call()
+
+
+# The mechanism
+
+
+def cubic(epsilon=1.0, delta=1e-6, p=3, **lengths):
+    return dpf.GeneralizedGaussian.calibrate(p=p, epsilon=epsilon, delta=delta, **{"sensitivity": 1, **lengths})
+
+
+@pytest.mark.parametrize("p", [1, 1.4, 2, 3, 8, 16])
+@pytest.mark.parametrize("sensitivity", [1, 0.3, 77.7])
+def test_a_calibrated_mechanism_keeps_its_promise(p, sensitivity):
+    for epsilon, delta in ((0.3, 1e-6), (1, 0.3), (0.1, 1e-30)):
+        noise = cubic(epsilon, delta, p, sensitivity=sensitivity, grid=2.0**-10)
+        assert noise.delta(epsilon) <= delta
+        assert noise.delta(epsilon) == pytest.approx(delta, rel=1e-9)
+        assert noise.epsilon(delta) == pytest.approx(epsilon, rel=1e-9)
+        assert noise.sensitivity >= sensitivity
+        assert noise.scale == pytest.approx(dpf.generalized_gaussian_scale(p, epsilon, delta, sensitivity), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 12.0])
+@pytest.mark.parametrize("scale", [0.05, 0.4, 3.0, 900.0])
+def test_delta_falls_and_epsilon_inverts_it(p, scale):
+    noise = dpf.GeneralizedGaussian(1.0, scale, p=p)
+    curve = [noise.delta(epsilon) for epsilon in (0.0, 1e-9, 0.01, 0.5, 1.0, 4.0, 100.0)]
+    assert curve == sorted(curve, reverse=True)
+    for delta in (1e-100, 1e-9, 0.01, 0.6):
+        epsilon = noise.epsilon(delta)
+        assert noise.delta(epsilon) <= delta
+        assert epsilon == 0.0 or noise.delta(epsilon * (1 - 1e-9)) > delta * (1 - 1e-15)
+
+
+def test_shape_one_may_be_pure():
+    noise = cubic(0.5, 0.0, p=1)
+    assert (noise.scale, noise.delta(0.5), noise.epsilon(0.0)) == (2.0, 0.0, 0.5)
+
+
+def masses(p, scale):
+    """P(round(Z) = k) for k = 0, 1, 2, ... by mpmath."""
+    inside = lambda x: mpmath.gammainc(1 / mpmath.mpf(p), 0, (x / scale) ** p, regularized=True)  # noqa: E731
+    ends = [float(inside(mpmath.mpf(k) + 0.5)) for k in range(int(45 ** (1 / p) * scale) + 3)]
+    return np.diff(np.array([0.0, *ends]))
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 9.0])
+@pytest.mark.parametrize("scale", [0.1, 0.8, 2.3, 9.0])
+def test_variance_and_interval_are_direct_sums(p, scale):
+    mass, noise = masses(p, scale), dpf.GeneralizedGaussian(1.0, scale, 0.5, p=p)
+    steps = np.arange(mass.size)
+    assert noise.variance == pytest.approx((mass * steps**2).sum() / 4, rel=1e-10, abs=1e-14)
+    for confidence in (0.1, 0.5, 0.95, 0.9999):
+        width = int(noise.interval(confidence) * 2)
+        assert mass[: width + 1].sum() >= confidence - 1e-12
+        assert width == 0 or mass[:width].sum() < confidence
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 16.0])
+def test_variance_has_no_step_where_the_sum_ends(p):
+    below, above = (
+        dpf.GeneralizedGaussian(1.0, scale, p=p).variance for scale in (1000.0, math.nextafter(1000.0, 2e3))
+    )
+    assert below == pytest.approx(above, rel=1e-12)
+
+
+def test_drawn_noise_has_the_law_that_it_states():
+    noise = dpf.GeneralizedGaussian(1.0, 4.0, 0.5, p=3.0)
+    with insecure_bits(7):
+        drawn = noise.add_noise(np.full((200, 500), 10, dtype=np.int64)) - 10
+    assert drawn.shape == (200, 500)
+    assert drawn.var() * 0.25 == pytest.approx(noise.variance, rel=0.02)
+    assert (np.abs(drawn) * 0.5 <= noise.interval(0.95)).mean() >= 0.95
+    expected = masses(3.0, 4.0)
+    found = np.bincount(np.abs(drawn).ravel(), minlength=expected.size) / drawn.size
+    assert np.abs(found - expected).max() < 0.006
+
+
+def test_neighboring_totals_are_told_apart_no_better_than_promised():
+    """By direct summation over the released integers, at small scale: rounding only hides more."""
+    noise = cubic(1.0, 0.05)
+    half = masses(3.0, noise.step_scale)
+    law = np.concatenate([half[:0:-1] / 2, half[:1], half[1:] / 2])
+    here, moved = np.append(law, 0.0), np.append(0.0, law)
+    for epsilon in (0.0, 0.4, 1.0, 1.5):
+        assert np.maximum(0.0, here - math.exp(epsilon) * moved).sum() <= noise.delta(epsilon) + 1e-12
+
+
+def test_which_shape_has_the_least_variance():
+    """Small shapes where delta is small against epsilon, large ones where it is not."""
+    deviations = lambda **price: [math.sqrt(cubic(p=p, **price).variance) for p in (1, 2, 3)]  # noqa: E731
+    assert deviations(epsilon=1, delta=1e-6) == pytest.approx([1.44, 4.23, 7.64], abs=0.01)
+    assert deviations(epsilon=0.001, delta=0.01) == pytest.approx([67.0, 38.0, 32.7], abs=0.1)
+
+
+def test_what_a_mechanism_covers():
+    laplace, gaussian = dpf.Laplace(1, 1.0), dpf.Gaussian(1.0, 1.0)
+    assert (cubic().cells, laplace.cells, gaussian.cells) == (1, math.inf, math.inf)
+    assert cubic().name == "rounded generalized Gaussian, p = 3"
+    with pytest.raises(dpf.InvalidArgument, match="mechanism must have a proven mu"):
+        cubic().mu_squared  # noqa: B018
+    assert float(cubic(p=2).mu_squared) == pytest.approx(1 / dpf.analytic_gaussian_sigma(1, 1e-6) ** 2, rel=1e-12)
+    assert cubic(0.5, 0.0, p=1).mu_squared == dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5).mu_squared
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("p must be", lambda: cubic(p=0.5)),
+        ("p must be", lambda: dpf.generalized_gaussian(p=17)),
+        ("p must be", lambda: dpf.GeneralizedGaussian(1.0, 1.0, p=0.0)),
+        ("delta must be above 0", lambda: cubic(delta=0.0)),
+        ("epsilon must be large enough", lambda: cubic(epsilon=1e-12, delta=1e-300, grid=2.0**-30)),
+        ("step_scale must be", lambda: dpf.GeneralizedGaussian(1.0, 0.0, p=3.0)),
+        ("delta must be", lambda: cubic().epsilon(0.0)),
+        ("epsilon must be", lambda: cubic().delta(-1.0)),
+        ("confidence must be", lambda: cubic().interval(1.0)),
+    ],
+)
+def test_mechanisms_refuse_what_is_out_of_range(words, call):
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        call()
+
+
+# Releases
+
+DATA = {"age": [5, 15, 25, 35] * 500, "patient": list(range(1000)) * 2}
+CUBIC = dpf.generalized_gaussian(p=3)
+
+
+def test_a_release_on_every_engine_with_its_provenance(engine):
+    ledger = dpf.Ledger(epsilon=3, delta=1e-5, accounting="basic")
+    with ledger:
+        found = engine(DATA).dp.histogram("age", bins=[0, 10, 20, 30, 40], epsilon=1, delta=1e-6, mechanism=CUBIC)
+        means = engine(DATA).dp.mean("age", bounds=(0, 40), epsilon=2, delta=1e-6, mechanism=CUBIC)
+    assert ledger.spent == dpf.PrivacyLoss(3.0, 2e-6)
+    assert all(abs(count - 500) < 40 for count in engine.columns(found)["count"])
+    assert engine.columns(found)["count_error"] == [cubic().interval(0.95)] * 4
+    assert abs(engine.columns(means)["age_mean"][0] - 20) < 2
+    (statistic,) = found.dp.provenance["statistics"]
+    assert (statistic["noise"], statistic["p"]) == ("rounded generalized Gaussian, p = 3", 3.0)
+    assert statistic["scale"] == cubic().scale
+    assert len(means.dp.provenance["statistics"]) == 2
+
+
+def test_a_plan_names_the_noise(engine):
+    plan = engine(DATA).dp.preview.count(epsilon=1, delta=1e-6, mechanism=CUBIC)
+    assert "rounded generalized Gaussian, p = 3" in repr(plan)
+    assert plan.error == {"count": cubic().interval(0.95)}
+
+
+PATIENTS, REPLACED = dpf.PrivacyUnit(column="patient", max_rows=2), dpf.PrivacyUnit(neighbors="replace")
+PRICE = {"epsilon": 1, "delta": 1e-6}
+
+
+def binned(dp, mechanism):
+    return dp.histogram("age", bins=[0, 10, 20, 30, 40], mechanism=mechanism, **PRICE)
+
+
+def counted(dp, mechanism):
+    return dp.count(mechanism=mechanism, **PRICE)
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "accounting", "p", "ask"),
+    [
+        ("mechanism must cover the 2 cells", REPLACED, "basic", 3, binned),
+        ("mechanism must have shape p = 1 or 2 for a unit", PATIENTS, "basic", 3, binned),
+        ("mechanism must have shape p = 1 or 2 for a unit", PATIENTS, "basic", 3, counted),
+        ("mechanism must cover the 4 cells", PATIENTS, "basic", 2, binned),
+        ("mechanism must have a proven mu", None, "gdp", 3, counted),
+    ],
+)
+def test_a_plan_refuses_where_the_guarantee_does_not_hold(engine, words, unit, accounting, p, ask):
+    ledger = dpf.Ledger(epsilon=2, delta=1e-5, accounting=accounting, unit=unit)
+    with ledger:
+        for dp in (engine(DATA).dp, engine(DATA).dp.preview):
+            with pytest.raises(dpf.InvalidArgument, match=words):
+                ask(dp, dpf.generalized_gaussian(p=p))
+    assert ledger.spent == dpf.PrivacyLoss(0.0)
+
+
+def test_noise_made_by_hand_does_not_get_around_the_cells():
+    uncovered = lambda sensitivity, loss: dpf.GeneralizedGaussian(1.0, 100.0, p=3.0)  # noqa: E731
+    ledger = dpf.Ledger(epsilon=2, delta=1e-5, accounting="basic", unit=REPLACED)
+    with ledger, pytest.raises(dpf.InvalidArgument, match="mechanism must cover the 2 cells"):
+        binned(pl.DataFrame(DATA).dp, uncovered)
+
+
+def test_one_cell_that_is_replaced_is_one_cell():
+    with dpf.Ledger(epsilon=2, delta=1e-5, accounting="basic", unit=REPLACED):
+        assert abs(counted(pl.DataFrame(DATA).dp, CUBIC)["count"][0] - 2000) < 40
+
+
+def test_delta_must_be_named():
+    with dpf.Ledger(epsilon=2), pytest.raises(dpf.MissingArgument, match="delta must be given"):
+        pl.DataFrame(DATA).dp.count(epsilon=1, mechanism=CUBIC)

@@ -32,6 +32,10 @@ class Mechanism(Protocol):
         """The l_p sensitivity that it was calibrated for."""
 
     @property
+    def cells(self) -> float:
+        """How many cells of a vector one unit may sway for the guarantee to hold."""
+
+    @property
     def grid(self) -> float: ...
     @property
     def scale(self) -> float: ...
@@ -48,7 +52,7 @@ class Mechanism(Protocol):
 
 
 @dataclass(frozen=True)
-class _Stepped:
+class Stepped:
     """What every noise is made of: lengths in grid steps, and how long a step is."""
 
     step_sensitivity: float
@@ -57,7 +61,7 @@ class _Stepped:
 
     def __post_init__(self) -> None:
         for argument in ("step_sensitivity", "step_scale", "grid"):
-            _positive(argument, getattr(self, argument))
+            positive(argument, getattr(self, argument))
 
     @property
     def sensitivity(self) -> float:
@@ -66,12 +70,12 @@ class _Stepped:
 
     @property
     def scale(self) -> float:
-        """The scale of the noise before rounding: t of the discrete Laplace law, sigma of the Gaussian."""
+        """The scale of the noise before rounding: t (Laplace), sigma (Gaussian) or b (any other shape)."""
         return self.step_scale * self.grid
 
 
 @dataclass(frozen=True)
-class Laplace(_Stepped):
+class Laplace(Stepped):
     """Discrete Laplace noise: P(k) proportional to exp(-|k| / t) on the integer grid, pure epsilon-DP.
 
     Made by `Laplace.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
@@ -103,6 +107,7 @@ class Laplace(_Stepped):
 
     step_sensitivity: int
     p: ClassVar[float] = 1.0
+    cells: ClassVar[float] = math.inf
     name: ClassVar[str] = "discrete Laplace"
 
     @classmethod
@@ -131,13 +136,13 @@ class Laplace(_Stepped):
         >>> dpf.Laplace.calibrate(sensitivity=3, epsilon=1.5).scale
         2.0
         """
-        steps = math.ceil(_positive("sensitivity", sensitivity) / _positive("grid", grid))
+        steps = math.ceil(positive("sensitivity", sensitivity) / positive("grid", grid))
         return cls.of_steps(steps, exact_epsilon(epsilon), grid)
 
     @classmethod
     def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
         """The noise with scale sensitivity / epsilon, rounded up, which is the conservative side."""
-        return cls(step_sensitivity, _scale(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE), grid)
+        return cls(step_sensitivity, scale_of(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE), grid)
 
     @property
     def variance(self) -> float:
@@ -157,7 +162,7 @@ class Laplace(_Stepped):
     def interval(self, confidence: float) -> float:
         """The smallest half-width that holds the noise with this confidence."""
         rate = 1.0 / self.step_scale
-        outside = (1.0 - _confidence(confidence)) * (1.0 + math.exp(-rate)) / 2.0
+        outside = (1.0 - checked_confidence(confidence)) * (1.0 + math.exp(-rate)) / 2.0
         return max(0, math.ceil(-math.log(outside) * self.step_scale) - 1) * self.grid
 
     def delta(self, epsilon: float) -> float:
@@ -168,7 +173,7 @@ class Laplace(_Stepped):
         """
         import mpmath
 
-        exact, shift, scale = _loss(epsilon), self.step_sensitivity, Fraction(self.step_scale)
+        exact, shift, scale = curve_point(epsilon), self.step_sensitivity, Fraction(self.step_scale)
         if exact * scale >= shift:
             return 0.0
         last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
@@ -192,11 +197,11 @@ class Laplace(_Stepped):
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
-        return _wrapped(totals, noise.discrete_laplace(self.step_scale, _integers(totals).size))
+        return wrapped(totals, noise.discrete_laplace(self.step_scale, checked_integers(totals).size))
 
 
 @dataclass(frozen=True)
-class Gaussian(_Stepped):
+class Gaussian(Stepped):
     """Gaussian noise rounded to the grid, calibrated analytically.
 
     Made by `Gaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
@@ -224,6 +229,7 @@ class Gaussian(_Stepped):
     """
 
     p: ClassVar[float] = 2.0
+    cells: ClassVar[float] = math.inf
     name: ClassVar[str] = "rounded Gaussian"
 
     @classmethod
@@ -253,13 +259,13 @@ class Gaussian(_Stepped):
         8.4494
         """
         mu = gaussian.largest_mu(down(exact_epsilon(epsilon)), down(exact_delta(delta)))
-        return cls.of_mu(_positive("sensitivity", sensitivity) / _positive("grid", grid), mu, grid)
+        return cls.of_mu(positive("sensitivity", sensitivity) / positive("grid", grid), mu, grid)
 
     @classmethod
     def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
         """The noise with sigma = sensitivity / mu, both rounded up, which is the conservative side."""
         covered = up(step_sensitivity)
-        return cls(covered, _scale(Fraction(covered), Fraction(mu), LARGEST_SIGMA), grid)
+        return cls(covered, scale_of(Fraction(covered), Fraction(mu), LARGEST_SIGMA), grid)
 
     @property
     def variance(self) -> float:
@@ -286,12 +292,12 @@ class Gaussian(_Stepped):
         """The smallest half-width that holds the noise with this confidence."""
         from scipy.special import ndtri
 
-        quantile = -float(ndtri((1.0 - _confidence(confidence)) / 2.0))
+        quantile = -float(ndtri((1.0 - checked_confidence(confidence)) / 2.0))
         return max(0, math.ceil(self.step_scale * quantile - 0.5)) * self.grid
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon (Balle & Wang, Theorem 8); rounded up."""
-        return gaussian.delta_of_mu(self.mu, down(_loss(epsilon)))
+        return gaussian.delta_of_mu(self.mu, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
@@ -300,34 +306,37 @@ class Gaussian(_Stepped):
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
         scale = math.nextafter(self.step_scale * math.sqrt(2.0), math.inf)  # b of the family, rounded up
-        return _wrapped(totals, noise.rounded_generalized_gaussian(2.0, scale, _integers(totals).size))
+        return wrapped(totals, noise.rounded_generalized_gaussian(2.0, scale, checked_integers(totals).size))
 
 
-def _wrapped(totals: noise.Integers, drawn: noise.Integers) -> noise.Integers:
+def wrapped(totals: noise.Integers, drawn: noise.Integers) -> noise.Integers:
     """Addition modulo 2**64: nothing may raise or saturate because of a private total."""
     return (totals.view(np.uint64) + drawn.reshape(totals.shape).view(np.uint64)).view(np.int64)
 
 
-def _integers(totals: noise.Integers) -> noise.Integers:
+def checked_integers(totals: noise.Integers) -> noise.Integers:
+    """Totals as they must be: int64, in grid steps."""
     if not isinstance(totals, np.ndarray) or totals.dtype != np.int64:
         kind = f" of {totals.dtype}" if isinstance(totals, np.ndarray) else ""
         raise InvalidType(f"totals must be an int64 array of grid steps, not {named(totals)}{kind}.")
     return totals
 
 
-def _positive(argument: str, value: float) -> Fraction:
+def positive(argument: str, value: float) -> Fraction:
+    """A finite number above 0 as a rational."""
     if not 0.0 < checked_float(argument, value) < math.inf:
         raise InvalidArgument(f"{argument} must be finite and above 0, not {shown(value)}.")
     return Fraction(value)
 
 
-def _confidence(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
+    """A number between 0 and 1."""
     if not 0.0 < checked_float("confidence", confidence) < 1.0:
         raise InvalidArgument(f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance 0.95.")
     return confidence
 
 
-def _scale(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
+def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
     """step_sensitivity / divisor, rounded up, if such noise fits; compared as rationals, which cannot overflow."""
     if step_sensitivity > Fraction(most) * divisor:
         raise InvalidArgument(
@@ -337,7 +346,7 @@ def _scale(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
     return up(step_sensitivity / divisor)
 
 
-def _loss(epsilon: float | Fraction) -> Fraction:
+def curve_point(epsilon: float | Fraction) -> Fraction:
     """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
     if not 0.0 <= checked_float("epsilon", epsilon) < math.inf:
         raise InvalidArgument(f"epsilon must be a finite number of at least 0, not {shown(epsilon)}.")
