@@ -21,6 +21,7 @@ from dpframe.frames.totals import totals
 from dpframe.guarantee import Price, PrivacyUnit
 from dpframe.ledger import Ledger
 from dpframe.plan import Calibration, Plan, PlanTable, plan_of
+from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
 
@@ -147,21 +148,30 @@ def _denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any) -> tupl
     if wanted is None or isinstance(measure, Mean):
         return values, None
     law = plan.noise_of(measure)[0]
-    cells = values.reshape(plan.query.keys.shape) if plan.query.keys.is_grid else values
+    keys = plan.query.keys
+    cells = values.reshape(keys.shape) if keys.is_grid else values
+    ordered = all(isinstance(axis, BinAxis) for axis in keys.axes)
     said: list[dict[str, Any]] = []
     for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
-        cells, words = _step(cells, denoiser, law, measure.statistics()[0].nonnegative)
+        cells, words = _step(cells, denoiser, law, measure.statistics()[0].nonnegative, ordered)
         said.append(words)
     return cells.reshape(values.shape), said
 
 
-def _step(cells: Floats, denoiser: Any, law: Any, nonnegative: bool) -> tuple[Floats, dict[str, Any]]:
+def _step(cells: Floats, denoiser: Any, law: Any, nonnegative: bool, ordered: bool) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
-        choice = choose.choose(cells, law, nonnegative=nonnegative)
+        choice = choose.choose(cells, law, nonnegative=nonnegative, order=ordered)
         return choice.values, {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
-    result = np.asarray(function(cells.copy(), law), dtype=np.float64)
+    result = np.asarray(function(cells.copy(), law, **_known(function, nonnegative)), dtype=np.float64)
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
+
+
+def _known(function: Any, nonnegative: bool) -> dict[str, bool]:
+    """What a denoiser of dpframe may be told. Who asks for wavelets says that neighboring cells are alike."""
+    if function is denoise.haar:
+        return {"order": True}
+    return {"nonnegative": nonnegative} if function is denoise.empirical_bayes else {}

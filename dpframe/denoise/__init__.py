@@ -5,6 +5,20 @@ same shape. Denoised values are biased: they trade a little bias for much less v
 """
 
 from dpframe.denoise.choose import auto
-from dpframe.denoise.estimators import james_stein, nonnegative, soft_threshold
+from dpframe.denoise.estimators import isotonic, james_stein, nonnegative, rounded
+from dpframe.denoise.mixture import empirical_bayes
+from dpframe.denoise.thresholds import hard_threshold, soft_threshold, sure_threshold
+from dpframe.denoise.wavelets import haar
 
-__all__ = ["auto", "james_stein", "nonnegative", "soft_threshold"]
+__all__ = [
+    "auto",
+    "empirical_bayes",
+    "haar",
+    "hard_threshold",
+    "isotonic",
+    "james_stein",
+    "nonnegative",
+    "rounded",
+    "soft_threshold",
+    "sure_threshold",
+]

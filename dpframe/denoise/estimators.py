@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-
-
-class NoiseLaw(Protocol):
-    """What a denoiser may know: the shape, variance and grid of the noise. Mechanisms are such laws."""
-
-    @property
-    def p(self) -> float: ...
-    @property
-    def variance(self) -> float: ...
-    @property
-    def grid(self) -> float: ...
-
+from dpframe.denoise.laws import Floats, NoiseLaw
 
 Denoiser = Callable[[Floats, Any], Floats]
 
@@ -83,48 +69,77 @@ def james_stein(values: Floats, noise: NoiseLaw) -> Floats:
     return values * (1.0 - shrinkage(values, noise)) + 0.0  # no -0.0
 
 
+def rounded(values: Floats, noise: NoiseLaw) -> Floats:
+    """The nearest whole numbers, halves to the even one.
+
+    Parameters
+    ----------
+    values : array
+        Values of totals that are whole numbers, such as counts; for instance after another denoiser.
+    noise : Mechanism
+        The law of their noise (not needed here).
+
+    Returns
+    -------
+    array
+        Of the same shape. For reading, not for accuracy: a value may move away from the truth by up to a half.
+
+    Notes
+    -----
+    Post-processing by public knowledge (Dwork and Roth 2014, Proposition 2.1).
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5)
+    >>> dpf.denoise.rounded(np.array([-0.2, 3.6]), noise)
+    array([0., 4.])
+    """
+    return np.rint(np.asarray(values, dtype=np.float64)) + 0.0  # no -0.0
+
+
+def isotonic(values: Floats, noise: NoiseLaw, *, increasing: bool = True) -> Floats:
+    """The nearest values that never fall (or never rise) along the last axis.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values of totals that are known to be in order, such as cumulative counts.
+    noise : Mechanism
+        The law of their noise (not needed here).
+    increasing : bool
+        Whether the totals never fall; else they never rise.
+
+    Returns
+    -------
+    array
+        Of the same shape. Never farther from the truth than `values`, if the truth is in order: the projection on a
+        convex set that holds the truth.
+
+    Notes
+    -----
+    Hay, Rastogi, Miklau and Suciu (VLDB 2010), by the algorithm of Ayer et al. (1955) in `scipy.optimize`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5)
+    >>> dpf.denoise.isotonic(np.array([1.0, 4.0, 2.0, 7.0]), noise)
+    array([1., 3., 3., 7.])
+    """
+    from scipy.optimize import isotonic_regression
+
+    values = np.asarray(values, dtype=np.float64)
+    if values.size == 0 or values.ndim == 0:
+        return values.copy()
+    rows = values.reshape(-1, values.shape[-1])
+    fitted = [isotonic_regression(row, increasing=increasing).x for row in rows]
+    return np.asarray(fitted, dtype=np.float64).reshape(values.shape) + 0.0  # no -0.0
+
+
 def shrinkage(values: Floats, noise: NoiseLaw) -> float:
     """How much James-Stein takes off, as a part of each value: between 0 and 1."""
     squares = float(np.square(values).sum())
     if values.size < 3 or squares == 0.0:
         return 0.0
     return min(1.0, (values.size - 2) * noise.variance / squares)
-
-
-def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
-    """Move every value toward zero by the threshold, and to zero those nearer than it.
-
-    Parameters
-    ----------
-    values : array
-        Noisy values.
-    noise : Mechanism
-        The law of their noise.
-    threshold : float, optional
-        Default: the universal one, standard deviation * sqrt(2 ln d).
-
-    Returns
-    -------
-    array
-        Of the same shape.
-
-    Notes
-    -----
-    Balle and Wang (ICML 2018), section 4, after Donoho and Johnstone (1994). Good where most totals are zero; on
-    dense totals the universal threshold can be far worse than no denoising, so ``"auto"`` weighs it first.
-
-    Examples
-    --------
-    >>> import dpframe as dpf, numpy as np
-    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
-    >>> dpf.denoise.soft_threshold(np.array([-0.5, 12.0]), noise, threshold=2.0)
-    array([ 0., 10.])
-    """
-    values = np.asarray(values, dtype=np.float64)
-    level = universal_threshold(values.size, noise) if threshold is None else threshold
-    return np.sign(values) * np.maximum(np.abs(values) - level, 0.0) + 0.0  # no -0.0
-
-
-def universal_threshold(size: int, noise: NoiseLaw) -> float:
-    """Donoho and Johnstone's threshold for `size` values."""
-    return math.sqrt(noise.variance) * math.sqrt(2.0 * math.log(max(size, 2)))

@@ -1,0 +1,188 @@
+"""Thresholds: what is near zero becomes zero. And an unbiased estimate of the risk of a soft one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpframe.denoise.laws import Floats, NoiseLaw, laplace_rate
+
+FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, and differences on it would lose digits
+LEVELS = 16  # thresholds that are weighed, from none to a little more than the universal one
+BINS = 16.0  # in a standard deviation, into which values are put to weigh thresholds
+FAR = 40.0  # standard deviations past the largest threshold at which a value is as good as infinite
+MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
+
+
+def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
+    """Move every value toward zero by the threshold, and to zero those nearer than it.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values.
+    noise : Mechanism
+        The law of their noise.
+    threshold : float, optional
+        Default: the universal one, standard deviation * sqrt(2 ln d).
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    Notes
+    -----
+    Balle and Wang (ICML 2018), section 4, after Donoho and Johnstone (1994). Good where most totals are zero; on
+    dense totals the universal threshold can be far worse than no denoising, so ``"auto"`` weighs it first.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> dpf.denoise.soft_threshold(np.array([-0.5, 12.0]), noise, threshold=2.0)
+    array([ 0., 10.])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    level = universal_threshold(values.size, noise) if threshold is None else threshold
+    return np.sign(values) * np.maximum(np.abs(values) - level, 0.0) + 0.0  # no -0.0
+
+
+def universal_threshold(size: int, noise: NoiseLaw) -> float:
+    """Donoho and Johnstone's threshold for `size` values."""
+    return math.sqrt(noise.variance) * math.sqrt(2.0 * math.log(max(size, 2)))
+
+
+def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
+    """Set every value nearer to zero than the threshold to zero, and leave the others.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values.
+    noise : Mechanism
+        The law of their noise.
+    threshold : float, optional
+        Default: the universal one, standard deviation * sqrt(2 ln d).
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    Notes
+    -----
+    Donoho and Johnstone (1994). Unlike a soft threshold it does not move large values.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> dpf.denoise.hard_threshold(np.array([-0.5, 12.0]), noise, threshold=2.0)
+    array([ 0., 12.])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    level = universal_threshold(values.size, noise) if threshold is None else threshold
+    return np.where(np.abs(values) < level, 0.0, values) + 0.0  # no -0.0
+
+
+def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
+    """A soft threshold whose level has the least estimated risk among 16, no denoising one of them.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values, of any shape.
+    noise : Mechanism
+        The law of their noise.
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    Notes
+    -----
+    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> noisy = np.array([0.0, 1.0, -1.0, 2.0, 0.0, -2.0, 40.0, 0.0, -1.0, 1.0])
+    >>> dpf.denoise.sure_threshold(noisy, noise).round(1)
+    array([ 0. ,  0. ,  0. ,  0. ,  0. ,  0. , 37.4,  0. ,  0. ,  0. ])
+    """
+    return soft_threshold(values, noise, threshold=best_threshold(values, noise).level)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A level, the estimated summed squared error of the soft threshold there, and the variance of that estimate."""
+
+    level: float
+    risk: float
+    spread: float
+
+
+def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Threshold:
+    """The soft threshold of the least estimated risk.
+
+    With a `factor` c the values are coefficients: sums of cells times +-c, 1 / c^2 of them. (With fewer, where a
+    grid was padded, the risk is that of the cells that exist only if weighed by their share: see `wavelets`.)
+    """
+    values = np.asarray(values, dtype=np.float64).ravel()
+    if values.size == 0 or not noise.variance > 0.0:
+        return Threshold(0.0, 0.0, 0.0)
+    deviation = math.sqrt(noise.variance)
+    most = 1.1 * universal_threshold(values.size, noise)
+    # an exact lattice where the noise has a coarse one; values past all thresholds are alike, however far
+    width = max(noise.grid * factor, deviation / BINS)
+    far = most + FAR * deviation * factor
+    kept, counts = np.unique(np.rint(np.clip(values, -far, far) / width), return_counts=True)
+    best = Threshold(0.0, values.size * noise.variance, 0.0)
+    for level in np.linspace(0.0, most, LEVELS)[1:]:
+        gains = _gains(kept * width, noise, float(level), factor)
+        gain = float(counts @ gains)
+        if values.size * noise.variance + gain < best.risk:
+            spread = float(counts @ gains**2) - gain**2 / values.size
+            best = Threshold(float(level), values.size * noise.variance + gain, max(spread, 0.0))
+    return best
+
+
+def soft_threshold_risk(values: Floats, noise: NoiseLaw, level: float) -> float:
+    """An unbiased estimate of the summed squared error of a soft threshold, plus its margin."""
+    gain = _gains(values, noise, level, 1.0)
+    margin = MARGIN * float(gain.std()) * math.sqrt(values.size)
+    return values.size * noise.variance + float(gain.sum()) + margin
+
+
+def _gains(values: Floats, noise: NoiseLaw, level: float, factor: float) -> Floats:
+    """For each value what the threshold adds to the estimated squared error of no denoising."""
+    slope = _kept_slope(values / factor, noise, level / factor)
+    return np.asarray(np.square(np.clip(values, -level, level)) - 2.0 * noise.variance * slope)
+
+
+def _kept_slope(values: Floats, noise: NoiseLaw, level: float) -> Floats:
+    """The slope of what a threshold takes off, h = clip(y, -level, level), as it counts in E[z h] (see `auto`)."""
+    step = max(noise.grid, FINEST * math.sqrt(noise.variance))
+    places, edge = values / step, level / step
+    if noise.p != 1.0:
+        return (np.clip(places + 1.0, -edge, edge) - np.clip(places - 1.0, -edge, edge)) / 2.0
+    rate = laplace_rate(noise.variance / step**2)
+    return (_clipped_mean(places + 1.0, edge, rate) - _clipped_mean(places - 1.0, edge, rate)) / 2.0
+
+
+def _clipped_mean(places: Floats, edge: float, rate: float) -> Floats:
+    """E[clip(y + k, -edge, edge)] for the discrete Laplace law of k."""
+    return _mean_above(-edge - places, rate) - _mean_above(edge - places, rate) - edge
+
+
+def _mean_above(start: Floats, rate: float) -> Floats:
+    """E[max(k - start, 0)] for the discrete Laplace law of k, which is symmetric."""
+    far = np.abs(start)
+    first = np.ceil(far)
+    tail = rate**first / (1.0 + rate) * (rate / (1.0 - rate) + first - far)
+    return np.where(start < 0.0, far + tail, tail)
