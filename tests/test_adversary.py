@@ -416,3 +416,23 @@ def test_an_arrow_table_of_no_columns():
     pa = pytest.importorskip("pyarrow")
     found = dpf.of(pa.table({})).count(epsilon=EXACT, ledger=dpf.Ledger(epsilon=EXACT))
     assert found["count"].to_list() == pytest.approx([0], abs=NEAR)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "object", "Float64", "double[pyarrow]"])
+def test_both_zeros_name_one_unit(engine, dtype):
+    zeros = {"u": [0.0, -0.0, 1.0]}
+    frame = engine(zeros).astype(dtype) if engine.is_pandas else engine(zeros)
+    assert count(frame, unit=dpf.PrivacyUnit("u")) == pytest.approx(2, abs=NEAR)
+    keyed = frame.dp.group_by("u", keys=[-0.0, 1]).count(**paid())
+    assert keyed["count"].to_list() == pytest.approx([2, 1], abs=NEAR)
+
+
+@pytest.mark.parametrize(("family", "ends"), [("M", datetime), ("m", timedelta)])
+def test_seconds_beyond_the_milliseconds_clip(family, ends):
+    pd = pytest.importorskip("pandas")
+    seconds = np.array([0, 2**62, -(2**62), 10, np.iinfo(np.int64).min]).view(f"{family}8[s]")
+    bins = [datetime(1970, 1, 1), datetime(1970, 1, 2)] if ends is datetime else [timedelta(0), timedelta(1)]
+    frame = pd.DataFrame({"t": seconds})
+    assert frame["t"].dtype == seconds.dtype
+    found = [frame.dp.histogram("t", bins=bins, outside=outside, **paid()) for outside in ("drop", "clip")]
+    assert [count["count"].to_list()[0] for count in found] == pytest.approx([2, 4], abs=NEAR)

@@ -114,7 +114,7 @@ def bring(series: Any, role: str, declared: Any) -> pl.Series:
     if isinstance(series.dtype, np.dtype):
         values = series.to_numpy()
         if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] == "s":
-            values = values.astype("timedelta64[ms]")
+            values = _milliseconds(values)
         return pl.Series(_native(values))
     import pyarrow
 
@@ -133,7 +133,15 @@ def _datetimes(series: Any) -> pl.Series:
     """Naive datetimes as they are, aware ones in UTC."""
     naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
     values = naive.to_numpy()
-    return pl.Series(values.astype("datetime64[ms]") if np.datetime_data(values.dtype)[0] == "s" else values)
+    return pl.Series(_milliseconds(values) if np.datetime_data(values.dtype)[0] == "s" else _native(values))
+
+
+def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
+    """Seconds, which Polars does not have, as milliseconds; what lies beyond stays at the end, so that it can clip."""
+    last = MOST_TICKS // 1000
+    ticks = np.clip(seconds.astype(np.int64), -last, last) * 1000
+    ticks[np.isnat(seconds)] = np.iinfo(np.int64).min
+    return ticks.view(f"{seconds.dtype.kind}8[ms]")
 
 
 def _may_hold_nan(dtype: Any) -> bool:

@@ -196,7 +196,8 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     if dtype == pl.Boolean:
         return values.cast(pl.UInt8)
     if dtype.is_float():
-        return (values.cast(pl.Float64) + 0.0).fill_nan(None)  # -0.0 is 0.0, NaN is missing
+        number = values.cast(pl.Float64)  # -0.0 is 0.0 (Polars would leave an added 0.0 out), NaN is missing
+        return pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)
     wide = role == "unit" and dtype.is_integer() and "128" in str(dtype)  # Arrow, which numbers units, has none
     if dtype in (pl.Categorical, pl.Enum) or dtype.is_decimal() or wide:
         return values.cast(pl.String)  # injective: a Decimal column has one scale
