@@ -168,14 +168,15 @@ class Laplace(Stepped):
     def delta(self, epsilon: float) -> float:
         """The smallest delta at this epsilon; rounded up.
 
-        A float epsilon counts as what was typed or as its exact value, whichever is larger: so a mechanism calibrated
-        to 0.3 = 3/10 has delta 0 at 0.3, which as a float is a little less.
+        A mechanism calibrated to 0.3 = 3/10 has delta 0 at 0.3, though that float is a little less than 3/10. Wherever
+        delta is above 0, a float epsilon counts as its exact value.
         """
         import mpmath
 
-        exact, shift, scale = curve_point(epsilon), self.step_sensitivity, Fraction(self.step_scale)
-        if exact * scale >= shift:
+        shift, scale = self.step_sensitivity, Fraction(self.step_scale)
+        if curve_point(epsilon) * scale >= shift:
             return 0.0
+        exact = Fraction(epsilon)  # not the typed decimal, which may be larger and would understate delta
         last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
         with mpmath.workdps(120):  # both terms may nearly cancel
             t, loss = _exactly(scale), _exactly(exact)
