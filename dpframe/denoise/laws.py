@@ -29,7 +29,7 @@ def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
     """How much of the noise falls `width` m +- width / 2 grid steps from the truth, for m of -reach to reach.
 
     The width is odd, so that the bounds lie between grid points, where the law is known exactly: p = 1 is the discrete
-    Laplace law, every other p a generalized Gaussian rounded to the grid.
+    Laplace law or the rounded one, every other p a generalized Gaussian rounded to the grid.
     """
     bounds: Floats = (np.arange(reach + 1, dtype=np.float64) + 0.5) * width
     tails = _laplace_tails(noise, bounds) if noise.p == 1.0 else _rounded_tails(noise, bounds)
@@ -44,8 +44,11 @@ def laplace_rate(variance: float) -> float:
 
 
 def _laplace_tails(noise: NoiseLaw, bounds: Floats) -> Floats:
-    rate = math.exp(-noise.grid / noise.scale)
-    return np.asarray(rate ** (bounds + 0.5) / (1.0 + rate))
+    """Weight * rate^bound, the weight so that the variance is right: rounded or discrete, they differ in that alone."""
+    decay = noise.grid / noise.scale
+    rate, variance = math.exp(-decay), noise.variance / noise.grid**2
+    weight = variance * math.expm1(-decay) ** 2 / (2.0 * math.sqrt(rate) * (1.0 + rate))
+    return np.asarray(weight * rate**bounds)
 
 
 def _rounded_tails(noise: NoiseLaw, bounds: Floats) -> Floats:
