@@ -167,7 +167,7 @@ def test_a_change_to_the_numbers_is_seen(budget):
     result = pl.DataFrame(DATA).dp.histogram("age", bins=[0, 50, 90], epsilon=0.5)
     result[0, "count"] = 10**6
     assert result.dp.provenance["altered"] is True
-    with pytest.raises(dpf.NoProvenance, match="made a new frame|carries no provenance"):
+    with pytest.raises(dpf.NoProvenance, match=r"made a new frame|carries no provenance"):
         result.filter(pl.col("count") > 0).dp.provenance  # noqa: B018
     pytest.importorskip("pandas")
     kept = pl.DataFrame(DATA).to_pandas().dp.histogram("age", bins=[0, 50, 90], epsilon=0.5)
@@ -204,7 +204,7 @@ def test_arrays_have_the_shape_of_the_bins(engine, budget):
 
 def test_denoisers_by_name_function_and_list(budget):
     dp = pl.DataFrame(DATA).dp
-    bins = dict(bins=10, range=(0, 100), epsilon=0.01)
+    bins = {"bins": 10, "range": (0, 100), "epsilon": 0.01}
     assert min(values(dp.histogram("age", **bins), "count")) >= 0
     halved = dp.histogram("age", **bins, denoise=lambda noisy, noise: noisy / 2)
     assert values(halved, "count") == [value / 2 for value in values(halved, "count_noisy")]

@@ -1,4 +1,4 @@
-"""The architecture, held by tests: imports fall, one room knows dataframes, one file draws randomness, files stay small."""
+"""The architecture, held by tests: imports fall, one room knows frames, one file draws bits, files are short."""
 
 from __future__ import annotations
 
