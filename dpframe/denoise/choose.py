@@ -17,6 +17,7 @@ from dpframe.denoise.wavelets import is_ordered, shrunk
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
+WORTHWHILE = 0.98  # of the squared error of no denoising
 MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
 
 
@@ -59,7 +60,8 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, or
     two the identity of the Gaussian is an approximation. A wavelet coefficient is c times a sum of cells, and one cell
     moves it by c: so the same holds with c z' for z'. Empirical Bayes learns from the values; its risk is that of
     priors fitted to one half of the cells and tried on the other. A candidate is taken only where its estimate beats
-    no denoising by a standard error; fewer than 32 cells have James-Stein alone.
+    no denoising by a standard error and by 2%, since less is not worth a bias; fewer than 32 cells have James-Stein
+    alone.
 
     Examples
     --------
@@ -78,7 +80,7 @@ def choose(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, order:
     spread = values.size * noise.variance
     best = Choice("none", values, math.sqrt(noise.variance))
     if values.size >= FEWEST and noise.variance > 0.0:
-        least = spread
+        least = WORTHWHILE * spread
         for name, risk, denoised in _candidates(values, noise, nonnegative, order):
             if risk < least:
                 least, best = risk, Choice(name, denoised(), math.sqrt(max(risk, 0.0) / values.size))
