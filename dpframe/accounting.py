@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
-from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.guarantee import Price, PrivacyLoss, down, shown_down, shown_up, up
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.guarantee import Amount, Price, PrivacyLoss, down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
-
-Amount = tuple[Fraction, ...]  # exact, and added coordinate by coordinate
 
 MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
 
@@ -142,6 +140,19 @@ class GaussianDP:
             return PrivacyLoss(0.0)
         epsilon = gaussian.epsilon_of_mu(_root_down(amount[0]), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
+
+
+def accounting_of(name: object, delta: Fraction) -> Accounting:
+    """The accounting that a caller names, or the one that suits the limit."""
+    if name is None:
+        name = "gdp" if delta else "basic"
+    if name == "basic":
+        return Basic()
+    if name == "gdp":
+        if not delta:
+            raise InvalidArgument("delta must be above 0 for gdp accounting. Write for instance delta=1e-6.")
+        return GaussianDP(delta)
+    raise InvalidArgument(f"accounting must be 'basic', 'gdp' or None, not {shown(name)}.")
 
 
 def _share_of(price: Price, limit: Amount | None) -> Amount:

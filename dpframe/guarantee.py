@@ -14,6 +14,8 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_flo
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SHARE_DENOMINATOR = 10**6
 
+Amount = tuple[Fraction, ...]  # what an accounting adds up: exact, and coordinate by coordinate
+
 
 @dataclass(frozen=True)
 class PrivacyUnit:
@@ -143,6 +145,13 @@ class Price:
                 )
             return cls(share=exact_share(share))
         return cls(exact_epsilon(epsilon), None if delta is None else exact_delta(delta))
+
+
+def checked_unit(unit: object) -> PrivacyUnit | None:
+    """Refuse what is not a PrivacyUnit."""
+    if unit is not None and not isinstance(unit, PrivacyUnit):
+        raise InvalidType(f"unit must be a dpf.PrivacyUnit, not {shown(unit)}. Write dpf.PrivacyUnit(column=...).")
+    return unit
 
 
 def exact_epsilon(value: object) -> Fraction:

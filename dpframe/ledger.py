@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, Self
+from html import escape
+from os import PathLike
+from typing import Any, Literal, Self
 
-from dpframe import report
-from dpframe.accounting import Accounting, Amount, Basic, GaussianDP
+from dpframe.accounting import Accounting, Basic, accounting_of
 from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
     InvalidType,
     LedgerError,
     MissingArgument,
-    NoLedger,
     UnlimitedBudgetWarning,
     shown,
 )
 from dpframe.frames import build
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit, exact_delta, exact_epsilon, shown_down, up
+from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit, exact_delta, exact_epsilon
+from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of, unlimited
+from dpframe.store.entries import Charge, Mark, Store, Terms, now, place_of, refuse_other
+from dpframe.store.memory import MemoryStore
 
 ROWS = PrivacyUnit()
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One entry: when, what was asked, and what it cost."""
-
-    time: str
-    label: str | None
-    query: str
-    unit: PrivacyUnit
-    amount: Amount
-    cost: PrivacyLoss
 
 
 class Ledger:
@@ -54,17 +43,25 @@ class Ledger:
         Who is protected; without it each row is a unit.
     accounting : {"basic", "gdp"}, optional
         How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``.
+    path : path-like or URL, optional
+        Keep it in this file (SQLite) or database (PostgreSQL), for every process that opens it. A ledger that is there
+        already must agree in everything; `Ledger.open` asks it instead. Without a path it ends with the process.
+    dataset : str, optional
+        Whose data it is: shown, kept, and told in the provenance of releases from a durable ledger.
 
     Raises
     ------
     InvalidArgument, InvalidType
         If an argument breaks its rule.
+    LedgerError
+        If the ledger at `path` differs, was changed, is an older copy, or cannot be used.
 
     Notes
     -----
     ``basic`` adds the exact rationals of the decimals that were typed: a ledger of 0.3 holds exactly three charges of
     0.1. ``gdp`` adds mu^2, rounded up, against a limit rounded down (see `dpframe.accounting`). Charges are never
-    refunded. Copies are the same ledger; a ledger in memory cannot be pickled and does not charge in a forked child.
+    refunded. Copies are the same ledger. One in memory cannot be pickled and does not charge in a forked child; a
+    durable one may go to other processes, for its pickle carries its address, never its budget (``docs/ledger.md``).
 
     Examples
     --------
@@ -84,29 +81,95 @@ class Ledger:
         *,
         unit: PrivacyUnit | None = None,
         accounting: Literal["basic", "gdp"] | None = None,
+        path: str | PathLike[str] | None = None,
+        dataset: str | None = None,
     ) -> None:
         if epsilon is None:
-            raise MissingArgument(
-                "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
-            )
-        limit = (exact_epsilon(epsilon), exact_delta(delta))
-        self._start(_accounting(accounting, limit[1]), checked_unit(unit) or ROWS, limit)
+            words = "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
+            raise MissingArgument(words)
+        if dataset is not None and not isinstance(dataset, str):
+            raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
+        typed = (exact_epsilon(epsilon), exact_delta(delta))
+        how = accounting_of(accounting, typed[1])
+        terms = Terms(checked_unit(unit) or ROWS, *typed, how.name, dataset, how.limit(*typed), now())
+        store: Store = MemoryStore()
+        if path is not None:
+            from dpframe.store.sql import SqlStore
+
+            store = SqlStore.make(path, terms)
+            refuse_other(terms, store.terms, store.shown)
+            terms = store.terms
+        self._start(how, terms, store)
         _made_any.set()
 
-    def _start(self, accounting: Accounting, unit: PrivacyUnit | None, limit: Amount | None) -> None:
+    def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
-        self._unit = unit
-        self._typed = limit
-        self._limit = None if limit is None else accounting.limit(*limit)
-        self._charges: list[Charge] = []
-        self._spent: Amount = ()
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._terms = terms
+        self._store = store
 
     @classmethod
     def _unlimited(cls) -> Self:
         ledger = cls.__new__(cls)
-        ledger._start(Basic(), None, None)
+        ledger._start(Basic(), None, MemoryStore())
+        return ledger
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> Self:
+        """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
+
+        Parameters
+        ----------
+        path : path-like or URL
+            Where it is kept. LedgerError if there is none, or if it was changed or is an older copy.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger"
+        >>> _ = dpf.Ledger(epsilon=1.0, path=path, dataset="clinic")
+        >>> dpf.Ledger.open(path).limit
+        PrivacyLoss(epsilon=1.0, delta=0.0)
+        """
+        from dpframe.store.sql import SqlStore
+
+        return cls._of(SqlStore.open(path))
+
+    @classmethod
+    def recover(cls, path: str | PathLike[str], *, reason: str) -> Self:
+        """Go on with an older copy of a ledger's file, or without its head, where the newest is lost.
+
+        Parameters
+        ----------
+        path : path-like or URL
+            Where it is kept.
+        reason : str
+            Why, for those who read the ledger later.
+
+        Notes
+        -----
+        An entry records it and charges what the head knows and the copy does not. A whole ledger stays as it is.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger"
+        >>> _ = dpf.Ledger(epsilon=1.0, path=path)
+        >>> dpf.Ledger.recover(path, reason="the disk was replaced").to_frame().height
+        0
+        """
+        from dpframe.store.sql import SqlStore
+
+        if not isinstance(reason, str) or not reason.strip():
+            raise InvalidType(f"reason must be a sentence for the record, not {shown(reason)}. Write why.")
+        store = SqlStore.open(path, check=False)
+        store.recover(reason, accounting_of(store.terms.accounting, store.terms.delta).loss)
+        return cls.open(path)
+
+    @classmethod
+    def _of(cls, store: Any) -> Self:
+        ledger = cls.__new__(cls)
+        ledger._start(accounting_of(store.terms.accounting, store.terms.delta), store.terms, store)
+        _made_any.set()
         return ledger
 
     @property
@@ -117,35 +180,36 @@ class Ledger:
     @property
     def unit(self) -> PrivacyUnit | None:
         """Who is protected; None on the default ledger, where each call says."""
-        return self._unit
+        return None if self._terms is None else self._terms.unit
+
+    @property
+    def dataset(self) -> str | None:
+        """Whose data it is."""
+        return None if self._terms is None else self._terms.dataset
 
     @property
     def limit(self) -> PrivacyLoss | None:
         """The most that may be spent; None on the default ledger."""
-        return None if self._typed is None else PrivacyLoss(shown_down(self._typed[0]), shown_down(self._typed[1]))
+        return None if self._terms is None else self._terms.whole
 
     @property
     def limit_amount(self) -> Amount | None:
         """The limit in the accounting's own exact quantity."""
-        return self._limit
+        return None if self._terms is None else self._terms.limit
 
     @property
     def spent(self) -> PrivacyLoss:
-        """What was charged so far, rounded up."""
-        return self._accounting.loss(self._spent) if self._spent else PrivacyLoss(0.0)
+        """What was charged so far, by every process, rounded up."""
+        return spent_of(self._accounting, self._store.spent())
 
     @property
     def remaining(self) -> PrivacyLoss:
         """What one more call may cost, rounded down; infinite on the default ledger."""
-        if self._limit is None:
-            return PrivacyLoss(float("inf"))
-        if self.limit is not None and not any(self._spent):
-            return self.limit
-        return self._accounting.remaining(_minus(self._limit, self._spent))
+        return left_of(self._terms, self._accounting, self._store.spent())
 
     def charge(
         self, amount: Amount, *, cost: PrivacyLoss, query: str, unit: PrivacyUnit, label: str | None = None
-    ) -> None:
+    ) -> dict[str, Any] | None:
         """Take `amount`, all or nothing. Every release does this by itself; nothing is ever refunded.
 
         Parameters
@@ -157,38 +221,62 @@ class Ledger:
         query, unit, label
             What was asked, who is protected, and the caller's name for it: what `to_frame` lists.
 
-        Raises
-        ------
-        BudgetExceeded
-            If the limit would be passed. Nothing was taken.
-        LedgerError
-            In a forked child of the process that made the ledger.
+        Returns
+        -------
+        dict or None
+            Where a durable ledger has committed it: ``dataset``, ``entry``, ``head``. None in memory. It raises
+            BudgetExceeded if the limit would be passed, and LedgerError where the ledger cannot be charged.
         """
-        if os.getpid() != self._process:
-            raise LedgerError(
-                "a ledger in memory must be charged in the process that made it, not in a forked child: "
-                "each child would spend the same budget again. Ask in the parent."
-            )
         if not all(part >= 0 for part in amount):
             raise InvalidArgument("amount must not be negative: nothing is ever refunded.")
-        with self._lock:
-            total = _plus(self._spent, amount)
-            if self._limit is not None and any(part > most for part, most in zip(total, self._limit, strict=True)):
-                raise BudgetExceeded(self._refusal(amount, cost))
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._charges.append(Charge(now, label, query, unit, amount, cost))
-            self._spent = total
+
+        def allowed(spent: Amount, total: Amount) -> None:
+            terms = self._terms
+            if terms is not None and any(part > most for part, most in zip(total, terms.limit, strict=True)):
+                raise BudgetExceeded(refusal(terms, self._accounting, amount, cost, spent))
+
+        mark = self._store.charge(Charge(now(), label, query, unit, amount, cost), allowed)
+        return None if mark is None else self._place(mark)
+
+    def verify(self, *provenances: Mapping[str, Any]) -> dict[str, Any]:
+        """Follow the chain of a durable ledger; LedgerError if it was changed or does not know a release.
+
+        Parameters
+        ----------
+        *provenances : dict
+            Of releases from this ledger: an older copy of the ledger does not know the newest of them.
+
+        Returns
+        -------
+        dict
+            Where the chain ends: ``dataset``, ``entry`` and ``head``. Noted down elsewhere, it tells of older copies.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
+        >>> ledger = dpf.Ledger(epsilon=1.0, path=pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger")
+        >>> result = pl.DataFrame({"age": [31]}).dp.count(epsilon=0.5, ledger=ledger)
+        >>> ledger.verify(result.dp.provenance)["entry"]
+        1
+        """
+        marks = self._store.verify()
+        for facts in provenances:
+            place_of(marks, facts, self._store.shown)
+        return self._place(marks[-1])
+
+    def _place(self, mark: Mark) -> dict[str, Any]:
+        return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
     def unit_for(self, unit: PrivacyUnit | None) -> PrivacyUnit:
         """The unit that a call protects: the ledger's own, or on the default ledger the call's."""
-        if self._unit is None:
+        if self._terms is None:
             return checked_unit(unit) or ROWS
-        if checked_unit(unit) not in (None, self._unit):
+        if checked_unit(unit) not in (None, self._terms.unit):
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({self._unit}). This call's is {unit}. "
+                f"unit must be left out or equal the ledger's ({self._terms.unit}). This call's is {unit}. "
                 "A ledger protects one unit: make another ledger for another unit."
             )
-        return self._unit
+        return self._terms.unit
 
     def to_frame(self, like: str = "polars") -> Any:
         """Every charge, one row each, in the order in which they were taken.
@@ -209,21 +297,7 @@ class Ledger:
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
         ['entry', 'time', 'label', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
-        rows = [
-            {
-                "entry": entry,
-                "time": charge.time,
-                "label": charge.label,
-                "query": charge.query,
-                "unit": str(charge.unit),
-                "epsilon": charge.cost.epsilon,
-                "delta": charge.cost.delta,
-                "amount": ", ".join(_shown_exactly(part) for part in charge.amount),
-            }
-            for entry, charge in enumerate(self._charges, start=1)
-        ]
-        columns = ("entry", "time", "label", "query", "unit", "epsilon", "delta", "amount")
-        return build.of_rows(rows, like, columns)
+        return build.of_rows(rows_of(self._store.charges()), like, COLUMNS)
 
     def __enter__(self) -> Self:
         _ambient.set((*_ambient.get(), self))
@@ -241,42 +315,23 @@ class Ledger:
     def __deepcopy__(self, _: object) -> Self:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise LedgerError(
-            "a ledger in memory cannot be pickled: the copy would be a second budget for the same people."
-        )
-
-    def _facts(self) -> list[str]:
-        whole = "no limit: it only records" if self.limit is None else f"of {self.limit}"
-        protects = "what each call names" if self._unit is None else str(self._unit)
-        return [
-            f"spent {self.spent} {whole}",
-            f"remaining {self.remaining}",
-            f"protects {protects}",
-            f"{self._accounting.name} accounting, {len(self._charges)} charge{'' if len(self._charges) == 1 else 's'}",
-        ]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, self._store.identity
 
     def __repr__(self) -> str:
-        return "Ledger\n" + "\n".join(f"  {fact}" for fact in self._facts())
+        try:
+            return self._statement().text()
+        except LedgerError as error:  # a name in a notebook's last line must not raise
+            return f"Ledger\n  {error}"
 
     def _repr_html_(self) -> str:
-        rows = [(charge.time, charge.label or "", charge.query, str(charge.cost)) for charge in self._charges[-10:]]
-        return report.html_page("Ledger", self._facts(), ("time", "label", "query", "cost"), rows)
+        try:
+            return self._statement().html()
+        except LedgerError as error:
+            return f"<pre>{escape(f'Ledger: {error}')}</pre>"
 
-    def _refusal(self, amount: Amount, cost: PrivacyLoss) -> str:
-        assert self._limit is not None
-        remaining = self.remaining
-        costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
-        words = f"the call costs {costs}, but only {left} of {self.limit} is left in the ledger."
-        if cost.delta and self.limit is not None and not self.limit.delta:
-            return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
-        if self._accounting.name == "gdp":
-            part = float(amount[0] / self._limit[0])
-            return (
-                f"{words} Ask for less. "
-                f"(gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
-            )
-        return f"{words} Ask for less."
+    def _statement(self) -> Statement:
+        return Statement(self._terms, self._accounting, self._store.charges(), self._store.shown)
 
 
 _ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
@@ -339,25 +394,12 @@ def ledger_for(ledger: Ledger | None) -> Ledger | None:
     return None
 
 
-def no_ledger() -> NoLedger:
-    """The error of a call that sees no ledger, with the three ways out."""
-    return NoLedger(
-        "which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, "
-        "or call dpf.set_default_ledger(ledger)."
-    )
-
-
 def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
     """Once a process: the recording ledger limits nothing, and rows may not be people."""
     if ledger is not _recording or _warned.is_set():
         return
     _warned.set()
-    words = "this release is recorded, but nothing limits the total: make a dpf.Ledger(epsilon=...) to set a budget."
-    if unit.column is None:
-        words += (
-            " Each row was counted as one person; if people have several rows, say unit=dpf.PrivacyUnit(column=...)."
-        )
-    warnings.warn(words, UnlimitedBudgetWarning, stacklevel=6)
+    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=6)
 
 
 def checked_ledger(ledger: object) -> Ledger:
@@ -369,32 +411,8 @@ def checked_ledger(ledger: object) -> Ledger:
     return ledger
 
 
-def checked_unit(unit: object) -> PrivacyUnit | None:
-    """Refuse what is not a PrivacyUnit."""
-    if unit is not None and not isinstance(unit, PrivacyUnit):
-        raise InvalidType(f"unit must be a dpf.PrivacyUnit, not {shown(unit)}. Write dpf.PrivacyUnit(column=...).")
-    return unit
+def _unpickled(path: str, beginning: str) -> Ledger:
+    """The ledger at the address that a pickle carries, if it is still the same one."""
+    from dpframe.store.sql import SqlStore
 
-
-def _accounting(name: object, delta: Fraction) -> Accounting:
-    if name is None:
-        name = "gdp" if delta else "basic"
-    if name == "basic":
-        return Basic()
-    if name == "gdp":
-        if not delta:
-            raise InvalidArgument("delta must be above 0 for gdp accounting. Write for instance delta=1e-6.")
-        return GaussianDP(delta)
-    raise InvalidArgument(f"accounting must be 'basic', 'gdp' or None, not {shown(name)}.")
-
-
-def _plus(spent: Amount, amount: Amount) -> Amount:
-    return tuple(one + other for one, other in zip(spent, amount, strict=True)) if spent else amount
-
-
-def _minus(limit: Amount, spent: Amount) -> Amount:
-    return tuple(most - part for most, part in zip(limit, spent, strict=True)) if spent else limit
-
-
-def _shown_exactly(part: Fraction) -> str:
-    return str(part) if part.denominator < 10**30 else f"{up(part):.17g}"
+    return Ledger._of(SqlStore.again(path, beginning))

@@ -11,10 +11,10 @@ from typing import Any
 
 from dpframe import charts, report
 from dpframe import sensitivity as sensitivities
-from dpframe.accounting import Accounting, Amount, Part
+from dpframe.accounting import Accounting, Part
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.frames import build
-from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit, up
+from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.queries.query import Query

@@ -18,7 +18,15 @@ SCHEMA = "dpframe.provenance/1"
 
 
 def record(
-    plan: Plan, frame: Any, *, version: str, label: str | None, denoised: Mapping[str, Any], secure: bool, raw: bool
+    plan: Plan,
+    frame: Any,
+    *,
+    version: str,
+    label: str | None,
+    denoised: Mapping[str, Any],
+    secure: bool,
+    raw: bool,
+    place: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
     columns = [name for name in frame.columns if name not in plan.query.keys.names]
@@ -44,6 +52,8 @@ def record(
         "columns": columns,
         "sha256": build.fingerprint(frame, columns),
     }
+    if place is not None:
+        facts["ledger"] = dict(place)
     if not secure:
         facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
     return facts

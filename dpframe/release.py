@@ -18,12 +18,13 @@ from dpframe.frames import build
 from dpframe.frames.check import check
 from dpframe.frames.source import source_of
 from dpframe.frames.totals import totals
-from dpframe.guarantee import Price, PrivacyUnit
+from dpframe.guarantee import Price, PrivacyUnit, checked_unit
 from dpframe.ledger import Ledger
 from dpframe.plan import Calibration, Plan, PlanTable, plan_of
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
+from dpframe.statement import no_ledger
 
 Floats = NDArray[np.float64]
 
@@ -66,10 +67,10 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     price = Price.of(options.epsilon, options.delta, options.share)
     ledger = ledgers.ledger_for(options.ledger)
     if ledger is None:
-        raise ledgers.no_ledger()
+        raise no_ledger()
     plan = _planned(frame, query, options, price, ledger)
     ledgers.warn_unlimited(ledger, plan.unit)
-    ledger.charge(plan.amount, cost=plan.cost, query=str(plan.query), unit=plan.unit, label=options.label)
+    place = ledger.charge(plan.amount, cost=plan.cost, query=str(plan.query), unit=plan.unit, label=options.label)
     found = _look(plan)
     if found is None:
         raise ReleaseFailed(
@@ -77,7 +78,7 @@ def release(frame: Any, query: Query, options: Options) -> Any:
             "values; the charge stands. Run the frame's own computation by itself to see the cause."
         )
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    return _answered(plan, found, options)
+    return _answered(plan, found, options, place)
 
 
 def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
@@ -93,7 +94,7 @@ def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
 
 
 def _planned(frame: Any, query: Query, options: Options, price: Price, ledger: Ledger | None) -> Plan:
-    unit = ledger.unit_for(options.unit) if ledger else ledgers.checked_unit(options.unit) or ledgers.ROWS
+    unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ledgers.ROWS
     return plan_of(
         check(frame, query, unit),
         frame,
@@ -115,7 +116,9 @@ def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
         return None
 
 
-def _answered(plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options) -> Any:
+def _answered(
+    plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options, place: dict[str, Any] | None
+) -> Any:
     """Everything from here on is noise and arithmetic on noisy numbers."""
     measured = {}
     for part in plan.parts:
@@ -139,6 +142,7 @@ def _answered(plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Op
         denoised=denoised,
         secure=noise.is_secure(),
         raw=options.raw,
+        place=place,
     )
     return build.attach(frame, facts)
 

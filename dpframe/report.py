@@ -47,7 +47,15 @@ def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     return f'<table style="{TABLE_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def html_page(title: str, paragraphs: Sequence[str], header: Sequence[str], rows: Sequence[Row]) -> str:
-    """A titled block of paragraphs and a table, for a notebook's cell."""
+def html_bar(part: float) -> str:
+    """A bar that is filled to a part between 0 and 1."""
+    inner = f'<div style="width:{part:.1%};height:100%;background:#4c78a8"></div>'
+    return f'<div style="width:240px;height:10px;background:#ddd;margin:6px 0" title="{part:.1%}">{inner}</div>'
+
+
+def html_page(
+    title: str, paragraphs: Sequence[str], header: Sequence[str], rows: Sequence[Row], above: str = ""
+) -> str:
+    """A titled block of paragraphs and a table, with what is to stand above it, for a notebook's cell."""
     words = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
-    return f"<div><b>{escape(title)}</b>{words}{html_table(header, rows)}</div>"
+    return f"<div><b>{escape(title)}</b>{words}{above}{html_table(header, rows)}</div>"

@@ -2318,6 +2318,36 @@ LEDGERS = [
         ANY,
     ),
     Refusal(
+        "ledger-path-number",
+        lambda df: dpf.Ledger(1, path=3),
+        TYPE,
+        "path must be a file's name, or a database URL such as postgresql+psycopg://host/name, not 3. Write for "
+        "instance path='clinic.ledger'.",
+        ANY,
+    ),
+    Refusal(
+        "ledger-path-of-memory",
+        lambda df: dpf.Ledger(1, path=":memory:"),
+        VALUE,
+        "path must be a file's name, or a database URL such as postgresql+psycopg://host/name, not ':memory:'. Leave "
+        "path out for a ledger in memory.",
+        ANY,
+    ),
+    Refusal(
+        "ledger-dataset-number",
+        lambda df: dpf.Ledger(1, dataset=3),
+        TYPE,
+        "dataset must be a string or None, not 3. Write dataset='clinic'.",
+        ANY,
+    ),
+    Refusal(
+        "ledger-verified-in-memory",
+        lambda df: dpf.Ledger(1).verify(),
+        dpf.LedgerError,
+        "a ledger in memory cannot be verified: it has no chain. Keep it in a file: path=...",
+        ANY,
+    ),
+    Refusal(
         "ledger-pickled",
         lambda df: pickle.dumps(dpf.Ledger(epsilon=1)),
         dpf.LedgerError,

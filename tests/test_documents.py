@@ -208,7 +208,7 @@ def test_the_schema_refuses_what_it_should():
 def test_every_field_of_the_schema_is_documented():
     text = (ROOT / "docs" / "provenance.md").read_text(encoding="utf-8")
     fields = {*SCHEMA["properties"], *SCHEMA["$defs"]["bins"]["properties"], *SCHEMA["$defs"]["keys"]["properties"]}
-    for part in ("unit", "cost"):
+    for part in ("unit", "cost", "ledger"):
         fields |= set(SCHEMA["properties"][part]["properties"])
     fields |= set(SCHEMA["properties"]["statistics"]["items"]["properties"])
     fields |= set(SCHEMA["properties"]["measures"]["additionalProperties"]["properties"])

@@ -1,0 +1,138 @@
+"""A ledger in words: what was spent, what is left, and why a call is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpframe import report
+from dpframe.accounting import Accounting
+from dpframe.errors import NoLedger
+from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, up
+from dpframe.store.entries import Charge, Terms, sum_of
+
+RELEASES = 5  # the last ones, which a printed ledger shows
+WIDTH = 20  # characters of the bar
+COLUMNS = ("entry", "time", "label", "query", "unit", "epsilon", "delta", "amount")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a ledger holds at one moment, as text and as HTML."""
+
+    terms: Terms | None
+    accounting: Accounting
+    charges: list[Charge]
+    kept: str | None
+
+    def text(self) -> str:
+        """For a terminal."""
+        facts = self._facts()
+        if self.terms is not None:
+            filled = round(WIDTH * self._part)
+            facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
+        lines = ["Ledger", *(f"  {fact}" for fact in facts)]
+        if self.charges:
+            lines += ["", report.text_table(("last charges", "label", "query", "cost"), self._rows())]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """For a notebook."""
+        bar = "" if self.terms is None else report.html_bar(self._part)
+        return report.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
+
+    def _facts(self) -> list[str]:
+        spent, count = sum_of(self.charges), len(self.charges)
+        facts = [
+            f"spent {spent_of(self.accounting, spent)} "
+            f"{'no limit: it only records' if self.terms is None else f'of {self.terms.whole}'}",
+            f"remaining {left_of(self.terms, self.accounting, spent)}",
+            f"protects {'what each call names' if self.terms is None else self.terms.unit}",
+            f"{self.accounting.name} accounting, {count} charge{'' if count == 1 else 's'}",
+        ]
+        if self.terms is not None and self.terms.dataset is not None:
+            facts.append(f"data set {self.terms.dataset!r}")
+        return facts if self.kept is None else [*facts, f"kept at {self.kept}"]
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """The last charges, the newest first."""
+        newest = self.charges[: -RELEASES - 1 : -1]
+        return [(one.time, " ".join((one.label or "").split()), one.query, str(one.cost)) for one in newest]
+
+    @property
+    def _part(self) -> float:
+        """How much of the limit is spent, in what the accounting adds up."""
+        limit = () if self.terms is None else self.terms.limit
+        shares = [part / most for part, most in zip(sum_of(self.charges), limit, strict=False) if most]
+        return float(max(shares, default=Fraction(0)))
+
+
+def rows_of(charges: list[Charge]) -> list[dict[str, Any]]:
+    """Every charge as a row of a table."""
+    return [
+        {
+            "entry": entry,
+            "time": charge.time,
+            "label": charge.label,
+            "query": charge.query,
+            "unit": str(charge.unit),
+            "epsilon": charge.cost.epsilon,
+            "delta": charge.cost.delta,
+            "amount": ", ".join(_shown_exactly(part) for part in charge.amount),
+        }
+        for entry, charge in enumerate(charges, start=1)
+    ]
+
+
+def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:
+    """The sum of all charges, rounded up."""
+    return accounting.loss(spent) if spent else PrivacyLoss(0.0)
+
+
+def left_of(terms: Terms | None, accounting: Accounting, spent: Amount) -> PrivacyLoss:
+    """What is left, rounded down."""
+    if terms is None:
+        return PrivacyLoss(float("inf"))
+    if not any(spent):
+        return terms.whole
+    return accounting.remaining(tuple(most - part for most, part in zip(terms.limit, spent, strict=True)))
+
+
+def refusal(terms: Terms, accounting: Accounting, amount: Amount, cost: PrivacyLoss, spent: Amount) -> str:
+    """The words of BudgetExceeded."""
+    limit, remaining = terms.whole, left_of(terms, accounting, spent)
+    costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
+    words = f"the call costs {costs}, but only {left} of {limit} is left in the ledger."
+    if cost.delta and not limit.delta:
+        return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
+    if accounting.name == "gdp":
+        part = float(amount[0] / terms.limit[0])
+        words += (
+            f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
+        )
+        return words
+    return f"{words} Ask for less."
+
+
+def _shown_exactly(part: Fraction) -> str:
+    """An exact rational, or its float where it is long."""
+    return str(part) if part.denominator < 10**30 else f"{up(part):.17g}"
+
+
+def no_ledger() -> NoLedger:
+    """The error of a call that sees no ledger, with the three ways out."""
+    return NoLedger(
+        "which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, "
+        "or call dpf.set_default_ledger(ledger)."
+    )
+
+
+def unlimited(unit: PrivacyUnit) -> str:
+    """The warning of a release that no ledger limits: the total grows, and rows may not be people."""
+    words = "this release is recorded, but nothing limits the total: make a dpf.Ledger(epsilon=...) to set a budget."
+    if unit.column is None:
+        words += (
+            " Each row was counted as one person; if people have several rows, say unit=dpf.PrivacyUnit(column=...)."
+        )
+    return words

@@ -1,0 +1,173 @@
+"""Transactions on SQLite and PostgreSQL: immediate, fully synchronous, and never alive in two processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dpframe.errors import LedgerError
+from dpframe.store.address import Address
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Table
+
+WAIT = 30.0  # seconds that a charge waits for those of other processes
+CREATION = 0x6470667261  # PostgreSQL's advisory lock of those who make the tables
+
+# Held while a connection is open, and while the process forks. SQLite keeps its locks per process, and a child that
+# inherits half of a transaction believes to hold them: so no connection may be open in any thread during a fork.
+_guard = threading.RLock()
+
+
+def _hold() -> None:
+    _guard.acquire()
+
+
+def _release() -> None:
+    _guard.release()
+
+
+def _renew() -> None:
+    global _guard
+    _guard = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_renew)
+
+
+class Database:
+    """The tables of one ledger. A connection lives as long as its transaction: threads and processes share none."""
+
+    def __init__(self, address: Address, *, create: bool = False) -> None:
+        self.address = address
+        self._create = create
+        self._engine: Engine | None = None
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Connection]:
+        """All or nothing; a writer is alone from its first statement on."""
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            with _guard, self._connected(write) as connection, connection.begin():
+                if write and self.address.url:
+                    connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(WAIT * 1000)}")
+                yield connection
+        except DBAPIError as error:
+            raise LedgerError(_words(str(error.orig), self.address)) from None
+
+    def create(self, connection: Connection) -> None:
+        """Make the tables where they are not there yet."""
+        if self.address.url:  # there, two who make one table at once would both fail
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")
+        terms, _ = tables()
+        terms.metadata.create_all(connection)
+
+    def names(self, connection: Connection) -> set[str]:
+        """The tables that are there."""
+        from sqlalchemy import inspect
+
+        return set(inspect(connection).get_table_names())
+
+    def _connected(self, write: bool) -> Connection:
+        if self._engine is None:
+            self._engine = _engine(self.address, create=self._create)
+        return self._engine.connect().execution_options(dpframe_write=write)
+
+
+@cache
+def tables() -> tuple[Table, Table]:
+    """The terms (one row) and the entries."""
+    from sqlalchemy import CheckConstraint, Column, Integer, MetaData, Table, Text
+
+    metadata = MetaData()
+    terms = Table(
+        "dpframe_ledger",
+        metadata,
+        Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
+        Column("terms", Text, nullable=False),
+    )
+    entries = Table(
+        "dpframe_entries",
+        metadata,
+        Column("entry", Integer, primary_key=True, autoincrement=False),
+        Column("body", Text, nullable=False),
+        Column("head", Text, nullable=False),
+    )
+    return terms, entries
+
+
+def _engine(address: Address, *, create: bool) -> Engine:
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.pool import NullPool
+
+    if address.file is None:
+        try:
+            return create_engine(address.key, poolclass=NullPool)
+        except ImportError:
+            raise LedgerError(
+                "path must be a database that Python can reach: the driver of this URL is not installed. "
+                "Install dpframe[postgres], and write postgresql+psycopg://..."
+            ) from None
+    file = address.file
+    engine = create_engine("sqlite://", creator=lambda: _sqlite(file, create=create), poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get("dpframe_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+def _sqlite(file: str, *, create: bool) -> Any:
+    import sqlite3
+
+    address = f"file:{quote(file)}?mode={'rwc' if create else 'rw'}"
+    connection = sqlite3.connect(address, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+    try:
+        # EXTRA is FULL, and the folder is synchronous too: otherwise the journal of a committed charge could come back
+        # after a loss of power, and undo it
+        connection.execute("PRAGMA synchronous = EXTRA").close()
+        connection.execute("PRAGMA fullfsync = ON").close()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
+    (
+        ("locked", "busy", "lock timeout"),
+        "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done",
+    ),
+    (
+        ("readonly", "read-only"),
+        "cannot be written: nothing was charged. Let the file and its folder be written by this user",
+    ),
+    (("full", "disk I/O", "too large"), "cannot be written ({said}): no row was read. Make room on its disk"),
+    (
+        ("unable to open", "no such file"),
+        "cannot be opened: there is no such file, or this user may not read it. Give the path of an existing ledger "
+        "to open it, or a name in an existing folder to make one: dpf.Ledger(epsilon=..., path=...)",
+    ),
+    (
+        ("not a database", "malformed", "no such table", "does not exist", "no such column"),
+        "is not one that dpframe made, or it is damaged ({said}). Put its newest copy back, or take another path",
+    ),
+)
+
+
+def _words(said: str, address: Address) -> str:
+    said = said.strip().split("\n")[0][:80]
+    for signs, words in REASONS:
+        if any(sign in said for sign in signs):
+            return f"the ledger at {address.shown} {words.format(said=said, wait=WAIT)}."
+    return f"the ledger at {address.shown} cannot be used ({said}). No row was read. Ask whoever runs the database."
