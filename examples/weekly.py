@@ -1,7 +1,7 @@
 """A weekly job: one ledger for the year, an equal share of it every week, files that carry their provenance.
 
-The ledger lives in memory, so this script stands for one process that runs all year; a ledger that survives a restart
-is not there yet. Run it with ``python examples/weekly.py FOLDER``.
+The ledger is a file, so that a job that starts anew every week goes on with what is left. Run it with
+``python examples/weekly.py FOLDER``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATIENTS = dpf.PrivacyUnit(column="patient", max_rows=2, max_groups=1)
 
 def main(folder: Path, weeks: int = 3) -> dpf.Ledger:
     """Release `weeks` weeks and say what is left for the rest of the year."""
-    ledger = dpf.Ledger(epsilon=4.0, delta=1e-6, unit=PATIENTS)
+    ledger = dpf.Ledger(epsilon=4.0, delta=1e-6, unit=PATIENTS, path=folder / "clinic.ledger", dataset="clinic")
     for week in range(1, weeks + 1):
         path = folder / f"week{week:02}.parquet"
         weekly_release(made_up_stays(week), ledger, week).dp.write_parquet(path)
