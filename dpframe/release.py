@@ -16,7 +16,7 @@ from dpframe.denoise import choose, estimators
 from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
 from dpframe.frames import build
 from dpframe.frames.check import check
-from dpframe.frames.source import source_of
+from dpframe.frames.source import library_of
 from dpframe.frames.totals import totals
 from dpframe.guarantee import Price, PrivacyUnit, checked_unit
 from dpframe.ledger import Ledger
@@ -133,7 +133,7 @@ def _answered(
         if denoised[name] is not None and options.raw:
             columns[name + NOISY] = values
         columns[name + ERROR] = errors
-    frame = build.frame_of(columns, source_of(plan.frame).library)
+    frame = build.frame_of(columns, library_of(plan.frame))
     facts = provenance.record(
         plan,
         frame,

@@ -12,13 +12,12 @@ from dpframe.denoise.estimators import james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.laws import Floats, NoiseLaw
 from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_risk
-from dpframe.denoise.thresholds import best_threshold, soft_threshold
+from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
 from dpframe.denoise.wavelets import is_ordered, shrunk
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
 WORTHWHILE = 0.98  # of the squared error of no denoising
-MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,8 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class Source:
-    """A caller's frame: its library, its schema, and how to bring over columns for their roles."""
+    """A caller's frame: its schema, and how to bring over columns for their roles."""
 
-    library: Literal["pandas", "polars"]  # the library of the result
     schema: dict[str, ColumnType]
     bring: Callable[[Sequence[Wanted]], pl.LazyFrame]
     rows: int | None = None  # of a frame in memory; decides on nothing but speed
@@ -80,6 +79,11 @@ def is_pandas(value: object) -> bool:
     """Whether a value is a pandas DataFrame; pandas is not imported to find out."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
+
+
+def library_of(frame: Any) -> Literal["pandas", "polars"]:
+    """The library of the results from this frame: pandas for pandas, Polars for any other."""
+    return "pandas" if is_pandas(frame) else "polars"
 
 
 def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -118,7 +122,7 @@ def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = Non
             return lazy  # a selection of no columns would have no rows to count
         return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in wanted)
 
-    return Source("polars", {name: polars_type(dtype) for name, dtype in schema.items()}, bring, rows)
+    return Source({name: polars_type(dtype) for name, dtype in schema.items()}, bring, rows)
 
 
 def _pandas_source(frame: Any) -> Source:
@@ -131,7 +135,7 @@ def _pandas_source(frame: Any) -> Source:
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
-    return Source("pandas", {name: _pandas_type(frame[name].dtype) for name in names}, bring, len(frame))
+    return Source({name: _pandas_type(frame[name].dtype) for name in names}, bring, len(frame))
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
@@ -143,7 +147,7 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
         collected = (lazy.select(*columns) if columns else lazy).collect(backend="polars").to_native()
         return _polars_source(collected.lazy(), collected.schema).bring(wanted)
 
-    return Source("polars", {name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
+    return Source({name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
 
 
 def polars_type(dtype: pl.DataType) -> ColumnType:
