@@ -40,9 +40,10 @@ from dpframe.mechanisms.baselines import classical_gaussian_sigma, probabilistic
 from dpframe.mechanisms.family import Gaussian, Laplace
 from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized import generalized_gaussian_scale
-from dpframe.plan import Plan, PlanTable
+from dpframe.plan.plan import Plan
+from dpframe.plan.table import PlanTable
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
-from dpframe.release import VERSION as __version__  # noqa: N811
+from dpframe.release.path import VERSION as __version__  # noqa: N811
 from dpframe.sensitivity import Sensitivity
 
 __all__ = [

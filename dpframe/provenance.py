@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build
-from dpframe.plan import Plan
+from dpframe.plan.plan import Plan
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import ERROR

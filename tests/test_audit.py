@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dpframe as dpf
-from dpframe import release as releases
+from dpframe.release import path as releases
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

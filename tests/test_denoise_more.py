@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import Gaussian, GeneralizedGaussian, Laplace, denoise, noise, release
+from dpframe import Gaussian, GeneralizedGaussian, Laplace, denoise, noise
 from dpframe.denoise import choose, laws, mixture, thresholds, wavelets
+from dpframe.release import denoising as release
 
 LAWS = {"laplace": Laplace(1, 3.0), "gaussian": Gaussian(1.0, 4.0)}
 EVERY = {

@@ -24,7 +24,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import release
+from dpframe.release import path as release
 from dpframe.store import database, entries, sql
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})

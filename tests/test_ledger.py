@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import release
 from dpframe.errors import LedgerError
+from dpframe.release import path as release
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 BINS = [0, 50, 100]

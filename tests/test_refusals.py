@@ -12,8 +12,9 @@ import pytest
 from refusals import REFUSALS, Refusal, private_frame
 
 import dpframe as dpf
-from dpframe import errors, release
+from dpframe import errors
 from dpframe.frames import totals as frames_totals
+from dpframe.release import path as release
 
 LONGEST = 330
 CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]

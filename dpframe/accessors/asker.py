@@ -14,7 +14,8 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Measure, check_column
 from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
-from dpframe.release import Options, preview, release
+from dpframe.release.options import Options
+from dpframe.release.path import preview, release
 
 Finish = Callable[[Any, Query, Options], Any]
 

@@ -12,9 +12,9 @@ from typing import Any, TypedDict, TypeVar, cast
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger import Ledger
-from dpframe.plan import Calibration
+from dpframe.plan.pricing import Calibration
 from dpframe.queries.statistics import Count, Mean, Measure, Sum
-from dpframe.release import Options
+from dpframe.release.options import Options
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

@@ -1,65 +1,36 @@
-"""The path of a release: plan, charge, measure, add noise, denoise, build. In this order, and nothing refunds."""
+"""THE path: check the schema, charge, look; everything after is noise and arithmetic on noisy numbers."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import denoise, noise, provenance
 from dpframe import ledger as ledgers
+from dpframe import noise, provenance
 from dpframe.accounting import Basic
-from dpframe.denoise import choose, estimators
-from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
+from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.frames import build
 from dpframe.frames.check import check
 from dpframe.frames.source import library_of
 from dpframe.frames.totals import totals
-from dpframe.guarantee import Price, PrivacyUnit, checked_unit
+from dpframe.guarantee import Price, checked_unit
 from dpframe.ledger import Ledger
-from dpframe.plan import Calibration, Plan, PlanTable, plan_of
-from dpframe.queries.edges import BinAxis
+from dpframe.plan.plan import Plan
+from dpframe.plan.pricing import plan_of
+from dpframe.plan.table import PlanTable
 from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
+from dpframe.queries.statistics import Measured, Statistic
+from dpframe.release.denoising import denoised as denoised_of
+from dpframe.release.options import Options
 from dpframe.statement import no_ledger
-
-Floats = NDArray[np.float64]
 
 VERSION = "0.1.0"
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
-DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__}
 
 log = logging.getLogger("dpframe")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a call is to be answered: everything but what is asked."""
-
-    epsilon: Any = None
-    delta: Any = None
-    share: Any = None
-    mechanism: str | Calibration | None = None
-    denoise: Any = None
-    raw: bool = True
-    ledger: Ledger | None = None
-    unit: PrivacyUnit | None = None
-    label: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.raw, bool):
-            raise InvalidType(f"raw must be True or False, not {shown(self.raw)}.")
-        if self.label is not None and not isinstance(self.label, str):
-            raise InvalidType(f"label must be a string, not {shown(self.label)}.")
-        for name in self.denoise if isinstance(self.denoise, (list, tuple)) else [self.denoise]:
-            if not (name is None or callable(name) or (isinstance(name, str) and name in DENOISERS)):
-                raise InvalidArgument(
-                    f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
-                    f"a list of them, or None, not {shown(name)}."
-                )
 
 
 def release(frame: Any, query: Query, options: Options) -> Any:
@@ -128,7 +99,7 @@ def _answered(
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
         values, errors = measure.answer(measured)
-        better, denoised[name] = _denoised(values, measure, plan, options.denoise)
+        better, denoised[name] = denoised_of(values, measure, plan, options.denoise)
         columns[name] = better
         if denoised[name] is not None and options.raw:
             columns[name + NOISY] = values
@@ -145,37 +116,3 @@ def _answered(
         place=place,
     )
     return build.attach(frame, facts)
-
-
-def _denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any) -> tuple[Floats, Any]:
-    """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
-    if wanted is None or isinstance(measure, Mean):
-        return values, None
-    law = plan.noise_of(measure)[0]
-    keys = plan.query.keys
-    cells = values.reshape(keys.shape) if keys.is_grid else values
-    ordered = all(isinstance(axis, BinAxis) for axis in keys.axes)
-    said: list[dict[str, Any]] = []
-    for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
-        cells, words = _step(cells, denoiser, law, measure.statistics()[0].nonnegative, ordered)
-        said.append(words)
-    return cells.reshape(values.shape), said
-
-
-def _step(cells: Floats, denoiser: Any, law: Any, nonnegative: bool, ordered: bool) -> tuple[Floats, dict[str, Any]]:
-    if denoiser == "auto" or denoiser is denoise.auto:
-        choice = choose.choose(cells, law, nonnegative=nonnegative, order=ordered)
-        return choice.values, {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
-    function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
-    name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
-    result = np.asarray(function(cells.copy(), law, **_known(function, nonnegative)), dtype=np.float64)
-    if result.shape != cells.shape:
-        raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
-    return result, {"name": name}
-
-
-def _known(function: Any, nonnegative: bool) -> dict[str, bool]:
-    """What a denoiser of dpframe may be told. Who asks for wavelets says that neighboring cells are alike."""
-    if function is denoise.haar:
-        return {"order": True}
-    return {"nonnegative": nonnegative} if function is denoise.empirical_bayes else {}

@@ -1,0 +1,1 @@
+"""A query priced from public facts alone: what will be measured, with what noise, at what cost."""

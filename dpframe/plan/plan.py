@@ -1,0 +1,192 @@
+"""A plan: what a call will measure, with what noise, at what cost and with what error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpframe import charts, report
+from dpframe.accounting import Accounting
+from dpframe.frames import build
+from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit
+from dpframe.mechanisms.family import Mechanism
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
+from dpframe.sensitivity import Sensitivity
+
+TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One Statistic with its sensitivity, its noise, and which share of the price it takes.
+
+    The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise, whose epsilons do not add up.
+    """
+
+    statistic: Statistic
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+    share: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a call would measure, at what cost and with what error. It has read no row and spent nothing.
+
+    Parameters
+    ----------
+    query, unit, price
+        What is asked, who is protected, what was offered.
+    accounting, amount
+        How losses add up, and what the call takes in that exact quantity.
+    parts : tuple of Planned
+        The Statistics to measure, each with `.statistic`, `.sensitivity`, `.mechanism` and `.share`.
+    cost : PrivacyLoss
+        What the call alone costs, rounded up.
+    frame
+        The frame that was asked; a plan remembers it and does not read it.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45]})
+    >>> plan = people.dp.preview.histogram("age", bins=[0, 50, 100], epsilon=0.5)
+    >>> plan
+    Plan: count() by age: 2 bins
+      protects    each row, add-remove neighbors
+      costs       epsilon 0.5 (basic accounting)
+      reads       nothing yet, spends nothing yet
+      note        values of age outside [0, 100] are left out
+    <BLANKLINE>
+      column  measures  takes  noise             scale  95% error per cell
+      ------  --------  -----  ----------------  -----  ------------------
+      count   rows      100%   discrete Laplace  2      +-6
+    """
+
+    query: Query
+    unit: PrivacyUnit
+    price: Price
+    accounting: Accounting
+    amount: Amount
+    parts: tuple[Planned, ...]
+    cost: PrivacyLoss
+    frame: Any = field(compare=False)
+
+    @property
+    def mechanisms(self) -> dict[str, Mechanism]:
+        """The noise of each Statistic, by the Statistic's description."""
+        return {part.statistic.describe(): part.mechanism for part in self.parts}
+
+    @property
+    def error(self) -> dict[str, float]:
+        """The expected 95% half-width per output column; of a mean for a group of 1,000 values."""
+        return {name: self.error_of(measure, TYPICAL_SIZES[1]) for name, measure in self.query.measures}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader must know of rows that are left out or weighed down."""
+        return (*self.query.keys.notes(), *_weight_notes(self.unit))
+
+    def noise_of(self, measure: Measure) -> tuple[Mechanism, ...]:
+        """The noise of each Statistic that the measure is read off."""
+        noise = {part.statistic: part.mechanism for part in self.parts}
+        return tuple(noise[statistic] for statistic in measure.statistics())
+
+    def error_of(self, measure: Measure, size: int) -> float:
+        """The expected 95% half-width for a group of `size` values; only a mean's depends on the size."""
+        noise = self.noise_of(measure)
+        return (
+            measure.expected_error(noise[0], noise[1], size)
+            if isinstance(measure, Mean)
+            else noise[0].interval(CONFIDENCE)
+        )
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
+        rows = [
+            {
+                "column": name,
+                "measures": planned.statistic.describe(),
+                "share": planned.share,
+                "noise": planned.mechanism.name,
+                "scale": planned.mechanism.scale,
+                "sensitivity": planned.mechanism.sensitivity,
+                "error": self.error[name],
+            }
+            for name, planned in self._rows()
+        ]
+        return build.of_rows(rows, like)
+
+    def plot(self) -> Any:
+        """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
+        points = []
+        for name, measure in self.query.measures:
+            sizes = TYPICAL_SIZES if isinstance(measure, Mean) else (None,)
+            for size in sizes:
+                words = name if size is None else f"{name} of {size:,} values"
+                points.append((words, self.error_of(measure, size or 0)))
+        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
+
+    def _plot_notes(self) -> tuple[str, ...]:
+        return (
+            f"{self.cost} ({self.accounting.name} accounting), protects {self.unit}",
+            "nothing is read or spent yet",
+        )
+
+    def _rows(self) -> list[tuple[str, Planned]]:
+        planned = {part.statistic: part for part in self.parts}
+        return [(name, planned[needed]) for name, measure in self.query.measures for needed in measure.statistics()]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        cells = self.query.keys.cells
+        facts = [
+            ("protects", str(self.unit)),
+            ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
+            ("reads", "nothing yet, spends nothing yet"),
+        ]
+        if cells > 2:
+            facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+        return facts + [("note", note) for note in self.notes]
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["column", "measures", "takes", "noise", "scale", "95% error per cell"]
+        rows = [
+            [
+                name,
+                planned.statistic.describe(),
+                f"{100 * planned.share:.3g}%",
+                planned.mechanism.name,
+                report.number(planned.mechanism.scale),
+                self._error_words(name),
+            ]
+            for name, planned in self._rows()
+        ]
+        return header, rows
+
+    def _error_words(self, name: str) -> str:
+        measure = dict(self.query.measures)[name]
+        if not isinstance(measure, Mean):
+            return f"+-{report.number(self.error[name])}"
+        errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in TYPICAL_SIZES)
+        return "in groups: " + ", ".join(errors)
+
+    def __repr__(self) -> str:
+        return report.text_page(f"Plan: {self.query}", self._facts(), *self._table())
+
+    def _repr_html_(self) -> str:
+        facts = [f"{key}: {value}" for key, value in self._facts()]
+        return report.html_page(f"Plan: {self.query}", facts, *self._table())
+
+
+def _weight_notes(unit: PrivacyUnit) -> Sequence[str]:
+    """What the reader must know of how units are bounded."""
+    if unit.column is None:
+        return ()
+    missing = "left out" if unit.nulls == "drop" else "counted as one unit"
+    return (
+        f"a {unit.column} beyond max_rows={unit.max_rows} and max_groups={unit.max_groups} counts with one weight "
+        "below 1, so answers lean toward those with few rows",
+        f"rows without a {unit.column} are {missing}",
+    )

@@ -1,0 +1,143 @@
+"""How a query becomes a plan: whose noise it gets, calibrated to which part of the price, and what it costs."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from dpframe import sensitivity as sensitivities
+from dpframe.accounting import Accounting, Part
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
+from dpframe.mechanisms.any_shape import GeneralizedGaussian
+from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.plan.plan import Plan, Planned
+from dpframe.queries.query import Query
+from dpframe.sensitivity import Sensitivity
+
+Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
+
+WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
+CALIBRATION_EXAMPLE = (
+    "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
+    "sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)."
+)
+
+
+def plan_of(
+    query: Query,
+    frame: Any,
+    *,
+    unit: PrivacyUnit,
+    price: Price,
+    mechanism: str | Calibration | None,
+    accounting: Accounting,
+    limit: Amount | None,
+) -> Plan:
+    """Price a query whose columns were already checked against the frame's schema."""
+    reach = [(statistic, sensitivities.of(statistic, unit, query.keys.cells)) for statistic in query.statistics]
+    pure = is_pure(mechanism, price, accounting, limit)
+    offered = accounting.parts(price, limit, len(reach), pure=pure)
+    parts = tuple(
+        Planned(statistic, sensitivity, calibrated(mechanism, pure, sensitivity, part), 1 / len(reach))
+        for (statistic, sensitivity), part in zip(reach, offered, strict=True)
+    )
+    if len({part.mechanism.p for part in parts}) > 1:
+        raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
+    amount = accounting.charge(price, limit, tuple(part.mechanism for part in parts))
+    return Plan(query, unit, price, accounting, amount, parts, accounting.cost(price, amount, pure=pure), frame)
+
+
+def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
+    """Whether the call's noise is to be pure: by name, or (under basic accounting) because it names no delta."""
+    if not (mechanism is None or (isinstance(mechanism, str) and mechanism in WORDS) or _takes_two(mechanism)):
+        example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
+        raise InvalidArgument(
+            f"mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, "
+            f"not {shown(mechanism)}.{example}"
+        )
+    has_delta = (
+        accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
+    )
+    if mechanism == "gaussian" and not has_delta:
+        raise _no_delta(price)
+    if mechanism == "laplace" and price.delta:
+        raise InvalidArgument(
+            f"delta must be left out with Laplace noise, which needs none, not {up(price.delta):g}. "
+            "Drop delta or mechanism."
+        )
+    if isinstance(mechanism, str):
+        return WORDS[mechanism]
+    return mechanism is None and not has_delta
+
+
+def _no_delta(price: Price) -> InvalidArgument:
+    """The error of a call that wants Gaussian noise at a price without a delta."""
+    if price.share is not None:
+        return InvalidArgument(
+            "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
+            "Make one with dpf.Ledger(epsilon=..., delta=...), or leave mechanism out for Laplace."
+        )
+    if price.delta is not None:
+        return InvalidArgument("delta must be above 0 for Gaussian noise. Write for instance delta=1e-6.")
+    return MissingArgument(
+        "delta must be given for Gaussian noise. Write for instance delta=1e-6, or leave mechanism out for Laplace."
+    )
+
+
+def _takes_two(mechanism: object) -> bool:
+    """Whether it is a function of two arguments; a class such as dpf.Laplace would make uncalibrated noise."""
+    if not callable(mechanism) or isinstance(mechanism, type):
+        return False
+    try:
+        inspect.signature(mechanism).bind("sensitivity", "loss")
+    except TypeError:
+        return False
+    except ValueError:  # written in C, without a signature
+        return True
+    return True
+
+
+def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part) -> Mechanism:
+    """The noise of one Statistic for its part of the price."""
+    if callable(mechanism):
+        return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
+    if pure:
+        assert part.epsilon is not None
+        return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
+    assert part.mu is not None
+    return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
+
+
+def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
+    """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the price."""
+    if not isinstance(mechanism, (Laplace, Gaussian, GeneralizedGaussian)):
+        raise InvalidType(
+            f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
+        )
+    if mechanism.grid != sensitivity.grid:
+        raise InvalidArgument(
+            f"mechanism must work on the statistic's grid {sensitivity.grid:g}, not {mechanism.grid:g}. "
+            "Pass grid=sensitivity.grid."
+        )
+    if mechanism.cells < sensitivity.swayed:
+        raise InvalidArgument(
+            f"mechanism must cover the {sensitivity.swayed:,} cells that one unit may sway here, but the noise "
+            f"({mechanism.name}) is private only where it sways {mechanism.cells:g}. Use Laplace or Gaussian noise."
+        )
+    needed = sensitivity.norm(mechanism.p)
+    if mechanism.sensitivity < needed:
+        raise InvalidArgument(
+            f"mechanism must cover the sensitivity {needed:g} (l_{mechanism.p:g}), not only {mechanism.sensitivity:g}. "
+            f"Pass sensitivity=sensitivity.norm({mechanism.p:g})."
+        )
+    if mechanism.delta(part.loss.epsilon) > part.loss.delta:  # no tolerance: calibrations round to the safe side
+        raise InvalidArgument(
+            f"mechanism must cost at most {part.loss}, but at that epsilon its delta is "
+            f"{mechanism.delta(part.loss.epsilon):g}. "
+            "Calibrate it to the loss that it is given."
+        )
+    return mechanism

@@ -1,0 +1,87 @@
+"""The same query at several prices, to choose one by its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe import charts, report
+from dpframe.frames import build
+from dpframe.guarantee import PrivacyLoss
+from dpframe.mechanisms.family import Mechanism
+from dpframe.plan.plan import TYPICAL_SIZES, Plan
+from dpframe.queries.statistics import Mean
+
+
+@dataclass(frozen=True, repr=False)
+class PlanTable:
+    """The same query at several prices: what a preview without a price returns.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> pl.DataFrame({"age": [31]}).dp.preview.count(epsilon=[0.1, 1])
+    Plans: count()
+      protects    each row, add-remove neighbors
+      reads       nothing, spends nothing
+    <BLANKLINE>
+      epsilon  error of count
+      -------  --------------
+      0.1      +-30
+      1        +-3
+    """
+
+    plans: tuple[Plan, ...]
+
+    @property
+    def cost(self) -> tuple[PrivacyLoss, ...]:
+        """What the call would cost at each price."""
+        return tuple(plan.cost for plan in self.plans)
+
+    @property
+    def mechanisms(self) -> dict[float, dict[str, Mechanism]]:
+        """The noise by epsilon and Statistic."""
+        return {plan.cost.epsilon: plan.mechanisms for plan in self.plans}
+
+    @property
+    def error(self) -> dict[float, dict[str, float]]:
+        """The expected 95% half-widths by epsilon and output column."""
+        return {plan.cost.epsilon: plan.error for plan in self.plans}
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per price, one column per expected error."""
+        rows = [
+            {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
+            | {f"{name}_error": error for name, error in plan.error.items()}
+            for plan in self.plans
+        ]
+        return build.of_rows(rows, like)
+
+    def plot(self) -> Any:
+        """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
+        points = [(plan.cost.epsilon, name, error) for plan in self.plans for name, error in plan.error.items()]
+        notes = tuple(f"{key} {value}" for key, value in self._facts())
+        return charts.errors_by_price(points, charts.Words(f"Plans: {self.plans[0].query}", notes))
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["epsilon", *(f"error of {name}" for name in self.plans[0].error)]
+        rows = [
+            [report.number(plan.cost.epsilon), *(f"+-{report.number(error)}" for error in plan.error.values())]
+            for plan in self.plans
+        ]
+        return header, rows
+
+    def _facts(self) -> list[tuple[str, str]]:
+        first = self.plans[0]
+        facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
+        facts += [("note", note) for note in first.notes]
+        if any(isinstance(measure, Mean) for _, measure in first.query.measures):
+            facts.append(("note", f"a mean's error is shown for a group of {TYPICAL_SIZES[1]:,} values"))
+        return facts
+
+    def __repr__(self) -> str:
+        return report.text_page(f"Plans: {self.plans[0].query}", self._facts(), *self._table())
+
+    def _repr_html_(self) -> str:
+        facts = [f"{key}: {value}" for key, value in self._facts()]
+        return report.html_page(f"Plans: {self.plans[0].query}", facts, *self._table())

@@ -1,0 +1,1 @@
+"""The path of a release: plan, charge, measure, add noise, denoise, build. In this order, and nothing refunds."""
