@@ -34,7 +34,8 @@ from dpframe.errors import (
 from dpframe.frames.build import read_parquet
 from dpframe.frames.register import register as _register
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
-from dpframe.ledger import Ledger, default_ledger, set_default_ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.payer import default_ledger, set_default_ledger
 from dpframe.mechanisms.any_shape import GeneralizedGaussian, generalized_gaussian
 from dpframe.mechanisms.baselines import classical_gaussian_sigma, probabilistic_gaussian_sigma
 from dpframe.mechanisms.family import Gaussian, Laplace

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe import ledger as ledgers
+from dpframe.ledger import ledger as ledgers
+from dpframe.ledger import payer
 
 ENGINES = ("pandas", "polars", "lazy")
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
@@ -47,13 +48,13 @@ class Engine:
 @pytest.fixture(autouse=True)
 def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""
-    monkeypatch.setattr(ledgers, "_recording", ledgers.Ledger._unlimited())
-    monkeypatch.setattr(ledgers, "_chosen", [])
-    monkeypatch.setattr(ledgers, "_made_any", threading.Event())
-    monkeypatch.setattr(ledgers, "_warned", threading.Event())
-    token = ledgers._ambient.set(())
+    monkeypatch.setattr(payer, "_recording", ledgers.Ledger._unlimited())
+    monkeypatch.setattr(payer, "_chosen", [])
+    ledgers.made_any.clear()
+    monkeypatch.setattr(payer, "_warned", threading.Event())
+    token = ledgers.ambient.set(())
     yield
-    ledgers._ambient.reset(token)
+    ledgers.ambient.reset(token)
 
 
 @pytest.fixture(params=ENGINES)

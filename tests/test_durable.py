@@ -642,7 +642,7 @@ def test_a_head_that_cannot_be_written_keeps_the_charge(path):
 
 def test_a_clock_that_goes_back_is_harmless(path, monkeypatch):
     ledger = dpf.Ledger(epsilon=1, path=path)
-    from dpframe import ledger as ledgers
+    from dpframe.ledger import ledger as ledgers
 
     for time_of_day in ("2030-01-01T00:00:00+00:00", "1999-01-01T00:00:00+00:00"):
         monkeypatch.setattr(ledgers, "now", lambda told=time_of_day: told)

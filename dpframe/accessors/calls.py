@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeVar, cast
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.guarantee import PrivacyUnit
-from dpframe.ledger import Ledger
+from dpframe.ledger.ledger import Ledger
 from dpframe.plan.pricing import Calibration
 from dpframe.queries.statistics import Count, Mean, Measure, Sum
 from dpframe.release.options import Options

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.guarantee import PrivacyUnit
-from dpframe.ledger import Ledger
+from dpframe.ledger.ledger import Ledger
 from dpframe.plan.pricing import Calibration
 from dpframe.release.denoising import DENOISERS
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import ledger as ledgers
 from dpframe import noise, provenance
 from dpframe.accounting import Basic
 from dpframe.errors import InvalidArgument, ReleaseFailed
@@ -17,7 +16,8 @@ from dpframe.frames.check import check
 from dpframe.frames.source import library_of
 from dpframe.frames.totals import totals
 from dpframe.guarantee import Price, checked_unit
-from dpframe.ledger import Ledger
+from dpframe.ledger import payer
+from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import plan_of
 from dpframe.plan.table import PlanTable
@@ -36,11 +36,11 @@ log = logging.getLogger("dpframe")
 def release(frame: Any, query: Query, options: Options) -> Any:
     """Answer a query privately: check the schema, charge, look."""
     price = Price.of(options.epsilon, options.delta, options.share)
-    ledger = ledgers.ledger_for(options.ledger)
+    ledger = payer.ledger_for(options.ledger)
     if ledger is None:
         raise no_ledger()
     plan = _planned(frame, query, options, price, ledger)
-    ledgers.warn_unlimited(ledger, plan.unit)
+    payer.warn_unlimited(ledger, plan.unit)
     place = ledger.charge(plan.amount, cost=plan.cost, query=str(plan.query), unit=plan.unit, label=options.label)
     found = _look(plan)
     if found is None:
@@ -54,7 +54,7 @@ def release(frame: Any, query: Query, options: Options) -> Any:
 
 def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
     """Price a query. Reads no row, spends nothing."""
-    ledger = ledgers.ledger_for(options.ledger)
+    ledger = payer.ledger_for(options.ledger)
     several = options.epsilon if options.epsilon is not None or options.share is not None else PRICES
     if not isinstance(several, (list, tuple)):
         return _planned(frame, query, options, Price.of(options.epsilon, options.delta, options.share), ledger)
@@ -65,7 +65,7 @@ def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
 
 
 def _planned(frame: Any, query: Query, options: Options, price: Price, ledger: Ledger | None) -> Plan:
-    unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ledgers.ROWS
+    unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
     return plan_of(
         check(frame, query, unit),
         frame,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Mapping
 from contextvars import ContextVar
 from fractions import Fraction
@@ -18,16 +17,18 @@ from dpframe.errors import (
     InvalidType,
     LedgerError,
     MissingArgument,
-    UnlimitedBudgetWarning,
     shown,
 )
 from dpframe.frames import build
 from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit, exact_delta, exact_epsilon
-from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of, unlimited
+from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of
 from dpframe.store.entries import Charge, Mark, Store, Terms, now, place_of, refuse_other
 from dpframe.store.memory import MemoryStore
 
 ROWS = PrivacyUnit()
+
+ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
+made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
 
 
 class Ledger:
@@ -100,7 +101,7 @@ class Ledger:
             refuse_other(terms, store.terms, store.shown)
             terms = store.terms
         self._start(how, terms, store)
-        _made_any.set()
+        made_any.set()
 
     def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
@@ -169,7 +170,7 @@ class Ledger:
     def _of(cls, store: Any) -> Self:
         ledger = cls.__new__(cls)
         ledger._start(accounting_of(store.terms.accounting, store.terms.delta), store.terms, store)
-        _made_any.set()
+        made_any.set()
         return ledger
 
     @property
@@ -300,14 +301,14 @@ class Ledger:
         return build.of_rows(rows_of(self._store.charges()), like, COLUMNS)
 
     def __enter__(self) -> Self:
-        _ambient.set((*_ambient.get(), self))
+        ambient.set((*ambient.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        inside = list(_ambient.get())
+        inside = list(ambient.get())
         if self in inside:  # not always the last: a generator may leave its `with` after the code that runs it
             del inside[len(inside) - 1 - inside[::-1].index(self)]
-        _ambient.set(tuple(inside))
+        ambient.set(tuple(inside))
 
     def __copy__(self) -> Self:
         return self  # a copy would be a second budget for the same people
@@ -332,83 +333,6 @@ class Ledger:
 
     def _statement(self) -> Statement:
         return Statement(self._terms, self._accounting, self._store.charges(), self._store.shown)
-
-
-_ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
-_made_any = threading.Event()
-_warned = threading.Event()
-_recording = Ledger._unlimited()
-_chosen: list[Ledger] = []
-
-
-def default_ledger() -> Ledger:
-    """The process-wide ledger that records every release and limits nothing, or the one set in its place.
-
-    Returns
-    -------
-    Ledger
-        In memory, ``basic``, without a limit. Once any other ledger has been made it must be passed by name.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> dpf.default_ledger().remaining.epsilon
-    inf
-    """
-    return _chosen[0] if _chosen else _recording
-
-
-def set_default_ledger(ledger: Ledger | None) -> None:
-    """Let every call that names no ledger be charged to this one; None goes back to the recording ledger.
-
-    Parameters
-    ----------
-    ledger : Ledger or None
-        The ledger for the whole process.
-
-    Raises
-    ------
-    InvalidType
-        If it is not a Ledger.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> ledger = dpf.Ledger(epsilon=1.0)
-    >>> dpf.set_default_ledger(ledger)
-    >>> dpf.default_ledger() is ledger
-    True
-    >>> dpf.set_default_ledger(None)
-    """
-    _chosen[:] = [] if ledger is None else [checked_ledger(ledger)]
-
-
-def ledger_for(ledger: Ledger | None) -> Ledger | None:
-    """The ledger that a call is charged to: named, ambient, or default; None where none is in sight."""
-    if ledger is not None:
-        return checked_ledger(ledger)
-    if _ambient.get():
-        return _ambient.get()[-1]
-    if _chosen or not _made_any.is_set():
-        return default_ledger()
-    return None
-
-
-def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
-    """Once a process: the recording ledger limits nothing, and rows may not be people."""
-    if ledger is not _recording or _warned.is_set():
-        return
-    _warned.set()
-    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=6)
-
-
-def checked_ledger(ledger: object) -> Ledger:
-    """Refuse what is not a Ledger."""
-    if not isinstance(ledger, Ledger):
-        raise InvalidType(
-            f"ledger must be a dpf.Ledger, not {shown(ledger)}. Write for instance dpf.Ledger(epsilon=1.0)."
-        )
-    return ledger
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

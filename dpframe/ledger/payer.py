@@ -1,0 +1,85 @@
+"""Which ledger a call is charged to: named, ambient, or the default one."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+from dpframe.errors import InvalidType, UnlimitedBudgetWarning, shown
+from dpframe.guarantee import PrivacyUnit
+from dpframe.ledger.ledger import Ledger, ambient, made_any
+from dpframe.statement import unlimited
+
+_warned = threading.Event()
+_recording = Ledger._unlimited()
+_chosen: list[Ledger] = []
+
+
+def default_ledger() -> Ledger:
+    """The process-wide ledger that records every release and limits nothing, or the one set in its place.
+
+    Returns
+    -------
+    Ledger
+        In memory, ``basic``, without a limit. Once any other ledger has been made it must be passed by name.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.default_ledger().remaining.epsilon
+    inf
+    """
+    return _chosen[0] if _chosen else _recording
+
+
+def set_default_ledger(ledger: Ledger | None) -> None:
+    """Let every call that names no ledger be charged to this one; None goes back to the recording ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger or None
+        The ledger for the whole process.
+
+    Raises
+    ------
+    InvalidType
+        If it is not a Ledger.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> ledger = dpf.Ledger(epsilon=1.0)
+    >>> dpf.set_default_ledger(ledger)
+    >>> dpf.default_ledger() is ledger
+    True
+    >>> dpf.set_default_ledger(None)
+    """
+    _chosen[:] = [] if ledger is None else [checked_ledger(ledger)]
+
+
+def ledger_for(ledger: Ledger | None) -> Ledger | None:
+    """The ledger that a call is charged to: named, ambient, or default; None where none is in sight."""
+    if ledger is not None:
+        return checked_ledger(ledger)
+    if ambient.get():
+        return ambient.get()[-1]
+    if _chosen or not made_any.is_set():
+        return default_ledger()
+    return None
+
+
+def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
+    """Once a process: the recording ledger limits nothing, and rows may not be people."""
+    if ledger is not _recording or _warned.is_set():
+        return
+    _warned.set()
+    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=6)
+
+
+def checked_ledger(ledger: object) -> Ledger:
+    """Refuse what is not a Ledger."""
+    if not isinstance(ledger, Ledger):
+        raise InvalidType(
+            f"ledger must be a dpf.Ledger, not {shown(ledger)}. Write for instance dpf.Ledger(epsilon=1.0)."
+        )
+    return ledger
