@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -100,6 +101,40 @@ def rounded_generalized_gaussian(p: float, scale: float, size: int) -> Integers:
     return _filled(size, lambda count: _rounded_block(Law(p, scale, 0.5), count))
 
 
+def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, span: int) -> Integers:
+    """Draws of round(Z), place by place, given that lowest <= round(Z) <= lowest + span; 0 is always among them.
+
+    A range that is wide against the scale is met by trying draws of round(Z) itself. In a narrower one the draws are
+    uniform and kept with the probability mass(k) / mass(0), which is above exp(-1) / 2 there.
+    """
+    drawn, open_places = np.empty(lowest.size, dtype=np.int64), np.arange(lowest.size)
+    while open_places.size:
+        least = lowest[open_places]
+        if span >= _checked(scale):
+            candidate = rounded_generalized_gaussian(p, scale, open_places.size)
+            kept = (least <= candidate) & (candidate <= least + span)
+        else:
+            candidate = least + _uniform(span, open_places.size)
+            distance = np.abs(candidate)
+            kept = _accept(*_approximate_mass(distance, p, scale), _mass_ratio(distance, p, scale))
+        drawn[open_places[kept]] = candidate[kept]
+        open_places = open_places[~kept]
+    return drawn
+
+
+def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
+    """An index, drawn with probability proportional to exp(-loss): uniform indices, kept with probability exp(-loss).
+
+    The least loss is 0. `losses` err by less than 2**-48 of themselves; `exact` gives each as a rational.
+    """
+    while True:
+        candidate = _uniform(losses.size - 1, min(BLOCK, 16 + 2 * losses.size))
+        loss = losses[candidate]
+        kept = _accept(np.exp(-loss), (loss + 1.0) * 2.0**-46, _exponential_of(candidate, exact))
+        if kept.any():
+            return int(candidate[np.argmax(kept)])
+
+
 def is_secure() -> bool:
     """Whether the bits come from the operating system; False inside `insecure_bits`."""
     return _random_bytes.get() is os.urandom
@@ -139,6 +174,12 @@ def _filled(size: int, block: Callable[[int], Integers]) -> Integers:
 
 def _words(count: int) -> NDArray[np.uint64]:
     return np.frombuffer(_random_bytes.get()(8 * count), dtype=np.uint64)
+
+
+def _uniform(most: int, count: int) -> Integers:
+    """Draws that are uniform on 0, 1, ..., most < 2**63: so many bits as `most` has, again where they are too large."""
+    mask = np.uint64(2 ** most.bit_length() - 1)
+    return _filled(count, lambda size: (found := (_words(size) & mask).astype(np.int64))[found <= most])
 
 
 def _rounded_block(law: Law, count: int) -> Integers:
@@ -219,6 +260,49 @@ def _cell_ratio(candidate: Integers, p: float, scale: float, top: float) -> Call
             b, shape, k = mpmath.mpf(scale), mpmath.mpf(p), abs(mpmath.mpf(int(candidate[place])))
             mass = mpmath.quad(lambda z: mpmath.exp(-((abs(z) / b) ** shape)), [k - 0.5, k, k + 0.5])
             return mass * mpmath.exp(k / b - mpmath.mpf(top))
+
+    return exact
+
+
+def _approximate_mass(distance: Integers, p: float, scale: float) -> tuple[Floats, Floats]:
+    """P(round(Z) = k) over P(round(Z) = 0) in double precision for k < scale, and a bound of its relative error.
+
+    Above a scale of 2**20 by the density at the middle of the cell: the logarithm of the density bends by less than
+    p**2 / scale within one. Below by the difference of two incomplete gamma functions, which are less than 4 scale
+    times as large as it, and err by less than 2**-44 of themselves.
+    """
+    if scale > 2.0**20:
+        return np.exp(-((distance / scale) ** p)), np.full(distance.size, p * p / scale)
+    from scipy.special import gammainc
+
+    ends = [gammainc(1.0 / p, (np.abs(end) / scale) ** p) * np.sign(end) for end in (distance + 0.5, distance - 0.5)]
+    whole = 2.0 * float(gammainc(1.0 / p, (0.5 / scale) ** p))
+    return (ends[0] - ends[1]) / whole, np.full(distance.size, (scale + 1.0) * 2.0**-40)
+
+
+def _mass_ratio(distance: Integers, p: float, scale: float) -> Callable[[int, int], Any]:
+    """P(round(Z) = k) over P(round(Z) = 0), to any precision."""
+
+    def exact(place: int, precision: int) -> Any:
+        import mpmath
+
+        k = int(distance[place])
+        with mpmath.workprec(precision + 4 * MORE_BITS):  # the two ends differ by more than 2**-60 of themselves
+            b, shape = mpmath.mpf(scale), mpmath.mpf(p)
+            within = [mpmath.gammainc(1 / shape, 0, (end / b) ** shape) for end in (k + 0.5, max(k - 0.5, 0.5), 0.5)]
+            return (within[0] - within[1]) / (2 * within[2]) if k else mpmath.mpf(1)
+
+    return exact
+
+
+def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Callable[[int, int], Any]:
+    def exact(place: int, precision: int) -> Any:
+        import mpmath
+
+        exponent = loss(int(candidate[place]))
+        whole = (exponent.numerator // exponent.denominator).bit_length()
+        with mpmath.workprec(precision + whole + 8):
+            return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
 
     return exact
 

@@ -1,0 +1,125 @@
+"""The draws from a bounded range have exactly their laws: truncated noise, and a choice among weighted indices."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special
+
+from dpframe import noise
+
+FALSE_ALARM = 1e-9
+
+
+def cell(p, scale, k):
+    """The mass of round(Z) = k, up to a constant."""
+    with mpmath.workdps(40):
+        b, shape = mpmath.mpf(scale), mpmath.mpf(p)
+        below = lambda x: mpmath.sign(x) * mpmath.gammainc(1 / shape, 0, (abs(mpmath.mpf(x)) / b) ** shape)  # noqa: E731
+        return below(k + 0.5) - below(k - 0.5)
+
+
+def truncated_law(p, scale, lowest, span):
+    masses = np.array([float(cell(p, scale, k)) for k in range(lowest, lowest + span + 1)])
+    return masses / masses.sum()
+
+
+def p_value(found, law):
+    expected = law * found.sum()
+    large = expected >= 10.0
+    statistic = ((found - expected)[large] ** 2 / expected[large]).sum()
+    return special.chdtrc(max(1, large.sum() - 1), statistic)
+
+
+RANGES = [  # both ways of drawing: ranges wider than the scale, and narrower ones
+    (1.0, 3.0, -2, 9),
+    (1.0, 8.5, -4, 6),
+    (2.0, 2.0, 0, 11),
+    (2.0, 30.0, -3, 12),
+    (3.0, 2.5, -6, 6),
+    (3.0, 400.0, -9, 9),
+    (16.0, 1.01, 0, 1),
+]
+
+
+@pytest.mark.parametrize(("p", "scale", "lowest", "span"), RANGES)
+def test_truncated_draws_have_exactly_their_law(p, scale, lowest, span):
+    size = 100_000
+    drawn = noise.truncated_generalized_gaussian(p, scale, np.full(size, lowest), span)
+    assert lowest <= drawn.min()
+    assert drawn.max() <= lowest + span
+    found = np.bincount(drawn - lowest, minlength=span + 1)
+    assert p_value(found, truncated_law(p, scale, lowest, span)) > FALSE_ALARM
+    for factor in (0.9, 1.1):  # and the same test sees a scale that is 10% off, where the range shows it
+        if span > scale:
+            assert p_value(found, truncated_law(p, scale * factor, lowest, span)) < FALSE_ALARM
+
+
+def test_each_place_has_its_own_range():
+    lowest = -np.arange(7, dtype=np.int64)
+    for scale in (6.0, 50.0):
+        drawn = np.array([noise.truncated_generalized_gaussian(2.0, scale, lowest, 6) for _ in range(2000)])
+        assert (drawn.min(axis=0) == lowest).all()
+        assert (drawn.max(axis=0) == lowest + 6).all()
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 16.0])
+@pytest.mark.parametrize("scale", [1.2, 3.0, 77.7, 2.0**20, 2.0**20 + 1, 2.0**35, 2.0**52])
+def test_approximate_masses_err_by_less_than_they_say(p, scale):
+    distance = np.unique(np.linspace(0, scale * 0.99, 12).astype(np.int64))
+    found, error = noise._approximate_mass(distance, p, scale)
+    exact = noise._mass_ratio(distance, p, scale)
+    for place in range(distance.size):
+        with mpmath.workdps(60):
+            ratio = exact(place, 128)
+            assert abs(mpmath.mpf(found[place]) / ratio - 1) < error[place] / 2
+            whole = cell(p, scale, int(distance[place])) / cell(p, scale, 0) if scale < 1e6 else ratio
+            assert abs(ratio / whole - 1) < 1e-25
+            assert ratio <= 1
+            assert ratio > mpmath.exp(-1) / 2
+
+
+def test_undecided_truncated_draws_are_settled_exactly(monkeypatch):
+    """With an error bound that leaves every draw undecided, the law is the same."""
+    loose = noise._approximate_mass
+    monkeypatch.setattr(noise, "_approximate_mass", lambda *law: (loose(*law)[0], np.full(law[0].size, 2.0)))
+    drawn = noise.truncated_generalized_gaussian(2.0, 5.0, np.full(3000, -1), 3)
+    assert p_value(np.bincount(drawn + 1, minlength=4), truncated_law(2.0, 5.0, -1, 3)) > FALSE_ALARM
+
+
+def choose(losses, draws):
+    exact = [Fraction(loss) for loss in losses]
+    floats = np.array([float(loss) for loss in exact])
+    return np.bincount(
+        [noise.exponential_choice(floats, exact.__getitem__) for _ in range(draws)], minlength=len(losses)
+    )
+
+
+@pytest.mark.parametrize("losses", [[0, 0, 0], [0.5, 0, 3, 1.25], [Fraction(1, 3), 0, 1000, 10**300]])
+def test_choices_have_exactly_their_law(losses):
+    law = np.exp(-np.array([float(loss) for loss in losses]))
+    found = choose(losses, 20_000)
+    assert p_value(found, law / law.sum()) > FALSE_ALARM
+    assert found[law == 0.0].sum() == 0
+    if losses[0] != losses[2]:  # and the same test sees losses that are half as large again
+        law **= 1.5
+        assert p_value(found, law / law.sum()) < FALSE_ALARM
+
+
+def test_undecided_choices_are_settled_exactly(monkeypatch):
+    plain = noise._accept
+    monkeypatch.setattr(noise, "_accept", lambda chance, error, exact: plain(chance, error + 2.0, exact))
+    law = np.exp(-np.array([0.0, 1.0, 2.0]))
+    assert p_value(choose([0, 1, 2], 500), law / law.sum()) > FALSE_ALARM
+
+
+def test_uniform_draws_are_uniform():
+    for most in (0, 1, 4, 99):
+        found = np.bincount(noise._uniform(most, 50_000), minlength=most + 1)
+        assert found.size == most + 1
+        assert p_value(found, np.full(most + 1, 1 / (most + 1))) > FALSE_ALARM
+    wide = noise._uniform(2**52 + 5, 10_000)
+    assert abs(wide.mean() / 2**51 - 1) < 0.05
