@@ -214,7 +214,7 @@ def test_shares_that_add_up_to_one_fill_a_ledger(share):
 
 def test_shares_need_a_limit():
     with pytest.raises(MissingArgument, match="share"):
-        accountings._share_of(Price.of(None, None, 0.5), None)
+        accountings.protocol.share_of(Price.of(None, None, 0.5), None)
 
 
 def test_the_largest_laplace_release_of_a_gdp_ledger():

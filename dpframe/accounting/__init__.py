@@ -1,0 +1,8 @@
+"""How losses add up: each accounting has one additive, exact quantity."""
+
+from dpframe.accounting.basic import Basic
+from dpframe.accounting.choice import accounting_of
+from dpframe.accounting.gaussian_dp import GaussianDP
+from dpframe.accounting.protocol import Accounting, Part
+
+__all__ = ["Accounting", "Basic", "GaussianDP", "Part", "accounting_of"]

@@ -1,0 +1,51 @@
+"""Basic accounting: epsilons add up, deltas add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpframe.accounting.protocol import Part, root_down, share_of, typed_down
+from dpframe.guarantee import Amount, Price, PrivacyLoss, down, shown_down, shown_up
+from dpframe.mechanisms import gaussian
+from dpframe.mechanisms.family import Mechanism
+
+
+@dataclass(frozen=True)
+class Basic:
+    """Sums of epsilon and of delta, as exact rationals of the typed decimals.
+
+    Valid when each next budget is chosen after seeing earlier answers (Dwork and Roth 2014, Theorem 3.16;
+    Rogers et al. 2016 for the adaptive choice).
+    """
+
+    name: ClassVar[str] = "basic"
+
+    def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
+        return (epsilon, delta)
+
+    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+        epsilon, delta = self._offered(price, limit)
+        mu = None
+        if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is shared, not epsilon
+            mu = root_down(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2 / count)
+        loss = PrivacyLoss(typed_down(epsilon / count), typed_down(delta / count))
+        return (Part(epsilon / count, mu, loss),) * count
+
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+        return self._offered(price, limit)
+
+    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
+        return self.loss(amount)
+
+    def _offered(self, price: Price, limit: Amount | None) -> Amount:
+        if price.epsilon is not None:
+            return (price.epsilon, price.delta or Fraction(0))
+        return share_of(price, limit)
+
+    def loss(self, amount: Amount) -> PrivacyLoss:
+        return PrivacyLoss(shown_up(amount[0]), shown_up(amount[1]))
+
+    def remaining(self, amount: Amount) -> PrivacyLoss:
+        return PrivacyLoss(shown_down(amount[0]), shown_down(amount[1]))

@@ -1,0 +1,69 @@
+"""Gaussian differential privacy: the squares of mu add up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpframe.accounting.protocol import Part, ceil, floor, root_down, share_of, typed_down
+from dpframe.errors import InvalidArgument
+from dpframe.guarantee import Amount, Price, PrivacyLoss, down, shown_down, shown_up, up
+from dpframe.mechanisms import gaussian
+from dpframe.mechanisms.family import Mechanism
+
+
+@dataclass(frozen=True)
+class GaussianDP:
+    """Sums of mu^2, read at one delta: exact for Gaussian noise.
+
+    Composition: Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Corollary 3.3. Validity when budgets are
+    chosen adaptively: Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023). Pure noise enters by its mu.
+    """
+
+    delta: Fraction
+    name: ClassVar[str] = "gdp"
+
+    def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
+        most = floor(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2)
+        if not most:
+            raise InvalidArgument("epsilon and delta must not both be as small as 1e-60: there is nothing to spend.")
+        return (most,)
+
+    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+        if price.epsilon is not None and pure:
+            epsilon = price.epsilon / count
+            return (Part(epsilon, None, PrivacyLoss(typed_down(epsilon))),) * count
+        mu = root_down(self._offered(price, limit) / count)
+        delta = typed_down(price.delta or self.delta)
+        loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
+        return (Part(Fraction(gaussian.mu_to_pure(mu)), mu, loss),) * count
+
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+        return (ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)
+
+    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
+        if price.epsilon is None or pure or amount[0] > self._offered(price, None):
+            return self.loss(amount)  # pure noise costs more than it says, also where a caller's function chose it
+        return PrivacyLoss(shown_up(price.epsilon), shown_up(price.delta or self.delta))
+
+    def _offered(self, price: Price, limit: Amount | None) -> Fraction:
+        if price.epsilon is None:
+            return share_of(price, limit)[0]
+        delta = price.delta if price.delta is not None else self.delta
+        if delta == 0:
+            raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
+        return floor(Fraction(gaussian.largest_mu(down(price.epsilon), down(delta))) ** 2)
+
+    def loss(self, amount: Amount) -> PrivacyLoss:
+        if amount[0] == 0:
+            return PrivacyLoss(0.0)
+        mu = math.nextafter(math.sqrt(up(amount[0])), math.inf)
+        return PrivacyLoss(gaussian.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
+
+    def remaining(self, amount: Amount) -> PrivacyLoss:
+        if amount[0] == 0:
+            return PrivacyLoss(0.0)
+        epsilon = gaussian.epsilon_of_mu(root_down(amount[0]), down(self.delta))
+        return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))

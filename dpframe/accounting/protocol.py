@@ -1,0 +1,84 @@
+"""What a ledger asks of its accounting, and the exact arithmetic that accountings share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from dpframe.errors import MissingArgument
+from dpframe.guarantee import Amount, Price, PrivacyLoss, down
+from dpframe.mechanisms.family import Mechanism
+
+MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one Statistic of a call may cost: as pure epsilon, as mu, and as a pair for callables."""
+
+    epsilon: Fraction | None
+    mu: float | None
+    loss: PrivacyLoss
+
+
+class Accounting(Protocol):
+    """What a ledger must be able to ask of its accounting."""
+
+    @property
+    def name(self) -> str: ...
+    def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
+        """The most that may be spent, rounded down."""
+
+    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+        """Equal parts of the price for `count` Statistics measured together."""
+
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+        """What the call costs, rounded up."""
+
+    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
+        """What the call alone costs, for people to read: the typed price where it says it, rounded up."""
+
+    def loss(self, amount: Amount) -> PrivacyLoss:
+        """The amount as a pair, rounded up."""
+
+    def remaining(self, amount: Amount) -> PrivacyLoss:
+        """The amount as a pair that may still be asked for, rounded down."""
+
+
+def share_of(price: Price, limit: Amount | None) -> Amount:
+    """A share of the limit, coordinate by coordinate."""
+    assert price.share is not None
+    if limit is None:
+        raise MissingArgument(
+            "share must be a share of a limit, but this ledger has none. "
+            "Make one with dpf.Ledger(epsilon=...), or write epsilon= instead of share=."
+        )
+    return tuple(price.share * part for part in limit)
+
+
+def typed_down(value: Fraction) -> float:
+    """The largest float that is not above `value`, and whose shortest decimal is not: what a caller calibrates to."""
+    found = down(value)
+    while Fraction(repr(found)) > value:
+        found = math.nextafter(found, 0.0)
+    return found
+
+
+def root_down(value: Fraction) -> float:
+    """The largest float whose square is not above `value`, or one next to it."""
+    root = math.sqrt(down(value))
+    while Fraction(root) ** 2 > value:
+        root = math.nextafter(root, 0.0)
+    return root
+
+
+def floor(value: Fraction) -> Fraction:
+    """The next multiple of the grid below: limits."""
+    return Fraction(math.floor(value * MU_GRID), MU_GRID)
+
+
+def ceil(value: Fraction) -> Fraction:
+    """The next multiple of the grid above: charges."""
+    return Fraction(math.ceil(value * MU_GRID), MU_GRID)
