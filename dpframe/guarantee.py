@@ -131,7 +131,8 @@ class Price:
         """Check the caller's words; exactly one of `epsilon` and `share` must be given."""
         if epsilon is None and share is None:
             raise MissingArgument(
-                "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5."
+                "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+                "Write for instance epsilon=0.5."
             )
         if epsilon is not None and share is not None:
             raise InvalidArgument(

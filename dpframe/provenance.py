@@ -52,6 +52,10 @@ def record(
         "columns": columns,
         "sha256": build.fingerprint(frame, columns),
     }
+    if plan.accuracy is not None:
+        facts["within"] = plan.accuracy.facts(plan.columns)
+    if plan.choice is not None:
+        facts["chosen"] = plan.choice.facts
     if place is not None:
         facts["ledger"] = dict(place)
     if not secure:

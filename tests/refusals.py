@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dpf
+from dpframe.release.options import Options
 
 ALL = ("pandas", "polars", "lazy")
 POLARS = ("polars", "lazy")
@@ -102,6 +103,7 @@ def foreign_file() -> Path:
     return path
 
 
+OPTIONS = ", ".join(field.name for field in fields(Options))
 MISSING, TYPE, VALUE = dpf.MissingArgument, dpf.InvalidType, dpf.InvalidArgument
 UNKNOWN, DTYPE = dpf.UnknownColumn, dpf.WrongDtype
 
@@ -110,13 +112,104 @@ PRICE = [
         "epsilon-missing",
         lambda df: df.dp.count(),
         MISSING,
-        "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5.",
+        "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+        "Write for instance epsilon=0.5.",
     ),
     Refusal(
         "epsilon-none",
         lambda df: df.dp.count(epsilon=None),
         MISSING,
-        "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5.",
+        "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+        "Write for instance epsilon=0.5.",
+    ),
+    Refusal(
+        "within-and-epsilon",
+        lambda df: df.dp.count(within=50, epsilon=1),
+        VALUE,
+        "within and epsilon must not both be given: each says what the call costs. Keep one.",
+    ),
+    Refusal(
+        "within-and-share",
+        lambda df: df.dp.count(within=50, share=0.5),
+        VALUE,
+        "within and share must not both be given: each says what the call costs. Keep one.",
+    ),
+    Refusal(
+        "within-negative",
+        lambda df: df.dp.count(within=-1),
+        VALUE,
+        "within must be a finite number of at least 0, not -1. Write for instance within=50.",
+    ),
+    Refusal(
+        "within-text",
+        lambda df: df.dp.count(within="50"),
+        TYPE,
+        "within must be a number, not '50' (str). Write for instance within=50.",
+    ),
+    Refusal(
+        "within-list",
+        lambda df: df.dp.count(within=[50, 5]),
+        TYPE,
+        "within must be a number, not [50, 5] (list). Write for instance within=50.",
+    ),
+    Refusal(
+        "within-of-another-column",
+        lambda df: df.dp.count(within={"n": 50}),
+        VALUE,
+        "within must name every output column once (count), not ['n']. "
+        "Write a number for all, or a dict with an error for each.",
+    ),
+    Refusal(
+        "within-of-no-name",
+        lambda df: df.dp.count(within={1: 50}),
+        TYPE,
+        "within must be a number, or a dict of numbers by output column. Write for instance within=50.",
+    ),
+    Refusal(
+        "within-anything",
+        lambda df: df.dp.count(within=1e300),
+        VALUE,
+        "within must be an error that takes some epsilon to reach, but any epsilon gives this one. "
+        "Write a smaller one.",
+    ),
+    Refusal(
+        "within-of-a-mean-without-size",
+        lambda df: df.dp.mean("age", bounds=(0, 100), within=1),
+        MISSING,
+        "size must be given with within= for a mean (age_mean): its error depends on how many values a group has. "
+        "Write for instance size=1_000, from what you know, never from the data.",
+    ),
+    Refusal(
+        "within-half-the-range",
+        lambda df: df.dp.mean("age", bounds=(0, 100), within=50, size=100),
+        VALUE,
+        "within must be below half the range of a mean's bounds, here 50, not 50: the middle of the bounds is never "
+        "off by more, without a look. Write a smaller error for age_mean.",
+    ),
+    Refusal(
+        "size-zero",
+        lambda df: df.dp.mean("age", bounds=(0, 100), within=1, size=0),
+        VALUE,
+        "size must be a whole number above 0, not 0. Write for instance size=1_000.",
+    ),
+    Refusal(
+        "size-float",
+        lambda df: df.dp.mean("age", bounds=(0, 100), within=1, size=1.5),
+        TYPE,
+        "size must be a whole number above 0, not 1.5. Write for instance size=1_000.",
+    ),
+    Refusal(
+        "confidence-one",
+        lambda df: df.dp.count(within=50, confidence=1),
+        VALUE,
+        "confidence must be between 0 and 1, not 1. Write for instance confidence=0.95.",
+    ),
+    Refusal(
+        "confidence-alone",
+        lambda df: df.dp.count(epsilon=1, confidence=0.9),
+        VALUE,
+        "confidence must come with within=, the error that it speaks of, not alone. "
+        "The errors of a result are those of 95% intervals.",
     ),
     Refusal(
         "epsilon-zero",
@@ -215,25 +308,29 @@ PRICE = [
         "epsilon-missing-sum",
         lambda df: df.dp.sum("age", bounds=(0, 100)),
         MISSING,
-        "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5.",
+        "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+        "Write for instance epsilon=0.5.",
     ),
     Refusal(
         "epsilon-missing-mean",
         lambda df: df.dp.mean("age", bounds=(0, 100)),
         MISSING,
-        "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5.",
+        "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+        "Write for instance epsilon=0.5.",
     ),
     Refusal(
         "epsilon-missing-histogram",
         lambda df: df.dp.histogram("age", bins=[0, 50, 100]),
         MISSING,
-        "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5.",
+        "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+        "Write for instance epsilon=0.5.",
     ),
     Refusal(
         "epsilon-missing-agg",
         lambda df: df.dp.group_by("ward", keys=WARDS).agg(dpf.count()),
         MISSING,
-        "epsilon must be given (or share=): privacy has no default price. Write for instance epsilon=0.5.",
+        "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+        "Write for instance epsilon=0.5.",
     ),
     Refusal(
         "delta-negative",
@@ -549,8 +646,7 @@ BOUNDS = [
         "bounds-of-a-count",
         lambda df: df.dp.count("age", bounds=(0, 1), epsilon=1),
         TYPE,
-        "bounds is not an argument of count. Its arguments are column, epsilon, delta, share, mechanism, "
-        "denoise, raw, ledger, unit, label.",
+        f"bounds is not an argument of count. Its arguments are column, {OPTIONS}.",
     ),
 ]
 
@@ -1595,15 +1691,13 @@ OPTIONS = [
         "unknown-option",
         lambda df: df.dp.count(zzz=1, epsilon=1),
         TYPE,
-        "zzz is not an argument of count. Its arguments are column, epsilon, delta, share, mechanism, "
-        "denoise, raw, ledger, unit, label.",
+        f"zzz is not an argument of count. Its arguments are column, {OPTIONS}.",
     ),
     Refusal(
         "keys-of-a-count",
         lambda df: df.dp.count("ward", keys=WARDS, epsilon=1),
         TYPE,
-        "keys is not an argument of count. Its arguments are column, epsilon, delta, share, mechanism, "
-        "denoise, raw, ledger, unit, label.",
+        f"keys is not an argument of count. Its arguments are column, {OPTIONS}.",
     ),
     Refusal(
         "bins-of-a-sum",
@@ -1635,19 +1729,20 @@ OPTIONS = [
         "mechanism-unknown",
         lambda df: df.dp.count(mechanism="Laplace", epsilon=1),
         VALUE,
-        "mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, not 'Laplace'.",
+        "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, "
+        "not 'Laplace'.",
     ),
     Refusal(
         "mechanism-number",
         lambda df: df.dp.count(mechanism=1, epsilon=1),
         VALUE,
-        "mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, not 1.",
+        "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, not 1.",
     ),
     Refusal(
         "mechanism-list",
         lambda df: df.dp.count(mechanism=["laplace"], epsilon=1),
         VALUE,
-        "mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, not "
+        "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, not "
         "['laplace'].",
     ),
     Refusal(
@@ -1696,7 +1791,7 @@ OPTIONS = [
         "mechanism-class",
         lambda df: df.dp.count(mechanism=dpf.Laplace, epsilon=1),
         VALUE,
-        "mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, not "
+        "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, not "
         "the class Laplace. Write for instance lambda sensitivity, loss: "
         "dpf.Laplace.calibrate(sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid).",
     ),
@@ -1704,7 +1799,7 @@ OPTIONS = [
         "mechanism-calibrate",
         lambda df: df.dp.count(mechanism=dpf.Laplace.calibrate, epsilon=1),
         VALUE,
-        "mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, not a "
+        "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, not a "
         "method. Write for instance lambda sensitivity, loss: "
         "dpf.Laplace.calibrate(sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid).",
     ),

@@ -29,8 +29,12 @@ class Asker:
         The price of the whole call, in privacy; or ``share=`` of the ledger's limit. There is no default.
     delta : float, optional
         For Gaussian noise; by default the ledger's.
-    mechanism : {"laplace", "gaussian"} or callable, optional
-        The noise; by default the call decides (see ``docs/noise.md``).
+    within : float, or dict of them by output column, optional
+        Instead of `epsilon`: the half-width of the interval that the noise is to stay within; the smallest epsilon that
+        gives it is the price. With ``confidence=`` other than 0.95, and for a mean with ``size=``, the number of values
+        that a group is assumed to have. Denoising only comes on top.
+    mechanism : {"laplace", "gaussian", "auto"} or callable, optional
+        The noise; by default the call decides (see ``docs/noise.md``); ``"auto"`` takes the least variance.
     denoise : str, callable, list or None
         By default ``"auto"`` for histograms and group-bys, and None for a single number. Costs no privacy.
     raw : bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any, TypedDict, TypeVar, cast
@@ -37,6 +37,9 @@ class CallOptions(TypedDict, total=False):
     epsilon: float | Fraction | Sequence[float] | None
     delta: float | Fraction | None
     share: float | Fraction | None
+    within: float | Mapping[str, float] | Sequence[float] | None
+    confidence: float | None
+    size: int | None
     mechanism: str | Calibration | None
     denoise: Any
     raw: bool

@@ -11,6 +11,8 @@ from dpframe.accounting import Accounting
 from dpframe.frames import build
 from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms.family import Mechanism
+from dpframe.plan.accuracy import Accuracy
+from dpframe.plan.choice import Choice
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
 from dpframe.sensitivity import Sensitivity
@@ -47,6 +49,12 @@ class Plan:
         What the call alone costs, rounded up.
     frame
         The frame that was asked; a plan remembers it and does not read it.
+    choice : Choice, optional
+        With ``mechanism="auto"``: which noise was chosen, and `.why`.
+    accuracy : Accuracy, optional
+        With ``within=``: the error that the price was found for.
+    size : int, optional
+        How many values a mean is assumed to have, where the call says it.
 
     Examples
     --------
@@ -73,6 +81,9 @@ class Plan:
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
     frame: Any = field(compare=False)
+    choice: Choice | None = None
+    accuracy: Accuracy | None = None
+    size: int | None = None
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
@@ -81,8 +92,13 @@ class Plan:
 
     @property
     def error(self) -> dict[str, float]:
-        """The expected 95% half-width per output column; of a mean for a group of 1,000 values."""
-        return {name: self.error_of(measure, TYPICAL_SIZES[1]) for name, measure in self.query.measures}
+        """The expected 95% half-width per output column; of a mean for a group of `size` values, else of 1,000."""
+        return self.errors(CONFIDENCE)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the output columns."""
+        return tuple(name for name, _ in self.query.measures)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,14 +110,21 @@ class Plan:
         noise = {part.statistic: part.mechanism for part in self.parts}
         return tuple(noise[statistic] for statistic in measure.statistics())
 
-    def error_of(self, measure: Measure, size: int) -> float:
-        """The expected 95% half-width for a group of `size` values; only a mean's depends on the size."""
+    def errors(self, confidence: float) -> dict[str, float]:
+        """The expected half-width per output column at any confidence."""
+        size = self.size or TYPICAL_SIZES[1]
+        return {name: self.error_of(measure, size, confidence) for name, measure in self.query.measures}
+
+    def error_of(self, measure: Measure, size: int, confidence: float = CONFIDENCE) -> float:
+        """The expected half-width for a group of `size` values; only a mean's depends on the size."""
         noise = self.noise_of(measure)
-        return (
-            measure.expected_error(noise[0], noise[1], size)
-            if isinstance(measure, Mean)
-            else noise[0].interval(CONFIDENCE)
-        )
+        if isinstance(measure, Mean):
+            return measure.expected_error(noise[0], noise[1], size, confidence)
+        return noise[0].interval(confidence)
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return TYPICAL_SIZES if self.size is None else (self.size,)
 
     def to_frame(self, like: str = "polars") -> Any:
         """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
@@ -123,7 +146,7 @@ class Plan:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
         points = []
         for name, measure in self.query.measures:
-            sizes = TYPICAL_SIZES if isinstance(measure, Mean) else (None,)
+            sizes = self._sizes if isinstance(measure, Mean) else (None,)
             for size in sizes:
                 words = name if size is None else f"{name} of {size:,} values"
                 points.append((words, self.error_of(measure, size or 0)))
@@ -148,6 +171,10 @@ class Plan:
         ]
         if cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+        if self.accuracy is not None:
+            facts.insert(2, ("gives", f"{self.accuracy}: the smallest epsilon that does"))
+        if self.choice is not None:
+            facts.append(("noise", self.choice.why))
         return facts + [("note", note) for note in self.notes]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
@@ -169,7 +196,7 @@ class Plan:
         measure = dict(self.query.measures)[name]
         if not isinstance(measure, Mean):
             return f"+-{report.number(self.error[name])}"
-        errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in TYPICAL_SIZES)
+        errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 
     def __repr__(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,12 +15,14 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
 from dpframe.queries.query import Query
 from dpframe.sensitivity import Sensitivity
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
 
+AUTO = "auto"  # whichever noise has the least variance
 WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
 CALIBRATION_EXAMPLE = (
     "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
@@ -38,25 +41,39 @@ def plan_of(
     limit: Amount | None,
 ) -> Plan:
     """Price a query whose columns were already checked against the frame's schema."""
-    reach = [(statistic, sensitivities.of(statistic, unit, query.keys.cells)) for statistic in query.statistics]
+    statistics = query.statistics
+    reach = [sensitivities.of(statistic, unit, query.keys.cells) for statistic in statistics]
     pure = is_pure(mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, len(reach), pure=pure)
+    choice = choose(reach, offered, accounting=accounting) if mechanism == AUTO else None
+    noises = choice.mechanisms if choice else _calibrated_all(mechanism, pure, reach, offered)
+    if choice and accounting.name == "basic" and isinstance(noises[0], Laplace):
+        price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     parts = tuple(
-        Planned(statistic, sensitivity, calibrated(mechanism, pure, sensitivity, part), 1 / len(reach))
-        for (statistic, sensitivity), part in zip(reach, offered, strict=True)
+        Planned(statistic, sensitivity, noise, 1 / len(reach))
+        for statistic, sensitivity, noise in zip(statistics, reach, noises, strict=True)
     )
-    if len({part.mechanism.p for part in parts}) > 1:
+    amount = accounting.charge(price, limit, noises)
+    cost = accounting.cost(price, amount, pure=pure)
+    return Plan(query, unit, price, accounting, amount, parts, cost, frame, choice)
+
+
+def _calibrated_all(
+    mechanism: str | Calibration | None, pure: bool, reach: Sequence[Sensitivity], offered: Sequence[Part]
+) -> tuple[Mechanism, ...]:
+    noises = tuple(calibrated(mechanism, pure, one, part) for one, part in zip(reach, offered, strict=True))
+    if len({noise.p for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
-    amount = accounting.charge(price, limit, tuple(part.mechanism for part in parts))
-    return Plan(query, unit, price, accounting, amount, parts, accounting.cost(price, amount, pure=pure), frame)
+    return noises
 
 
 def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
     """Whether the call's noise is to be pure: by name, or (under basic accounting) because it names no delta."""
-    if not (mechanism is None or (isinstance(mechanism, str) and mechanism in WORDS) or _takes_two(mechanism)):
+    named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
+    if not (mechanism is None or named or _takes_two(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
         raise InvalidArgument(
-            f"mechanism must be 'laplace', 'gaussian', a function (sensitivity, loss) -> Mechanism or None, "
+            f"mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, "
             f"not {shown(mechanism)}.{example}"
         )
     has_delta = (
@@ -69,9 +86,9 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
             f"delta must be left out with Laplace noise, which needs none, not {up(price.delta):g}. "
             "Drop delta or mechanism."
         )
-    if isinstance(mechanism, str):
+    if isinstance(mechanism, str) and mechanism != AUTO:
         return WORDS[mechanism]
-    return mechanism is None and not has_delta
+    return not callable(mechanism) and not has_delta
 
 
 def _no_delta(price: Price) -> InvalidArgument:

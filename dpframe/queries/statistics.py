@@ -201,26 +201,35 @@ class Mean(_Bounded):
         values = np.clip(middle + offset, lower, upper)
         return values, fieller(offset, divisor, total.noise, present.noise, enough, (upper - lower) / 2)
 
-    def expected_error(self, sum_noise: Noise, count_noise: Noise, size: float) -> float:
+    def expected_error(
+        self, sum_noise: Noise, count_noise: Noise, size: float, confidence: float = CONFIDENCE
+    ) -> float:
         """The error to expect for a group of `size` values that lie around the middle of the bounds."""
         half_range = (self.bounds[1] - self.bounds[0]) / 2
         zero, count = np.zeros(1), np.full(1, float(size))
-        return float(fieller(zero, count, sum_noise, count_noise, np.ones(1, dtype=bool), half_range)[0])
+        enough = np.ones(1, dtype=bool)
+        return float(fieller(zero, count, sum_noise, count_noise, enough, half_range, confidence)[0])
 
 
 Measure = Count | Sum | Mean
 
 
 def fieller(
-    offset: Floats, count: Floats, sum_noise: Noise, count_noise: Noise, enough: NDArray[np.bool_], largest: float
+    offset: Floats,
+    count: Floats,
+    sum_noise: Noise,
+    count_noise: Noise,
+    enough: NDArray[np.bool_],
+    largest: float,
+    confidence: float = CONFIDENCE,
 ) -> Floats:
-    """Half-width around `offset` of the 95% Fieller interval of a quotient with independent noises, at most `largest`.
+    """Half-width around `offset` of the Fieller interval of a quotient with independent noises, at most `largest`.
 
-    z is the larger of the two noises' own 95% half-widths in standard deviations, so that noise with heavier tails
+    z is the larger of the two noises' own half-widths in standard deviations, so that noise with heavier tails
     than the Gaussian is not treated as Gaussian.
     """
     noises = [noise for noise in (sum_noise, count_noise) if noise.variance > 0.0]  # at huge epsilon there is none
-    z_squared = max((noise.interval(CONFIDENCE) ** 2 / noise.variance for noise in noises), default=0.0)
+    z_squared = max((noise.interval(confidence) ** 2 / noise.variance for noise in noises), default=0.0)
     curvature = z_squared * count_noise.variance / count**2
     bounded = enough & (curvature < 1.0)
     rest = np.where(bounded, 1.0 - curvature, 1.0)

@@ -8,6 +8,7 @@ from typing import Any
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger.ledger import Ledger
+from dpframe.plan.accuracy import checked_size
 from dpframe.plan.pricing import Calibration
 from dpframe.release.denoising import DENOISERS
 
@@ -19,6 +20,9 @@ class Options:
     epsilon: Any = None
     delta: Any = None
     share: Any = None
+    within: Any = None
+    confidence: Any = None
+    size: Any = None
     mechanism: str | Calibration | None = None
     denoise: Any = None
     raw: bool = True
@@ -27,6 +31,12 @@ class Options:
     label: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "size", checked_size(self.size))
+        if self.within is None and self.confidence is not None:
+            raise InvalidArgument(
+                "confidence must come with within=, the error that it speaks of, not alone. "
+                "The errors of a result are those of 95% intervals."
+            )
         if not isinstance(self.raw, bool):
             raise InvalidType(f"raw must be True or False, not {shown(self.raw)}.")
         if self.label is not None and not isinstance(self.label, str):

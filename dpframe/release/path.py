@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,15 @@ from dpframe.frames import build
 from dpframe.frames.check import check
 from dpframe.frames.source import library_of
 from dpframe.frames.totals import totals
-from dpframe.guarantee import Price, checked_unit
+from dpframe.guarantee import Price, checked_unit, exact_delta
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import ROWS, Ledger
+from dpframe.plan.accuracy import Accuracy, check_mean, smallest_epsilon
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import plan_of
 from dpframe.plan.table import PlanTable
 from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics import Measured, Statistic
+from dpframe.queries.statistics import Mean, Measured, Statistic
 from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.options import Options
 from dpframe.statement import no_ledger
@@ -35,11 +38,12 @@ log = logging.getLogger("dpframe")
 
 def release(frame: Any, query: Query, options: Options) -> Any:
     """Answer a query privately: check the schema, charge, look."""
-    price = Price.of(options.epsilon, options.delta, options.share)
+    if options.within is None:
+        Price.of(options.epsilon, options.delta, options.share)  # a price that is left out is told before the ledger
     ledger = payer.ledger_for(options.ledger)
     if ledger is None:
         raise no_ledger()
-    plan = _planned(frame, query, options, price, ledger)
+    plan = _planned(frame, query, options, ledger)
     payer.warn_unlimited(ledger, plan.unit)
     place = ledger.charge(plan.amount, cost=plan.cost, query=str(plan.query), unit=plan.unit, label=options.label)
     found = _look(plan)
@@ -55,26 +59,57 @@ def release(frame: Any, query: Query, options: Options) -> Any:
 def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
     """Price a query. Reads no row, spends nothing."""
     ledger = payer.ledger_for(options.ledger)
-    several = options.epsilon if options.epsilon is not None or options.share is not None else PRICES
-    if not isinstance(several, (list, tuple)):
-        return _planned(frame, query, options, Price.of(options.epsilon, options.delta, options.share), ledger)
-    listed = [Price.of(epsilon, options.delta, options.share) for epsilon in several]
-    if not listed:
+    several = _several(options)
+    if several is None:
+        return _planned(frame, query, options, ledger)
+    if not several:
         raise InvalidArgument("epsilon must list at least one price. Write for instance epsilon=[0.1, 1].")
-    return PlanTable(tuple(_planned(frame, query, options, price, ledger) for price in listed))
+    return PlanTable(tuple(_planned(frame, query, one, ledger) for one in several))
 
 
-def _planned(frame: Any, query: Query, options: Options, price: Price, ledger: Ledger | None) -> Plan:
+def _several(options: Options) -> list[Options] | None:
+    """The calls of a preview that names several prices or none; None where it names one."""
+    if isinstance(options.within, (list, tuple)):
+        return [replace(options, within=within) for within in options.within]
+    priced = options.share is not None or options.within is not None
+    prices = options.epsilon if options.epsilon is not None or priced else PRICES
+    return [replace(options, epsilon=price) for price in prices] if isinstance(prices, (list, tuple)) else None
+
+
+def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) -> Plan:
     unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
-    return plan_of(
-        check(frame, query, unit),
-        frame,
-        unit=unit,
-        price=price,
-        mechanism=options.mechanism,
-        accounting=ledger.accounting if ledger else Basic(),
-        limit=ledger.limit_amount if ledger else None,
-    )
+    checked = check(frame, query, unit)
+
+    def plan_at(price: Price) -> Plan:
+        plan = plan_of(
+            checked,
+            frame,
+            unit=unit,
+            price=price,
+            mechanism=options.mechanism,
+            accounting=ledger.accounting if ledger else Basic(),
+            limit=ledger.limit_amount if ledger else None,
+        )
+        return plan if options.size is None else replace(plan, size=options.size)
+
+    if options.within is None:
+        return plan_at(Price.of(options.epsilon, options.delta, options.share))
+    return _plan_within(checked, options, plan_at)
+
+
+def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan]) -> Plan:
+    """The plan with the smallest epsilon whose expected errors are within what was asked."""
+    for name, value in (("epsilon", options.epsilon), ("share", options.share)):
+        if value is not None:
+            raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
+    accuracy = Accuracy.of(options.within, options.confidence, options.size)
+    targets = accuracy.targets(tuple(name for name, _ in query.measures))
+    for name, measure in query.measures:
+        if isinstance(measure, Mean):
+            check_mean(name, targets[name], options.size, measure.bounds)
+    delta = None if options.delta is None else exact_delta(options.delta)
+    epsilon = smallest_epsilon(targets, lambda one: plan_at(Price(one, delta)).errors(accuracy.confidence))
+    return replace(plan_at(Price(epsilon, delta)), accuracy=accuracy)
 
 
 def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:

@@ -1,0 +1,150 @@
+"""Accuracy first: within= names the error, and the smallest epsilon that gives it is the price."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.guarantee import checked_float
+from dpframe.queries.statistics import CONFIDENCE
+
+START = Fraction(1, 2)
+FACTOR = 4
+LEAST, MOST = Fraction(1, 10**15), Fraction(10**7)
+HALVINGS = 24  # of the logarithm of a factor of 4: to a part in 1e7
+DIGITS = Context(prec=6, rounding=ROUND_CEILING)  # of the epsilon found, rounded up: the error holds
+EXAMPLE = "Write for instance within=50."
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The half-width of the interval that the noise of each output column is to stay within.
+
+    Of a mean the error depends on how many values it has: `size` says how many are assumed.
+    """
+
+    within: float | tuple[tuple[str, float], ...]
+    confidence: float = CONFIDENCE
+    size: int | None = None
+
+    @classmethod
+    def of(cls, within: object, confidence: object, size: int | None) -> Accuracy:
+        """Check the caller's words."""
+        level = CONFIDENCE if confidence is None else checked_float("confidence", confidence)
+        if not 0.0 < level < 1.0:
+            raise InvalidArgument(
+                f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance confidence=0.95."
+            )
+        if isinstance(within, Mapping):
+            for name in within:
+                if not isinstance(name, str):
+                    raise InvalidType(f"within must be a number, or a dict of numbers by output column. {EXAMPLE}")
+            return cls(tuple((name, _error(error)) for name, error in within.items()), level, size)
+        return cls(_error(within), level, size)
+
+    def targets(self, columns: tuple[str, ...]) -> dict[str, float]:
+        """The error asked for, by output column; a dict must name every one."""
+        if not isinstance(self.within, tuple):
+            return dict.fromkeys(columns, self.within)
+        if sorted(name for name, _ in self.within) != sorted(columns):
+            names = [name for name, _ in self.within]
+            raise InvalidArgument(
+                f"within must name every output column once ({', '.join(columns)}), not {shown(names)}. "
+                "Write a number for all, or a dict with an error for each."
+            )
+        return dict(self.within)
+
+    def facts(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """What the provenance says of it."""
+        return {"error": self.targets(columns), "confidence": self.confidence, "size": self.size}
+
+    def __str__(self) -> str:
+        each = self.within if isinstance(self.within, tuple) else (("", self.within),)
+        asked = ", ".join(f"{name} within {error:g}".strip() for name, error in each)
+        return f"{asked}, with a confidence of {self.confidence:.6g}"
+
+
+def checked_size(size: object) -> int | None:
+    """The assumed number of values of a mean."""
+    if size is None:
+        return None
+    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
+        raise InvalidType(f"size must be a whole number above 0, not {shown(size)}. Write for instance size=1_000.")
+    if not 1 <= int(size) <= 2**53:
+        raise InvalidArgument(f"size must be a whole number above 0, not {shown(size)}. Write for instance size=1_000.")
+    return int(size)
+
+
+def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction], Mapping[str, float]]) -> Fraction:
+    """The smallest epsilon of six digits at which every error is within its target; errors fall as epsilon grows."""
+
+    def reached(epsilon: Fraction) -> bool:
+        errors = errors_at(epsilon)
+        return all(errors[name] <= target for name, target in targets.items())
+
+    def reached_or_refused(epsilon: Fraction) -> bool:
+        try:
+            return reached(epsilon)
+        except InvalidArgument:  # so little epsilon that the noise does not fit, which is no accuracy
+            return False
+
+    low, high = _bracket(reached(START), reached, reached_or_refused)
+    for _ in range(HALVINGS):
+        middle = Fraction(math.sqrt(low * high))
+        low, high = (low, middle) if reached_or_refused(middle) else (middle, high)
+    found = DIGITS.create_decimal(Decimal(high.numerator) / Decimal(high.denominator))
+    while not reached(Fraction(found)):
+        found = DIGITS.next_plus(found)
+    return Fraction(found)
+
+
+def _bracket(
+    at_start: bool, reached: Callable[[Fraction], bool], reached_or_refused: Callable[[Fraction], bool]
+) -> tuple[Fraction, Fraction]:
+    """An epsilon that is too small, and one that is enough."""
+    epsilon = START
+    if at_start:
+        while reached_or_refused(epsilon):
+            if epsilon < LEAST:
+                raise InvalidArgument(
+                    "within must be an error that takes some epsilon to reach, but any epsilon gives this one. "
+                    "Write a smaller one."
+                )
+            epsilon /= FACTOR
+        return epsilon, epsilon * FACTOR
+    while not reached(epsilon):
+        if epsilon > MOST:
+            raise InvalidArgument(
+                "within must be an error that some epsilon up to 1e7 gives, but this one is smaller than the noise "
+                "can be. Write a larger one."
+            )
+        epsilon *= FACTOR
+    return epsilon / FACTOR, epsilon
+
+
+def _error(value: object) -> float:
+    error = checked_float("within", value, f" {EXAMPLE}")
+    if not 0.0 <= error < math.inf:
+        raise InvalidArgument(f"within must be a finite number of at least 0, not {shown(value)}. {EXAMPLE}")
+    return error
+
+
+def check_mean(name: str, target: float, size: int | None, bounds: tuple[float, float]) -> None:
+    """A mean needs an assumed size; and it is never off by more than half the range of its bounds."""
+    if size is None:
+        raise MissingArgument(
+            f"size must be given with within= for a mean ({name}): its error depends on how many values a group has. "
+            "Write for instance size=1_000, from what you know, never from the data."
+        )
+    half = (bounds[1] - bounds[0]) / 2
+    if target >= half:
+        raise InvalidArgument(
+            f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of the "
+            f"bounds is never off by more, without a look. Write a smaller error for {name}."
+        )

@@ -1,0 +1,93 @@
+"""Which noise? mechanism="auto": the shape with the least variance at this price, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpframe import report
+from dpframe.accounting import Accounting, Part
+from dpframe.mechanisms.any_shape import GeneralizedGaussian
+from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.sensitivity import Sensitivity
+
+SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # beside Laplace and Gaussian noise
+SHAPES_FROM = Fraction(1, 300)  # of delta / epsilon: below, no other shape gains 4% (docs/which-noise.md)
+
+Noises = tuple[Mechanism, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The noise of each Statistic, and the variances that decided, relative to the least."""
+
+    mechanisms: Noises
+    variances: tuple[tuple[str, float], ...]  # by the name of the noise, the least first
+    reach: str  # how many cells one unit may sway, in words
+
+    @property
+    def name(self) -> str:
+        """The noise that was chosen."""
+        return self.variances[0][0]
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        others = [(name, variance) for name, variance in self.variances[1:] if name in (Laplace.name, Gaussian.name)]
+        if not others:
+            return f"{self.name} was chosen: without a delta no other noise is private"
+        name, variance = others[0]
+        part = self.variances[0][1] / variance if variance else 1.0
+        return (
+            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {report.number(part)} "
+            f"of that of {name} noise"
+        )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same for the provenance."""
+        return {"mechanism": "auto", "why": self.why, "variances": dict(self.variances)}
+
+
+def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
+    """The candidate whose variances have the least geometric mean; all Statistics of a call need one shape."""
+    tried = _candidates(reach, parts, accounting)
+    found = sorted(((_typical_variance(noises), noises[0].name, noises) for noises in tried), key=lambda one: one[0])
+    variances = tuple((name, variance) for variance, name, _ in found)
+    return Choice(found[0][2], variances, _reach_in_words(reach[0]))
+
+
+def _candidates(reach: Sequence[Sensitivity], parts: Sequence[Part], accounting: Accounting) -> Iterator[Noises]:
+    both = list(zip(reach, parts, strict=True))
+    if all(part.epsilon is not None for part in parts):
+        yield tuple(
+            Laplace.of_steps(math.ceil(one.steps(1)), part.epsilon or Fraction(0), one.grid) for one, part in both
+        )
+    if all(part.mu is not None for part in parts):
+        yield tuple(Gaussian.of_mu(Fraction(one.steps(2)), part.mu or 0.0, one.grid) for one, part in both)
+    one_cell = all(one.swayed == 1 and not one.weighted for one in reach)
+    if accounting.name != "basic" or not one_cell:  # only there is another shape private
+        return
+    if any(part.loss.delta < SHAPES_FROM * Fraction(part.loss.epsilon) for part in parts):
+        return
+    for p in SHAPES:
+        yield tuple(
+            GeneralizedGaussian.calibrate(
+                p=p, sensitivity=one.norm(p), epsilon=part.loss.epsilon, delta=part.loss.delta, grid=one.grid
+            )
+            for one, part in both
+        )
+
+
+def _typical_variance(noises: Noises) -> float:
+    """The geometric mean of the variances: their units differ, and a factor in each counts alike."""
+    variances = [noise.variance for noise in noises]
+    return math.exp(math.fsum(map(math.log, variances)) / len(variances)) if min(variances) > 0.0 else 0.0
+
+
+def _reach_in_words(sensitivity: Sensitivity) -> str:
+    number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
+    return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"
