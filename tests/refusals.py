@@ -1826,6 +1826,14 @@ OPTIONS = [
         ("denoise must be one of [", "'james-stein'", "or None, not 3."),
     ),
     Refusal(
+        "denoise-needs-more",
+        lambda df: df.dp.histogram("age", bins=[0, 50], denoise=dpf.denoise.public_total, epsilon=1),
+        dpf.InvalidArgument,
+        "denoise must be a function (values, noise) -> values, and public_total cannot be called with these two alone. "
+        "Write lambda values, noise: public_total(values, noise, ...).",
+        engines=ANY,
+    ),
+    Refusal(
         "denoise-true",
         lambda df: df.dp.histogram("age", bins=[0, 50], denoise=True, epsilon=1),
         VALUE,

@@ -244,8 +244,8 @@ def test_the_risk_of_wavelets_is_at_most_the_estimate(law, shape):
 def test_the_best_threshold_has_the_least_risk(law):
     values = noisy(TRUTH, law, 1)
     best = thresholds.best_threshold(values, law)
-    others = [thresholds.soft_threshold_risk(values, law, level) for level in np.linspace(0.1, 15.0, 8)]
-    assert best.risk <= min(others)
+    gains = [thresholds._gains(values, law, level, 1.0).sum() for level in np.linspace(0.1, 15.0, 8)]
+    assert best.risk - values.size * law.variance <= min(gains) * 0.99
 
 
 # Gains, and no harm

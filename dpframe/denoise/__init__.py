@@ -7,17 +7,22 @@ same shape. Denoised values are biased: they trade a little bias for much less v
 from dpframe.denoise.choose import auto
 from dpframe.denoise.estimators import isotonic, james_stein, nonnegative, rounded
 from dpframe.denoise.mixture import empirical_bayes
+from dpframe.denoise.priors import posterior_mean
+from dpframe.denoise.sums import consistent, public_total
 from dpframe.denoise.thresholds import hard_threshold, soft_threshold, sure_threshold
 from dpframe.denoise.wavelets import haar
 
 __all__ = [
     "auto",
+    "consistent",
     "empirical_bayes",
     "haar",
     "hard_threshold",
     "isotonic",
     "james_stein",
     "nonnegative",
+    "posterior_mean",
+    "public_total",
     "rounded",
     "soft_threshold",
     "sure_threshold",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dpframe.denoise.laws import Floats, NoiseLaw
 
 Denoiser = Callable[[Floats, Any], Floats]
+Centre = float | Floats | Literal["mean"]
 
 
 def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
@@ -38,25 +39,34 @@ def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
     return np.maximum(np.asarray(values, dtype=np.float64), 0.0) + 0.0  # no -0.0
 
 
-def james_stein(values: Floats, noise: NoiseLaw) -> Floats:
-    """Shrink all values toward zero by one factor, the positive part of James and Stein's.
+def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Floats:
+    """Shrink all values toward a centre by one factor, the positive part of James and Stein's.
 
     Parameters
     ----------
     values : array
-        Noisy values; fewer than 3 are returned as they are.
+        Noisy values; fewer than 3 (4 around their mean) are returned as they are.
     noise : Mechanism
         The law of their noise.
+    centre : float, array or "mean"
+        What they are moved toward: a public number, public numbers of the same shape, or the mean of the values.
 
     Returns
     -------
     array
-        Of the same shape: values * max(0, 1 - (d - 2) variance / sum of squares).
+        Of the same shape: centre + (values - centre) * max(0, 1 - (d - 2) variance / sum of squares), the squares
+        taken around the centre; d - 3 in place of d - 2 around the mean.
+
+    Raises
+    ------
+    ValueError
+        If `centre` is another word.
 
     Notes
     -----
     Balle and Wang (ICML 2018), section 4, after James and Stein (1961): for Gaussian noise its mean squared error is
-    below that of the noisy values whatever the truth.
+    below that of the noisy values whatever the truth. Around the mean: Efron and Morris (JASA 1973), section 2, after
+    Lindley (1962).
 
     Examples
     --------
@@ -64,9 +74,13 @@ def james_stein(values: Floats, noise: NoiseLaw) -> Floats:
     >>> noise = dpf.Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6)
     >>> dpf.denoise.james_stein(np.array([3.0, -4.0, 5.0, 2.0]), noise).round(2)
     array([ 1.01, -1.34,  1.68,  0.67])
+    >>> dpf.denoise.james_stein(np.array([103.0, 96.0, 105.0, 102.0]), noise, centre=100.0).round(2)
+    array([101.01,  98.66, 101.68, 100.67])
     """
     values = np.asarray(values, dtype=np.float64)
-    return values * (1.0 - shrinkage(values, noise)) + 0.0  # no -0.0
+    middle = centred(values, centre)
+    rest = values - middle
+    return middle + rest * (1.0 - shrinkage(rest, noise, _fitted(centre))) + 0.0  # no -0.0
 
 
 def rounded(values: Floats, noise: NoiseLaw) -> Floats:
@@ -137,9 +151,23 @@ def isotonic(values: Floats, noise: NoiseLaw, *, increasing: bool = True) -> Flo
     return np.asarray(fitted, dtype=np.float64).reshape(values.shape) + 0.0  # no -0.0
 
 
-def shrinkage(values: Floats, noise: NoiseLaw) -> float:
-    """How much James-Stein takes off, as a part of each value: between 0 and 1."""
-    squares = float(np.square(values).sum())
-    if values.size < 3 or squares == 0.0:
+def centred(values: Floats, centre: Centre) -> Floats:
+    """The centre in numbers."""
+    if isinstance(centre, str):
+        if centre != "mean":
+            raise ValueError(f"centre must be a number, an array or 'mean', not {centre!r}.")
+        return np.asarray(values.mean() if values.size else 0.0)
+    return np.asarray(centre, dtype=np.float64)
+
+
+def _fitted(centre: Centre) -> int:
+    """How many numbers of the centre were taken from the values."""
+    return int(isinstance(centre, str))
+
+
+def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:
+    """How much James-Stein takes off, as a part of what values differ from a centre by: between 0 and 1."""
+    squares = float(np.square(rest).sum())
+    if rest.size < 3 + fitted or squares == 0.0:
         return 0.0
-    return min(1.0, (values.size - 2) * noise.variance / squares)
+    return min(1.0, (rest.size - 2 - fitted) * noise.variance / squares)

@@ -152,13 +152,6 @@ def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Thre
     return best
 
 
-def soft_threshold_risk(values: Floats, noise: NoiseLaw, level: float) -> float:
-    """An unbiased estimate of the summed squared error of a soft threshold, plus its margin."""
-    gain = _gains(values, noise, level, 1.0)
-    margin = MARGIN * float(gain.std()) * math.sqrt(values.size)
-    return values.size * noise.variance + float(gain.sum()) + margin
-
-
 def _gains(values: Floats, noise: NoiseLaw, level: float, factor: float) -> Floats:
     """For each value what the threshold adds to the estimated squared error of no denoising."""
     slope = _kept_slope(values / factor, noise, level / factor)

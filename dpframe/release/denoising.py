@@ -16,7 +16,9 @@ from dpframe.queries.statistics import Mean, Measure
 
 Floats = NDArray[np.float64]
 
-DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__}
+NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
+
+DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__ if name not in NEED_MORE}
 
 
 def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any) -> tuple[Floats, Any]:
