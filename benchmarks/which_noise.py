@@ -1,0 +1,139 @@
+"""Where Laplace noise wins, where Gaussian noise does, and where another shape: variances at one price.
+
+Run it from the root of the repository: ``python benchmarks/which_noise.py --chart docs/images/which-noise.svg``. It
+computes; it draws no noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import dpframe as dpf
+
+STEPS = 2**20  # grid steps of a sensitivity: so fine that only the shape of the noise counts
+CELLS = tuple(round(2 ** (step / 2)) for step in range(17))
+LARGE = (1e-6, 1e-3, 1e-2, 0.1, 0.3)
+DELTAS = tuple(10.0 ** (power / 4) for power in range(-24, -1))
+SHAPES = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
+EPSILONS = (0.1, 1.0, 5.0)
+
+
+def main() -> None:
+    """Print both tables, draw both charts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chart", type=Path, help="write the charts here (.html, .svg or .png); it needs altair")
+    options = parser.parse_args()
+    print("From how many cells (one unit counts in full in each) Gaussian noise has less variance than Laplace noise:")
+    print("| epsilon | " + " | ".join(f"delta {delta:g}" for delta in (1e-9, 1e-6, 1e-3)) + " |\n|---|---|---|---|")
+    for epsilon in EPSILONS:
+        found = (f"{crossing(epsilon, delta):.1f}" for delta in (1e-9, 1e-6, 1e-3))
+        print(f"| {epsilon:g} | " + " | ".join(found) + " |")
+    print("\nIn one cell, the shape with the least variance, and its part of the better of Laplace and Gaussian noise:")
+    print(
+        "| epsilon | " + " | ".join(f"delta {delta:g}" for delta in LARGE) + " |\n|---" * 1 + "|---" * len(LARGE) + "|"
+    )
+    for epsilon in EPSILONS:
+        print(f"| {epsilon:g} | " + " | ".join(best(epsilon, delta) for delta in LARGE) + " |")
+    print("\nThe delta from which Gaussian noise beats Laplace noise in one cell: exact calibration, probabilistic DP:")
+    for epsilon in EPSILONS:
+        print(f"  epsilon {epsilon:g}: {threshold(epsilon, exact):.4f}, {threshold(epsilon, probabilistic):.4f}")
+    if options.chart:
+        charts().save(options.chart)
+
+
+def laplace(epsilon: float, cells: int = 1) -> float:
+    """The variance of Laplace noise, for a sensitivity of 1 in each of so many cells."""
+    return dpf.Laplace.calibrate(sensitivity=STEPS * cells, epsilon=epsilon).variance / STEPS**2
+
+
+def exact(epsilon: float, delta: float) -> float:
+    """The variance of Gaussian noise with the least sigma, for one cell; for k cells it is k times as large."""
+    return dpf.analytic_gaussian_sigma(epsilon, delta) ** 2
+
+
+def probabilistic(epsilon: float, delta: float) -> float:
+    """The same with the sigma of probabilistic DP (Liu 2018, Proposition 11)."""
+    return dpf.probabilistic_gaussian_sigma(epsilon, delta) ** 2
+
+
+def crossing(epsilon: float, delta: float) -> float:
+    """Laplace noise has k^2 times the variance of one cell, Gaussian noise k times."""
+    return exact(epsilon, delta) / laplace(epsilon)
+
+
+def threshold(epsilon: float, gaussian: Any) -> float:
+    """The delta at which the two variances in one cell are equal."""
+    low, high = 1e-12, 0.999
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if gaussian(epsilon, middle) < laplace(epsilon) else (middle, high)
+    return high
+
+
+def shaped(p: float, epsilon: float, delta: float) -> float:
+    """The variance in one cell of noise of shape p, relative to pure Laplace noise."""
+    noise = dpf.GeneralizedGaussian.calibrate(p=p, sensitivity=STEPS, epsilon=epsilon, delta=delta)
+    return noise.variance / STEPS**2 / laplace(epsilon)
+
+
+def best(epsilon: float, delta: float) -> str:
+    """What mechanism="auto" chooses, in words."""
+    frame = dpf.of(pl.DataFrame({"cell": [0]}))
+    ledger = dpf.Ledger(epsilon=100, delta=0.9, accounting="basic")
+    ask = partial(frame.preview.sum, "cell", bounds=(0, 1), epsilon=epsilon, ledger=ledger)
+    plan = ask(delta=delta, mechanism="auto")
+    least = min(ask().parts[0].mechanism.variance, ask(delta=delta).parts[0].mechanism.variance)
+    mechanism = plan.parts[0].mechanism
+    return f"p = {mechanism.p:g} ({mechanism.variance / least:.2f})"
+
+
+def charts() -> Any:
+    """Left: one cell, variance by delta for several shapes. Right: variance by cells, Laplace against Gaussian."""
+    import altair
+
+    one = [
+        {"delta": delta, "variance": shaped(p, 1.0, delta), "shape": f"p = {p:g}"} for p in SHAPES for delta in DELTAS
+    ]
+    many = [{"cells": cells, "variance": laplace(1.0, cells), "noise": "Laplace"} for cells in CELLS]
+    for delta in (1e-9, 1e-6, 1e-3):
+        many += [
+            {"cells": cells, "variance": cells * exact(1.0, delta), "noise": f"Gaussian, delta {delta:g}"}
+            for cells in CELLS
+        ]
+    left = (
+        altair.Chart(altair.Data(values=one))
+        .mark_line()
+        .encode(
+            x=altair.X(
+                "delta:Q", scale=altair.Scale(type="log"), axis=altair.Axis(format="~e", values=[1e-6, 1e-4, 1e-2])
+            ),
+            y=altair.Y("variance:Q", scale=altair.Scale(type="log"), title="variance, Laplace of delta 0 = 1"),
+            color=altair.Color("shape:N", scale=altair.Scale(scheme="viridis"), sort=[f"p = {p:g}" for p in SHAPES]),
+        )
+    )
+    rule = altair.Chart(altair.Data(values=[{"delta": 0.1573}])).mark_rule(strokeDash=[4, 3]).encode(x="delta:Q")
+    right = (
+        altair.Chart(altair.Data(values=many))
+        .mark_line()
+        .encode(
+            x=altair.X("cells:Q", scale=altair.Scale(type="log"), title="cells in which one unit counts in full"),
+            y=altair.Y("variance:Q", scale=altair.Scale(type="log"), title="variance, sensitivity 1 in each cell"),
+            color=altair.Color("noise:N", sort=None),
+        )
+    )
+    size = {"width": 300, "height": 240}
+    together = altair.hconcat(
+        (left + rule).properties(title="One cell, epsilon 1", **size),
+        right.properties(title="Several cells, epsilon 1", **size),
+    )
+    return together.resolve_scale(color="independent").configure_axis(grid=False)
+
+
+if __name__ == "__main__":
+    main()
