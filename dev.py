@@ -90,23 +90,25 @@ def types(fresh: bool) -> Iterator[Check]:
 def newest(fresh: bool) -> Iterator[Check]:
     """Pytest with coverage and the newest versions of everything."""
     python = newest_environment(fresh=fresh)
-    yield check("pytest", python, "coverage", "run", "-m", "pytest")
+    yield check("pytest", python, "coverage", "run", "-m", "pytest", *PARALLEL)
+    yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
 
 
 def oldest(fresh: bool) -> Iterator[Check]:
     """Pytest with the oldest supported versions."""
     python = environment("oldest", ["-e", ".", *oldest_versions(), *LITTLE], fresh=fresh)
-    yield check("pytest", python, "pytest")
+    yield check("pytest", python, "pytest", *PARALLEL)
 
 
 def without_pandas(fresh: bool) -> Iterator[Check]:
     """Pytest where only the dependencies are installed: no pandas, no Altair."""
     python = environment("without-pandas", ["-e", ".", *LITTLE], fresh=fresh)
-    yield check("pytest", python, "pytest")
+    yield check("pytest", python, "pytest", *PARALLEL)
 
 
-LITTLE = ("pytest>=8.0", "hypothesis>=6.100")
+LITTLE = ("pytest>=8.0", "pytest-xdist>=3.5", "hypothesis>=6.100")
+PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")
 WHAT = {
     "style": "ruff check and ruff format --check",
     "types": "mypy, strict",
