@@ -10,11 +10,23 @@ from dpframe import report
 from dpframe.accounting import Accounting
 from dpframe.errors import NoLedger
 from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, up
-from dpframe.store.entries import Charge, Terms, sum_of
+from dpframe.store.entries import Entry, plus
+from dpframe.store.terms import Limit, Terms
 
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
-COLUMNS = ("entry", "time", "label", "query", "unit", "epsilon", "delta", "amount")
+COLUMNS = {
+    "entry": int,
+    "time": str,
+    "kind": str,
+    "label": str,
+    "version": str,
+    "query": str,
+    "unit": str,
+    "epsilon": float,
+    "delta": float,
+    "amount": str,
+}
 
 
 @dataclass(frozen=True)
@@ -22,32 +34,33 @@ class Statement:
     """What a ledger holds at one moment, as text and as HTML."""
 
     terms: Terms | None
+    limit: Limit | None
     accounting: Accounting
-    charges: list[Charge]
+    entries: list[tuple[int, Entry]]
     kept: str | None
 
     def text(self) -> str:
         """For a terminal."""
         facts = self._facts()
-        if self.terms is not None:
+        if self.limit is not None:
             filled = round(WIDTH * self._part)
             facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
         lines = ["Ledger", *(f"  {fact}" for fact in facts)]
-        if self.charges:
+        if self._listed:
             lines += ["", report.text_table(("last charges", "label", "query", "cost"), self._rows())]
         return "\n".join(lines)
 
     def html(self) -> str:
         """For a notebook."""
-        bar = "" if self.terms is None else report.html_bar(self._part)
+        bar = "" if self.limit is None else report.html_bar(self._part)
         return report.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
 
     def _facts(self) -> list[str]:
-        spent, count = sum_of(self.charges), len(self.charges)
+        spent, count = self._spent, sum(entry.kind == "charge" for _, entry in self.entries)
         facts = [
             f"spent {spent_of(self.accounting, spent)} "
-            f"{'no limit: it only records' if self.terms is None else f'of {self.terms.whole}'}",
-            f"remaining {left_of(self.terms, self.accounting, spent)}",
+            f"{'no limit: it only records' if self.limit is None else f'of {self.limit.whole}'}",
+            f"remaining {left_of(self.limit, self.accounting, spent)}",
             f"protects {'what each call names' if self.terms is None else self.terms.unit}",
             f"{self.accounting.name} accounting, {count} charge{'' if count == 1 else 's'}",
         ]
@@ -57,31 +70,49 @@ class Statement:
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """The last charges, the newest first."""
-        newest = self.charges[: -RELEASES - 1 : -1]
-        return [(one.time, " ".join((one.label or "").split()), one.query, str(one.cost)) for one in newest]
+        newest = self._listed[: -RELEASES - 1 : -1]
+        return [(one.time, " ".join((one.label or "").split()), one.query, str(one.cost)) for _, one in newest]
+
+    @property
+    def _listed(self) -> list[tuple[int, Entry]]:
+        return listed(self.entries)
+
+    @property
+    def _spent(self) -> Amount:
+        spent: Amount = ()
+        for _, entry in self.entries:
+            spent = plus(spent, entry.amount)
+        return spent
 
     @property
     def _part(self) -> float:
         """How much of the limit is spent, in what the accounting adds up."""
-        limit = () if self.terms is None else self.terms.limit
-        shares = [part / most for part, most in zip(sum_of(self.charges), limit, strict=False) if most]
+        limit = () if self.limit is None else self.limit.amount
+        shares = [part / most for part, most in zip(self._spent, limit, strict=False) if most]
         return float(max(shares, default=Fraction(0)))
 
 
-def rows_of(charges: list[Charge]) -> list[dict[str, Any]]:
-    """Every charge as a row of a table."""
+def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    """The entries that people ask for: that an answer was stored is told by the charge before it."""
+    return [(number, entry) for number, entry in entries if entry.kind != "answer"]
+
+
+def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
+    """Every charge, raised limit and recovery as a row of a table."""
     return [
         {
-            "entry": entry,
-            "time": charge.time,
-            "label": charge.label,
-            "query": charge.query,
-            "unit": str(charge.unit),
-            "epsilon": charge.cost.epsilon,
-            "delta": charge.cost.delta,
-            "amount": ", ".join(_shown_exactly(part) for part in charge.amount),
+            "entry": number,
+            "time": entry.time,
+            "kind": entry.kind,
+            "label": entry.label,
+            "version": entry.version,
+            "query": entry.query,
+            "unit": str(entry.unit),
+            "epsilon": entry.cost.epsilon,
+            "delta": entry.cost.delta,
+            "amount": ", ".join(_shown_exactly(part) for part in entry.amount),
         }
-        for entry, charge in enumerate(charges, start=1)
+        for number, entry in listed(entries)
     ]
 
 
@@ -90,24 +121,24 @@ def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:
     return accounting.loss(spent) if spent else PrivacyLoss(0.0)
 
 
-def left_of(terms: Terms | None, accounting: Accounting, spent: Amount) -> PrivacyLoss:
+def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> PrivacyLoss:
     """What is left, rounded down."""
-    if terms is None:
+    if most is None:
         return PrivacyLoss(float("inf"))
     if not any(spent):
-        return terms.whole
-    return accounting.remaining(tuple(most - part for most, part in zip(terms.limit, spent, strict=True)))
+        return most.whole
+    return accounting.remaining(tuple(part - gone for part, gone in zip(most.amount, spent, strict=True)))
 
 
-def refusal(terms: Terms, accounting: Accounting, amount: Amount, cost: PrivacyLoss, spent: Amount) -> str:
+def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) -> str:
     """The words of BudgetExceeded."""
-    limit, remaining = terms.whole, left_of(terms, accounting, spent)
+    cost, limit, remaining = entry.cost, most.whole, left_of(most, accounting, spent)
     costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
     words = f"the call costs {costs}, but only {left} of {limit} is left in the ledger."
     if cost.delta and not limit.delta:
         return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
     if accounting.name == "gdp":
-        part = float(amount[0] / terms.limit[0])
+        part = float(entry.amount[0] / most.amount[0])
         words += (
             f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import multiprocessing
 import os
@@ -25,7 +26,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.release import path as release
-from dpframe.store import database, entries, sql
+from dpframe.store import database, entries, head, sql
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -48,7 +49,7 @@ def take(ledger, part, label=None):
 
 
 def spent(path):
-    return dpf.Ledger.open(path)._store.spent()
+    return dpf.Ledger.open(path)._store.last().total
 
 
 def keep(path, to):
@@ -82,7 +83,7 @@ def test_gdp_is_kept_to_the_last_bit(path):
     again = dpf.Ledger.open(path)
     assert again.accounting == memory.accounting
     assert again.limit_amount == memory.limit_amount
-    assert again._store.spent() == memory._store.spent()
+    assert again._store.last().total == memory._store.last().total
     assert again.remaining == memory.remaining
 
 
@@ -236,7 +237,7 @@ def racing(context, path, *, rounds, makers, processes=8):
         results.join_thread()
         ledger = dpf.Ledger.open(file)
         assert sum(charged) == ledger.to_frame().height == 10
-        assert ledger._store.spent() == (1, 0)
+        assert ledger._store.last().total == (1, 0)
 
 
 @pytest.mark.parametrize("makers", [True, False], ids=["made", "opened"])
@@ -443,10 +444,10 @@ def test_a_crash_before_the_head_is_written_is_no_restore(path, monkeypatch):
         patch.setattr(sql.SqlStore, "_keep_head", lambda *_: None)
         for _ in range(3):
             take(ledger, "1/8")
-    assert json.loads(head_of(path).read_text())["entry"] == 0
+    assert head.read(str(path)).mark.entry == 0
     again = dpf.Ledger.open(path)
     assert take(again, "1/8")["entry"] == 4
-    assert json.loads(head_of(path).read_text())["entry"] == 4
+    assert head.read(str(path)).mark.entry == 4
 
 
 def test_a_head_never_falls_back(path, restored, monkeypatch):
@@ -455,12 +456,12 @@ def test_a_head_never_falls_back(path, restored, monkeypatch):
     shutil.copy(newest, path)
     kept = ledger._store
     mark = kept.charge(
-        entries.Charge("", None, "", ledger.unit, (Fraction(1, 8), Fraction(0)), dpf.PrivacyLoss(0.1)),
+        entries.Entry("", None, "", ledger.unit, (Fraction(1, 8), Fraction(0)), dpf.PrivacyLoss(0.1)),
         lambda *_: None,
     )
     shutil.copy(newest, path)
     kept._keep_head(mark)
-    assert json.loads(head_of(path).read_text())["entry"] == 4
+    assert head.read(str(path)).mark.entry == 4
 
 
 def test_a_missing_head_is_refused(path):
@@ -632,9 +633,12 @@ def test_a_file_that_may_not_be_written_is_read_and_not_charged(path, tmp_path):
     assert dpf.Ledger.open(path).spent.epsilon == 0.25
 
 
-def test_a_head_that_cannot_be_written_keeps_the_charge(path):
+def test_a_head_that_cannot_be_written_keeps_the_charge(path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     ledger = dpf.Ledger(epsilon=1, path=path)
-    path.with_name(path.name + ".head.new").mkdir()
+    monkeypatch.setattr(head, "synchronized", full)
     with pytest.raises(dpf.LedgerError, match=r"head of the ledger cannot be written .* stays charged"):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
     assert ledger.spent.epsilon == 0.25

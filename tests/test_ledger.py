@@ -334,7 +334,7 @@ def test_threads_at_a_barrier_never_exceed_the_limit(words):
     assert in_threads(8, work) == []
     assert charges(ledger) == 100
     assert len(refused) == 100
-    assert ledger._store.spent() == ledger.limit_amount
+    assert ledger._store.last().total == ledger.limit_amount
 
 
 def test_releases_in_threads_never_exceed_the_limit():

@@ -28,10 +28,18 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
 
 
-def of_rows(rows: Sequence[Mapping[str, Any]], like: str, columns: Iterable[str] = ()) -> Any:
-    """A frame of plain rows, for plans and ledgers."""
-    names = list(rows[0]) if rows else list(columns)
-    return frame_of({name: [row[name] for row in rows] for name in names}, checked_library(like))
+def of_rows(rows: Sequence[Mapping[str, Any]], like: str, types: Mapping[str, type] | None = None) -> Any:
+    """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them."""
+    library = checked_library(like)
+    if types is None:
+        return frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+    columns = {name: [row[name] for row in rows] for name in types}
+    if library == "polars":
+        return pl.DataFrame(columns, schema=dict(types))
+    import pandas
+
+    dtypes = {str: "string", int: "int64", float: "float64"}
+    return pandas.DataFrame({name: pandas.Series(columns[name], dtype=dtypes[types[name]]) for name in types})
 
 
 def checked_library(like: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from os import PathLike
@@ -21,9 +22,12 @@ from dpframe.errors import (
 )
 from dpframe.frames import build
 from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit, exact_delta, exact_epsilon
+from dpframe.ledger.raising import checked_reason, raising
 from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of
-from dpframe.store.entries import Charge, Mark, Store, Terms, now, place_of, refuse_other
+from dpframe.store.entries import Answer, Entry, Mark, Store, place_of
 from dpframe.store.memory import MemoryStore
+from dpframe.store.terms import Limit, Terms, refuse_other
+from dpframe.store.texts import now
 
 ROWS = PrivacyUnit()
 
@@ -92,13 +96,13 @@ class Ledger:
             raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
         typed = (exact_epsilon(epsilon), exact_delta(delta))
         how = accounting_of(accounting, typed[1])
-        terms = Terms(checked_unit(unit) or ROWS, *typed, how.name, dataset, how.limit(*typed), now())
-        store: Store = MemoryStore()
+        terms = Terms(checked_unit(unit) or ROWS, Limit(*typed, how.limit(*typed)), how.name, dataset, now())
+        store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.store.sql import SqlStore
 
             store = SqlStore.make(path, terms)
-            refuse_other(terms, store.terms, store.shown)
+            refuse_other(terms, store.terms, store.last().limit, store.shown)
             terms = store.terms
         self._start(how, terms, store)
         made_any.set()
@@ -160,16 +164,15 @@ class Ledger:
         """
         from dpframe.store.sql import SqlStore
 
-        if not isinstance(reason, str) or not reason.strip():
-            raise InvalidType(f"reason must be a sentence for the record, not {shown(reason)}. Write why.")
+        why = checked_reason(reason)
         store = SqlStore.open(path, check=False)
-        store.recover(reason, accounting_of(store.terms.accounting, store.terms.delta).loss)
+        store.recover(why, accounting_of(store.terms.accounting, store.terms.limit.delta).loss)
         return cls.open(path)
 
     @classmethod
     def _of(cls, store: Any) -> Self:
         ledger = cls.__new__(cls)
-        ledger._start(accounting_of(store.terms.accounting, store.terms.delta), store.terms, store)
+        ledger._start(accounting_of(store.terms.accounting, store.terms.limit.delta), store.terms, store)
         made_any.set()
         return ledger
 
@@ -191,22 +194,22 @@ class Ledger:
     @property
     def limit(self) -> PrivacyLoss | None:
         """The most that may be spent; None on the default ledger."""
-        return None if self._terms is None else self._terms.whole
+        return None if self._terms is None else self._store.last().limit.whole
 
     @property
     def limit_amount(self) -> Amount | None:
         """The limit in the accounting's own exact quantity."""
-        return None if self._terms is None else self._terms.limit
+        return None if self._terms is None else self._store.last().limit.amount
 
     @property
     def spent(self) -> PrivacyLoss:
         """What was charged so far, by every process, rounded up."""
-        return spent_of(self._accounting, self._store.spent())
+        return spent_of(self._accounting, self._store.last().total)
 
     @property
     def remaining(self) -> PrivacyLoss:
         """What one more call may cost, rounded down; infinite on the default ledger."""
-        return left_of(self._terms, self._accounting, self._store.spent())
+        return left_of(self._limit_at(last := self._store.last()), self._accounting, last.total)
 
     def charge(
         self, amount: Amount, *, cost: PrivacyLoss, query: str, unit: PrivacyUnit, label: str | None = None
@@ -228,16 +231,62 @@ class Ledger:
             Where a durable ledger has committed it: ``dataset``, ``entry``, ``head``. None in memory. It raises
             BudgetExceeded if the limit would be passed, and LedgerError where the ledger cannot be charged.
         """
-        if not all(part >= 0 for part in amount):
+        taken = self.take(Entry(now(), label, query, unit, amount, cost))
+        assert not isinstance(taken, Answer)  # only an entry with a version has one
+        return taken
+
+    def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
+        """As `charge`, for an entry that may have a version: an answer that is stored under its name costs nothing."""
+        if not all(part >= 0 for part in entry.amount):
             raise InvalidArgument("amount must not be negative: nothing is ever refunded.")
 
-        def allowed(spent: Amount, total: Amount) -> None:
-            terms = self._terms
-            if terms is not None and any(part > most for part, most in zip(total, terms.limit, strict=True)):
-                raise BudgetExceeded(refusal(terms, self._accounting, amount, cost, spent))
+        def allowed(last: Mark, total: Amount) -> None:
+            limit = self._limit_at(last)
+            if limit is not None and not limit.holds(total):
+                raise BudgetExceeded(refusal(limit, self._accounting, entry, last.total))
 
-        mark = self._store.charge(Charge(now(), label, query, unit, amount, cost), allowed)
-        return None if mark is None else self._place(mark)
+        mark = self._store.charge(entry, allowed)
+        return self._place(mark) if isinstance(mark, Mark) else mark
+
+    def keep(self, entry: Entry, content: bytes) -> bytes:
+        """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
+        return self._store.keep(replace(entry, time=now()), content).content
+
+    def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str) -> None:
+        """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
+
+        Parameters
+        ----------
+        epsilon, delta : float, optional
+            The new limit; what is left out stays. Under ``gdp`` accounting delta stays.
+        reason : str
+            Why, for those who read the ledger later.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If nothing would be raised, or anything lowered.
+        LedgerError
+            On the default ledger, which has no limit, and where the ledger cannot be written.
+
+        Notes
+        -----
+        What was promised to the people in the data is from then on the higher limit.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> ledger = dpf.Ledger(epsilon=1.0)
+        >>> ledger.raise_limit(epsilon=1.5, reason="the board agreed to another quarter")
+        >>> ledger.limit
+        PrivacyLoss(epsilon=1.5, delta=0.0)
+        """
+        if self._terms is None:
+            raise LedgerError("the default ledger has no limit to raise. Make one with dpf.Ledger(epsilon=...).")
+        why, raised = checked_reason(reason), raising(self._accounting, epsilon, delta)
+        nothing = tuple(part * 0 for part in self._terms.limit.amount)
+        entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")
+        self._store.raise_limit(entry, raised)
 
     def verify(self, *provenances: Mapping[str, Any]) -> dict[str, Any]:
         """Follow the chain of a durable ledger; LedgerError if it was changed or does not know a release.
@@ -265,6 +314,9 @@ class Ledger:
             place_of(marks, facts, self._store.shown)
         return self._place(marks[-1])
 
+    def _limit_at(self, last: Mark) -> Limit | None:
+        return None if self._terms is None else last.limit
+
     def _place(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
@@ -280,7 +332,7 @@ class Ledger:
         return self._terms.unit
 
     def to_frame(self, like: str = "polars") -> Any:
-        """Every charge, one row each, in the order in which they were taken.
+        """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
 
         Parameters
         ----------
@@ -296,9 +348,9 @@ class Ledger:
         --------
         >>> import dpframe as dpf
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
-        ['entry', 'time', 'label', 'query', 'unit', 'epsilon', 'delta', 'amount']
+        ['entry', 'time', 'kind', 'label', 'version', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
-        return build.of_rows(rows_of(self._store.charges()), like, COLUMNS)
+        return build.of_rows(rows_of(self._store.entries()), like, COLUMNS)
 
     def __enter__(self) -> Self:
         ambient.set((*ambient.get(), self))
@@ -332,7 +384,8 @@ class Ledger:
             return f"<pre>{escape(f'Ledger: {error}')}</pre>"
 
     def _statement(self) -> Statement:
-        return Statement(self._terms, self._accounting, self._store.charges(), self._store.shown)
+        entries, last = self._store.entries(), self._store.last()
+        return Statement(self._terms, self._limit_at(last), self._accounting, entries, self._store.shown)
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

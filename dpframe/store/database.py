@@ -6,9 +6,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from weakref import WeakSet, finalize
 
 from dpframe.errors import LedgerError
 from dpframe.store.address import Address
@@ -19,13 +21,16 @@ if TYPE_CHECKING:
 WAIT = 30.0  # seconds that a charge waits for those of other processes
 CREATION = 0x6470667261  # PostgreSQL's advisory lock of those who make the tables
 
-# Held while a connection is open, and while the process forks. SQLite keeps its locks per process, and a child that
-# inherits half of a transaction believes to hold them: so no connection may be open in any thread during a fork.
+# Held while a connection is used, and while the process forks, which closes the idle ones first. SQLite keeps its locks
+# per process, and a child that inherits half of a transaction believes to hold them: no connection outlives a fork.
 _guard = threading.RLock()
+_open: WeakSet[Database] = WeakSet()
 
 
 def _hold() -> None:
     _guard.acquire()
+    for database in list(_open):
+        database.close()
 
 
 def _release() -> None:
@@ -42,12 +47,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class Database:
-    """The tables of one ledger. A connection lives as long as its transaction: threads and processes share none."""
+    """The tables of one ledger, over one connection, which the threads of a process use in turn."""
 
     def __init__(self, address: Address, *, create: bool = False) -> None:
         self.address = address
         self._create = create
         self._engine: Engine | None = None
+        self._left: tuple[int, ...] | None = None  # the file, as the last transaction left it
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Connection]:
@@ -55,20 +61,27 @@ class Database:
         from sqlalchemy.exc import DBAPIError
 
         try:
-            with _guard, self._connected(write) as connection, connection.begin():
-                if write and self.address.url:
-                    connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
-                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(WAIT * 1000)}")
-                yield connection
+            with _guard:
+                with self._connected(write) as connection, connection.begin():
+                    if write and self.address.url:
+                        connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+                        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(WAIT * 1000)}")
+                    yield connection
+                self._left = self._state()
         except DBAPIError as error:
             raise LedgerError(_words(str(error.orig), self.address)) from None
+
+    def close(self) -> None:
+        """Let go of the connection; the next transaction makes another."""
+        self._left = None
+        if self._engine is not None:
+            self._engine.dispose()
 
     def create(self, connection: Connection) -> None:
         """Make the tables where they are not there yet."""
         if self.address.url:  # there, two who make one table at once would both fail
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")
-        terms, _ = tables()
-        terms.metadata.create_all(connection)
+        tables().terms.metadata.create_all(connection)
 
     def names(self, connection: Connection) -> set[str]:
         """The tables that are there."""
@@ -79,45 +92,74 @@ class Database:
     def _connected(self, write: bool) -> Connection:
         if self._engine is None:
             self._engine = _engine(self.address, create=self._create)
+            finalize(self, self._engine.dispose)
+            _open.add(self)
+        if self._left is None or self._left != self._state():
+            self._engine.dispose()  # somebody else wrote, or put another file there: see it as it is
         return self._engine.connect().execution_options(dpframe_write=write)
+
+    def _state(self) -> tuple[int, ...]:
+        """What tells whether anybody else wrote to the file; nothing for a server, which tells by itself."""
+        if self.address.file is None:
+            return ()
+        try:
+            found = os.stat(self.address.file)
+        except OSError:
+            return ()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The terms (one row), the entries, and the answers that were stored."""
+
+    terms: Table
+    entries: Table
+    answers: Table
 
 
 @cache
-def tables() -> tuple[Table, Table]:
-    """The terms (one row) and the entries."""
-    from sqlalchemy import CheckConstraint, Column, Integer, MetaData, Table, Text
+def tables() -> Tables:
+    """Described once: SQLite and PostgreSQL get the same."""
+    from sqlalchemy import CheckConstraint, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
     metadata = MetaData()
-    terms = Table(
-        "dpframe_ledger",
-        metadata,
-        Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
-        Column("terms", Text, nullable=False),
-    )
+    one = Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False)
+    terms = Table("dpframe_ledger", metadata, one, Column("terms", Text, nullable=False))
     entries = Table(
         "dpframe_entries",
         metadata,
         Column("entry", Integer, primary_key=True, autoincrement=False),
         Column("body", Text, nullable=False),
         Column("head", Text, nullable=False),
+        Column("name", Text),
     )
-    return terms, entries
+    named = entries.c.name.is_not(None)
+    Index("dpframe_names", entries.c.name, sqlite_where=named, postgresql_where=named)
+    answers = Table(
+        "dpframe_answers",
+        metadata,
+        Column("entry", Integer, primary_key=True, autoincrement=False),
+        Column("content", LargeBinary, nullable=False),
+    )
+    return Tables(terms, entries, answers)
 
 
 def _engine(address: Address, *, create: bool) -> Engine:
     from sqlalchemy import create_engine, event
-    from sqlalchemy.pool import NullPool
+    from sqlalchemy.pool import QueuePool
 
     if address.file is None:
         try:
-            return create_engine(address.key, poolclass=NullPool)
+            return create_engine(address.key, poolclass=QueuePool, pool_size=1, pool_pre_ping=True)
         except ImportError:
             raise LedgerError(
                 "path must be a database that Python can reach: the driver of this URL is not installed. "
                 "Install dpframe[postgres], and write postgresql+psycopg://..."
             ) from None
     file = address.file
-    engine = create_engine("sqlite://", creator=lambda: _sqlite(file, create=create), poolclass=NullPool)
+    connect = lambda: _sqlite(file, create=create)  # noqa: E731
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -133,9 +175,10 @@ def _sqlite(file: str, *, create: bool) -> Any:
     address = f"file:{quote(file)}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(address, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
-        # EXTRA is FULL, and the folder is synchronous too: otherwise the journal of a committed charge could come back
-        # after a loss of power, and undo it
-        connection.execute("PRAGMA synchronous = EXTRA").close()
+        # the journal stays where it is on disk and only its data changes, so that a charge waits for no folder and no
+        # file's length; the ledger's file alone is the whole ledger whenever nothing is being charged
+        connection.execute("PRAGMA journal_mode = PERSIST").close()
+        connection.execute("PRAGMA synchronous = FULL").close()
         connection.execute("PRAGMA fullfsync = ON").close()
     except BaseException:
         connection.close()

@@ -1,25 +1,23 @@
-"""What a store holds: a ledger's terms, its charges, and the chain of hashes that ties them together."""
+"""What a store holds: a ledger's entries, and the chain of hashes that ties them together."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from fractions import Fraction
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol
 
 from dpframe.errors import LedgerError, shown
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, shown_down
+from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit
+from dpframe.store.terms import Limit, Terms, changed
+from dpframe.store.texts import canonical, digest, exact_amount, exact_texts
 
-FORMAT = "dpframe.ledger/1"
-LONG = 10_000  # bits; Python refuses to print longer integers as decimals, so these are written as hexadecimals
+Kind = Literal["charge", "limit", "recovery", "answer"]
 
 
 @dataclass(frozen=True)
-class Charge:
-    """What was asked, when, and what it cost."""
+class Entry:
+    """What happened: a charge, a raised limit, a recovery, or an answer that was stored. Only some have a cost."""
 
     time: str
     label: str | None
@@ -27,6 +25,18 @@ class Charge:
     unit: PrivacyUnit
     amount: Amount
     cost: PrivacyLoss
+    kind: Kind = "charge"
+    version: str | None = None
+    asked: Mapping[str, str] | None = None  # of a named release: a hash for each of its public facts
+    answer: str | None = None  # the hash of a stored answer
+    limit: Limit | None = None  # where the entry raises it
+
+    @property
+    def name(self) -> str | None:
+        """What a release is found by again: only one that says both its label and its version has a name."""
+        if self.label is None or self.version is None:
+            return None
+        return digest(canonical([self.label, self.version]))
 
 
 @dataclass(frozen=True)
@@ -35,83 +45,60 @@ class Mark:
 
     entry: int
     head: str
-    total: Amount = ()
+    total: Amount
+    limit: Limit
+
+    @classmethod
+    def first(cls, terms: Terms) -> Mark:
+        """The beginning of the chain."""
+        return cls(0, digest(terms.text()), (), terms.limit)
+
+    def facts(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "entry": self.entry,
+            "head": self.head,
+            "total": exact_texts(self.total),
+            "limit": self.limit.facts(),
+        }
+
+    @classmethod
+    def of(cls, facts: Any) -> Mark:
+        """Read what `facts` wrote."""
+        return cls(int(facts["entry"]), str(facts["head"]), exact_amount(facts["total"]), Limit.of(facts["limit"]))
+
+
+Allowed = Callable[[Mark, Amount], None]  # raises where the total may not be spent
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What a ledger is: fixed when it is made, and the first link of its chain."""
+class Answer:
+    """What was stored under a name: the bytes of a release."""
 
-    unit: PrivacyUnit
-    epsilon: Fraction
-    delta: Fraction
-    accounting: str
-    dataset: str | None
-    limit: Amount  # kept beside epsilon and delta: every process compares with one and the same number
-    created: str
-
-    def text(self) -> str:
-        """The terms as canonical JSON."""
-        return canonical(
-            {
-                "format": FORMAT,
-                "unit": asdict(self.unit),
-                "epsilon": _exact_text(self.epsilon),
-                "delta": _exact_text(self.delta),
-                "accounting": self.accounting,
-                "dataset": self.dataset,
-                "limit": exact_texts(self.limit),
-                "created": self.created,
-            }
-        )
-
-    @classmethod
-    def of_text(cls, text: str, where: str) -> Terms:
-        """Read what `text` wrote."""
-        try:
-            found = json.loads(text)
-            if found["format"] != FORMAT:
-                raise LedgerError(
-                    f"the ledger at {where} is of the format {found['format']!r}, and this version of dpframe reads "
-                    f"{FORMAT!r}. Open it with the version that made it."
-                )
-            return cls(
-                PrivacyUnit(**found["unit"]),
-                _exact(found["epsilon"]),
-                _exact(found["delta"]),
-                found["accounting"],
-                found["dataset"],
-                exact_amount(found["limit"]),
-                found["created"],
-            )
-        except (ValueError, KeyError, TypeError):
-            raise changed(where, "its terms cannot be read") from None
-
-    @property
-    def whole(self) -> PrivacyLoss:
-        """The limit, for people to read."""
-        return PrivacyLoss(shown_down(self.epsilon), shown_down(self.delta))
-
-    def mark(self) -> Mark:
-        """The beginning of the chain."""
-        return Mark(0, hashlib.sha256(self.text().encode()).hexdigest())
+    content: bytes
 
 
 class Store(Protocol):
-    """What a ledger asks of the place where its charges are kept."""
+    """What a ledger asks of the place where its entries are kept."""
 
     @property
     def shown(self) -> str | None:
         """The place, for people to read; None in memory."""
 
-    def charge(self, charge: Charge, allowed: Callable[[Amount, Amount], None]) -> Mark | None:
-        """Append, all or nothing, if `allowed(spent, total)` does not raise; where it stands in the chain."""
+    def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer | None:
+        """Append, all or nothing, if `allowed` does not raise: its place, or the stored answer of that name."""
 
-    def charges(self) -> list[Charge]:
-        """Every charge so far."""
+    def keep(self, entry: Entry, content: bytes) -> Answer:
+        """Store an answer under its name; the one that is stored already, where another was faster."""
 
-    def spent(self) -> Amount:
-        """The sum of all charges; empty before the first."""
+    def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
+        """Append an entry that raises the limit to what `raised` makes of the one until now."""
+
+    def entries(self) -> list[tuple[int, Entry]]:
+        """Every entry so far, with its number."""
+
+    def last(self) -> Mark:
+        """The end of the chain: what was spent, and the limit."""
 
     def verify(self) -> list[Mark]:
         """Follow the chain; every place in it."""
@@ -125,90 +112,81 @@ class Store(Protocol):
 class Row:
     """An entry as it is stored."""
 
-    entry: int
+    number: int
     body: str
     head: str
+    name: str | None
 
     @classmethod
-    def after(cls, last: Mark, charge: Charge) -> Row:
-        """The entry that follows `last`."""
-        body = canonical(
-            {
-                "entry": last.entry + 1,
-                "time": charge.time,
-                "label": charge.label,
-                "query": charge.query,
-                "unit": asdict(charge.unit),
-                "amount": exact_texts(charge.amount),
-                "total": exact_texts(plus(last.total, charge.amount)),
-                "epsilon": charge.cost.epsilon,
-                "delta": charge.cost.delta,
-            }
-        )
-        return cls(last.entry + 1, body, _link(last.head, body))
+    def after(cls, last: Mark, entry: Entry) -> Row:
+        """The row that follows `last`."""
+        facts: dict[str, Any] = {
+            "entry": last.entry + 1,
+            "kind": entry.kind,
+            "time": entry.time,
+            "label": entry.label,
+            "query": entry.query,
+            "unit": asdict(entry.unit),
+            "amount": exact_texts(entry.amount),
+            "total": exact_texts(plus(last.total, entry.amount)),
+            "limit": (entry.limit or last.limit).facts(),
+            "epsilon": entry.cost.epsilon,
+            "delta": entry.cost.delta,
+        }
+        named = {"version": entry.version, "asked": entry.asked, "answer": entry.answer}
+        body = canonical(facts | {key: value for key, value in named.items() if value is not None})
+        return cls(last.entry + 1, body, _link(last.head, body), entry.name)
+
+    def follows(self, head: str | None) -> bool:
+        """Whether its hash is that of its content and of the hash before it."""
+        return head is not None and self.head == _link(head, self.body)
 
     def mark(self) -> Mark:
         """The place of this entry."""
-        return Mark(self.entry, self.head, exact_amount(json.loads(self.body)["total"]))
-
-    def charge(self) -> Charge:
-        """The charge that was stored."""
         found = json.loads(self.body)
-        return Charge(
+        return Mark(self.number, self.head, exact_amount(found["total"]), Limit.of(found["limit"]))
+
+    def entry(self) -> Entry:
+        """What was stored."""
+        found = json.loads(self.body)
+        return Entry(
             found["time"],
             found["label"],
             found["query"],
             PrivacyUnit(**found["unit"]),
             exact_amount(found["amount"]),
             PrivacyLoss(found["epsilon"], found["delta"]),
+            found["kind"],
+            found.get("version"),
+            found.get("asked"),
+            found.get("answer"),
+            Limit.of(found["limit"]) if found["kind"] in ("limit", "recovery") else None,
         )
 
 
 def follow(last: Mark, row: Row, where: str) -> Mark:
     """The next place in the chain; LedgerError if the row does not follow from the last one."""
-    if row.entry != last.entry + 1 or row.head != _link(last.head, row.body):
+    if row.number != last.entry + 1 or not row.follows(last.head):
         raise changed(where, f"entry {last.entry + 1} does not follow from entry {last.entry}")
     try:
-        mark, number, amount = row.mark(), json.loads(row.body)["entry"], row.charge().amount
+        mark, entry, number = row.mark(), row.entry(), json.loads(row.body)["entry"]
     except (ValueError, KeyError, TypeError):
-        raise changed(where, f"entry {row.entry} cannot be read") from None
-    if number != row.entry or mark.total != plus(last.total, amount):
-        raise changed(where, f"entry {row.entry} does not add up")
+        raise changed(where, f"entry {row.number} cannot be read") from None
+    if number != row.number or row.name != entry.name or mark.total != plus(last.total, entry.amount):
+        raise changed(where, f"entry {row.number} does not add up")
+    if mark.limit != (entry.limit or last.limit) or not last.limit.within(mark.limit):
+        raise changed(where, f"entry {row.number} does not have the limit of the entry before it")
+    if not mark.limit.holds(mark.total):
+        raise changed(where, "its entries pass its limit")
     return mark
 
 
 def chain(terms: Terms, rows: Iterable[Row], where: str) -> list[Mark]:
     """Every place of the chain from the terms on; LedgerError where it is broken."""
-    marks = [terms.mark()]
+    marks = [Mark.first(terms)]
     for row in rows:
         marks.append(follow(marks[-1], row, where))
     return marks
-
-
-def changed(where: str, what: str) -> LedgerError:
-    """The refusal of a store that dpframe did not leave so."""
-    return LedgerError(
-        f"the ledger at {where} was changed by something other than dpframe: {what}. "
-        "Put its newest intact copy back; nothing can be charged to it as it is."
-    )
-
-
-def refuse_other(asked: Terms, found: Terms, where: str) -> None:
-    """Refuse to open a ledger with other terms than its own."""
-    for name in ("epsilon", "delta", "unit", "accounting", "dataset"):
-        wanted, kept = getattr(asked, name), getattr(found, name)
-        if wanted != kept:
-            said = [_said(value) for value in (kept, wanted)]
-            raise LedgerError(
-                f"{name} must be {said[0]}, as in the ledger at {where}, not {said[1]}. "
-                "Open it with dpf.Ledger.open(path), or take another path for other people's data."
-            )
-
-
-def _said(value: object) -> str:
-    if isinstance(value, PrivacyUnit):
-        return f"({value})"
-    return f"{shown_down(value)!r}" if isinstance(value, Fraction) else shown(value)
 
 
 def place_of(marks: list[Mark], provenance: Mapping[str, Any], where: str | None) -> None:
@@ -222,19 +200,22 @@ def place_of(marks: list[Mark], provenance: Mapping[str, Any], where: str | None
         )
 
 
-def canonical(value: Any) -> str:
-    """JSON in one way only: sorted names, no spaces, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def answered(entry: Entry, content: bytes) -> Entry:
+    """The entry of a stored answer: it names the release and hashes what was released, and costs nothing."""
+    nothing = tuple(part * 0 for part in entry.amount)
+    return replace(entry, kind="answer", amount=nothing, cost=PrivacyLoss(0.0), answer=digest(content))
 
 
-def exact_texts(amount: Amount) -> list[str]:
-    """Exact rationals as text, of any length."""
-    return [_exact_text(part) for part in amount]
-
-
-def exact_amount(texts: Iterable[str]) -> Amount:
-    """Read what `exact_texts` wrote."""
-    return tuple(_exact(text) for text in texts)
+def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
+    """One name, one question: refuse a release whose public facts are not those that its name had before."""
+    known, asked = earlier.asked or {}, entry.asked or {}
+    differ = [fact for fact in sorted({*known, *asked}) if known.get(fact) != asked.get(fact)]
+    if differ:
+        raise LedgerError(
+            f"label {shown(entry.label)} and version {shown(entry.version)} name another release of this ledger: "
+            f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}. Nothing was charged. "
+            "Ask exactly as before, or take another label or another version."
+        )
 
 
 def plus(spent: Amount, amount: Amount) -> Amount:
@@ -242,27 +223,5 @@ def plus(spent: Amount, amount: Amount) -> Amount:
     return tuple(one + other for one, other in zip(spent, amount, strict=True)) if spent else amount
 
 
-def sum_of(charges: list[Charge]) -> Amount:
-    """What the charges add up to."""
-    spent: Amount = ()
-    for charge in charges:
-        spent = plus(spent, charge.amount)
-    return spent
-
-
-def now() -> str:
-    """The time of an entry: told to people, and used for nothing else."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def _link(previous: str, body: str) -> str:
-    return hashlib.sha256(f"{previous}\n{body}".encode()).hexdigest()
-
-
-def _exact_text(part: Fraction) -> str:
-    return "/".join(str(one) if one.bit_length() < LONG else hex(one) for one in part.as_integer_ratio())
-
-
-def _exact(text: str) -> Fraction:
-    numerator, denominator = text.split("/")
-    return Fraction(int(numerator, 0), int(denominator, 0))
+    return digest(f"{previous}\n{body}")

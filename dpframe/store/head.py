@@ -1,4 +1,9 @@
-"""The head of the chain, kept beside the ledger's file: it tells when an older copy of the file was put back."""
+"""The head of the chain, kept beside the ledger's file: it tells when an older copy of the file was put back.
+
+The file has two slots, each with a head and its hash, and they are written in turn, in place. A write that a loss of
+power tears leaves the other slot whole: the head is then one entry behind, which is allowed. It can never be ahead,
+because a head is written only when its entry is on disk.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,17 @@ import os
 from dataclasses import dataclass
 
 from dpframe.errors import LedgerError
-from dpframe.store.entries import Mark, Terms, canonical, exact_amount, exact_texts
+from dpframe.store.entries import Mark
+from dpframe.store.terms import Terms
+from dpframe.store.texts import canonical, digest
+
+SLOT = 4096  # bytes, unless the numbers are longer
+synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes
 
 
 @dataclass(frozen=True)
 class Head:
-    """What was last written beside the file: of which ledger, how many entries, their hash and their sum."""
+    """What was last written beside the file: of which ledger, and where its chain ends."""
 
     ledger: str
     mark: Mark
@@ -31,30 +41,61 @@ def read(file: str) -> Head | None:
     """
     path = path_of(file)
     try:
-        with open(path, encoding="ascii") as opened:
-            found = json.load(opened)
-        return Head(found["ledger"], Mark(found["entry"], found["head"], exact_amount(found["spent"])))
+        with open(path, "rb") as opened:
+            heads = [head for slot in opened.read().split(b"\n") if (head := _head_of(slot))]
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError:
+        heads = []
+    if not heads:
         raise LedgerError(
             f"the file {path!r} cannot be read as the head of a ledger. Put its newest intact copy back; "
             "or, if there is none, remove it and call dpf.Ledger.recover(path, reason=...)."
-        ) from None
+        )
+    return max(heads, key=lambda head: head.mark.entry)
 
 
 def write(file: str, terms: Terms, mark: Mark) -> None:
-    """Write so that at any moment, also after a loss of power, the old head or the new one is there, whole.
-
-    The folder is not synchronized: a head that falls back by a loss of power is behind, and that is allowed.
-    """
+    """Write the head and wait until it is on disk. The caller lets nobody else write meanwhile."""
+    new, old = Head(Mark.first(terms).head, mark), read(file)
+    if new == old:
+        return
+    facts = canonical({"ledger": new.ledger, **mark.facts()})
+    text = f"{digest(facts)} {facts}".encode()
     path = path_of(file)
-    facts = {"ledger": terms.mark().head, "entry": mark.entry, "head": mark.head, "spent": exact_texts(mark.total)}
-    with open(f"{path}.new", "w", encoding="ascii") as opened:
-        opened.write(canonical(facts) + "\n")
+    size = 0 if old is None else os.path.getsize(path) // 2
+    if old is None or old.mark.entry >= mark.entry or len(text) >= size:  # after a recovery the old head must go
+        _begin(path, text, max(SLOT, -(-len(text) * 2 // SLOT) * SLOT))
+        return
+    with open(path, "r+b", buffering=0) as opened:
+        opened.seek(size * (mark.entry % 2))
+        opened.write(text.ljust(size - 1) + b"\n")
+        synchronized(opened.fileno())
+
+
+def _begin(path: str, text: bytes, size: int) -> None:
+    """A new file with the head in both slots: at any moment the old file or the new one is there, whole."""
+    with open(f"{path}.new", "wb") as opened:
+        opened.write((text.ljust(size - 1) + b"\n") * 2)
         opened.flush()
         os.fsync(opened.fileno())
     os.replace(f"{path}.new", path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _head_of(slot: bytes) -> Head | None:
+    """What a slot holds, None where it was torn."""
+    try:
+        told, facts = slot.decode("ascii").rstrip().split(" ", 1)
+        found = json.loads(facts)
+        return Head(found["ledger"], Mark.of(found)) if told == digest(facts) else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def unwritten(file: str, error: OSError) -> LedgerError:
@@ -77,7 +118,7 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
                 "Put it back; or, if it is lost, call dpf.Ledger.recover(path, reason=...)."
             )
         return
-    if head.ledger != terms.mark().head:
+    if head.ledger != Mark.first(terms).head:
         raise LedgerError(
             f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is kept beside it. "
             "Put that ledger back, or take another path for this one."

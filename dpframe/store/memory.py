@@ -1,47 +1,58 @@
-"""Charges in memory: they end with the process."""
+"""Entries in memory: they end with the process."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 
 from dpframe.errors import LedgerError
-from dpframe.guarantee import Amount
-from dpframe.store.entries import Charge, Mark, plus
+from dpframe.store.entries import Allowed, Answer, Entry, Mark, plus
+from dpframe.store.terms import Limit
+
+UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
 
 
 class MemoryStore:
-    """A list of charges, for the threads of one process."""
+    """A list of entries, for the threads of one process."""
 
     shown: str | None = None
 
-    def __init__(self) -> None:
-        self._charges: list[Charge] = []
-        self._spent: Amount = ()
+    def __init__(self, limit: Limit = UNLIMITED) -> None:
+        self._entries: list[Entry] = []
+        self._last = Mark(0, "", (), limit)
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def charge(self, charge: Charge, allowed: Callable[[Amount, Amount], None]) -> None:
+    def charge(self, entry: Entry, allowed: Allowed) -> None:
         """Append if it is allowed. A forked child would spend the same budget again, so it is refused."""
-        if os.getpid() != self._process:
-            raise LedgerError(
-                "a ledger in memory must be charged in the process that made it, not in a forked child: each child "
-                "would spend the same budget again. Ask in the parent, or keep the ledger in a file: path=..."
-            )
+        self._check_process()
         with self._lock:
-            total = plus(self._spent, charge.amount)
-            allowed(self._spent, total)
-            self._charges.append(charge)
-            self._spent = total
+            allowed(self._last, plus(self._last.total, entry.amount))
+            self._append(entry)
 
-    def charges(self) -> list[Charge]:
+    def keep(self, entry: Entry, content: bytes) -> Answer:
+        """Refuse: nothing is stored in memory."""
+        raise LedgerError(
+            "version must be left out with a ledger in memory, which stores no answers: a release is charged each "
+            "time. Keep the ledger in a file to have it replayed: dpf.Ledger(..., path=...)."
+        )
+
+    def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
+        """Append an entry that raises the limit."""
+        self._check_process()
+        with self._lock:
+            self._append(replace(entry, limit=raised(self._last.limit)))
+
+    def entries(self) -> list[tuple[int, Entry]]:
         """A copy of the list."""
-        return list(self._charges)
+        return list(enumerate(self._entries, start=1))
 
-    def spent(self) -> Amount:
-        """The sum of all charges."""
-        return self._spent
+    def last(self) -> Mark:
+        """What was spent, and the limit."""
+        return self._last
 
     def verify(self) -> list[Mark]:
         """Refuse: there is no chain in memory."""
@@ -53,3 +64,15 @@ class MemoryStore:
         raise LedgerError(
             "a ledger in memory cannot be pickled: the copy would be a second budget for the same people."
         )
+
+    def _append(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        total = plus(self._last.total, entry.amount)
+        self._last = Mark(len(self._entries), "", total, entry.limit or self._last.limit)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "a ledger in memory must be charged in the process that made it, not in a forked child: each child "
+                "would spend the same budget again. Ask in the parent, or keep the ledger in a file: path=..."
+            )

@@ -1,21 +1,25 @@
-"""Charges in a file or a database: committed before a row is read, shared by every process, chained by hashes."""
+"""Entries in a file or a database: committed before a row is read, shared by every process, chained by hashes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import gt, sub
+from operator import sub
 from typing import TYPE_CHECKING
 
 from dpframe.errors import LedgerError
 from dpframe.guarantee import Amount, PrivacyLoss
 from dpframe.store import head as heads
+from dpframe.store import rows
 from dpframe.store.address import Address
-from dpframe.store.database import Database, tables
-from dpframe.store.entries import Charge, Mark, Row, Terms, chain, changed, follow, now, plus
+from dpframe.store.database import Database
+from dpframe.store.entries import Allowed, Answer, Entry, Mark, answered, chain, follow, plus, refuse_other_facts
 from dpframe.store.head import Head
+from dpframe.store.terms import Limit, Terms, changed
+from dpframe.store.texts import digest, now
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SqlStore:
-    """The charges of one durable ledger."""
+    """The entries of one durable ledger."""
 
     database: Database
     terms: Terms
@@ -46,8 +50,9 @@ class SqlStore:
                         "Take another path."
                     )
                 making.create(connection)
-                _insert_terms(connection, terms)
-                cls(making, terms)._write_head(terms.mark())  # before the commit: no ledger is ever without a head
+                rows.insert_terms(connection, terms)
+                cls(making, terms)._write_head(Mark.first(terms))  # before the commit: no ledger is without a head
+        making.close()
         return cls.open(address.key)
 
     @classmethod
@@ -56,12 +61,12 @@ class SqlStore:
         address = Address.of(path)
         database = Database(address)
         with database.transaction(write=False) as connection:
-            if not database.names(connection) >= {"dpframe_ledger", "dpframe_entries"}:
+            if not database.names(connection) >= {"dpframe_ledger", "dpframe_entries", "dpframe_answers"}:
                 raise LedgerError(
                     f"the file at {address.shown} is not a ledger. Make one at another path: "
                     "dpf.Ledger(epsilon=..., path=...)."
                 )
-            store = cls(database, Terms.of_text(_terms_text(connection, address.shown), address.shown))
+            store = cls(database, Terms.of_text(rows.terms_text(connection, address.shown), address.shown))
         if check:
             store.verify()
         return store
@@ -85,69 +90,112 @@ class SqlStore:
     @property
     def identity(self) -> tuple[str, str]:
         """The address, and the hash of the terms: what a pickle carries."""
-        return self.database.address.key, self.terms.mark().head
+        return self.database.address.key, Mark.first(self.terms).head
 
-    def charge(self, charge: Charge, allowed: Callable[[Amount, Amount], None]) -> Mark:
+    def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer:
         """Charge, commit, keep the head: when this returns, the charge is on disk."""
-        head = self._head()
-        with self.database.transaction(write=True) as connection:
-            last = self._last(connection, head)
-            allowed(last.total, plus(last.total, charge.amount))
-            if head is None:  # it was removed, and nothing was spent yet: no entry may come before a head
-                self._write_head(last)
-            mark = self._append(connection, last, charge)
+        with self._writing() as (connection, last):
+            known = self._named(connection, entry)
+            if known is not None:
+                return known
+            allowed(last, plus(last.total, entry.amount))
+            mark = rows.append(connection, last, entry)
         self._keep_head(mark)
         return mark
 
-    def charges(self) -> list[Charge]:
-        """Every charge, from the store."""
+    def keep(self, entry: Entry, content: bytes) -> Answer:
+        """Store an answer, unless another was stored under its name meanwhile: then that one is the answer."""
+        with self._writing() as (connection, last):
+            known = self._named(connection, entry)
+            if known is not None:
+                return known
+            mark = rows.append(connection, last, answered(entry, content))
+            rows.insert_answer(connection, mark.entry, content)
+        self._keep_head(mark)
+        return Answer(content)
+
+    def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
+        """Append an entry with a higher limit; every process goes by it from then on."""
+        with self._writing() as (connection, last):
+            mark = rows.append(connection, last, replace(entry, limit=raised(last.limit)))
+        self._keep_head(mark)
+
+    def entries(self) -> list[tuple[int, Entry]]:
+        """Every entry, from the store."""
         head = self._head()
         with self.database.transaction(write=False) as connection:
             self._last(connection, head)
-            return [row.charge() for row in _rows(connection)]
+            return [(row.number, row.entry()) for row in rows.all_of(connection)]
 
-    def spent(self) -> Amount:
-        """The sum of all charges, from the store."""
+    def last(self) -> Mark:
+        """The end of the chain, from the store."""
         head = self._head()
         with self.database.transaction(write=False) as connection:
-            return self._last(connection, head).total
+            return self._last(connection, head)
 
     def verify(self) -> list[Mark]:
-        """Follow the whole chain and hold it against its head; every place in it."""
+        """Follow the whole chain, hold it against its head and against the stored answers; every place in it."""
         head = self._head()
         with self.database.transaction(write=False) as connection:
             last = self._last(connection, head)
-            marks = chain(self.terms, _rows(connection), self.shown)
-        if marks[-1] != last or (last.total and any(map(gt, last.total, self.terms.limit))):
-            raise changed(self.shown, "its entries pass its limit")
+            found = rows.all_of(connection)
+            marks = chain(self.terms, found, self.shown)
+            hashes = {row.number: row.entry().answer for row in found if row.name is not None}
+            answers = {number: digest(content) for number, content in rows.answers_of(connection)}
+        if answers != {number: told for number, told in hashes.items() if told is not None}:
+            raise changed(self.shown, "its stored answers are not those that its entries tell of")
+        if marks[-1] != last:
+            raise changed(self.shown, "its end does not follow from its beginning")
         return marks
 
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
         """Accept an older copy, or one without its head: an entry says so and charges what the copy does not know."""
         head = self._head()
         with self.database.transaction(write=True) as connection:
-            marks = chain(self.terms, _rows(connection), self.shown)
+            marks = chain(self.terms, rows.all_of(connection), self.shown)
             last = marks[-1]
-            if head is not None and head.ledger != self.terms.mark().head:
+            if head is not None and head.ledger != marks[0].head:
                 heads.hold(head, self.terms, last, None, self.shown)
             if head is not None and head.mark in marks:
                 return None
-            nothing = (Fraction(0),) * len(self.terms.limit)
-            spent = nothing if head is None else head.mark.total or nothing
-            lost = tuple(max(part, Fraction(0)) for part in map(sub, spent, last.total or nothing))
+            nothing = (Fraction(0),) * len(self.terms.limit.amount)
+            newest = last if head is None else head.mark
+            lost = tuple(max(part, Fraction(0)) for part in map(sub, newest.total or nothing, last.total or nothing))
             query = "recovered: the head was missing" if head is None else "recovered: an older copy was put back"
-            mark = self._append(connection, last, Charge(now(), reason, query, self.terms.unit, lost, cost(lost)))
+            entry = Entry(now(), reason, query, self.terms.unit, lost, cost(lost), kind="recovery")
+            mark = rows.append(connection, last, replace(entry, limit=last.limit.joined(newest.limit)))
         self._keep_head(mark)
         return mark
 
-    def _append(self, connection: Connection, last: Mark, charge: Charge) -> Mark:
-        row = Row.after(last, charge)
-        connection.execute(tables()[1].insert().values(entry=row.entry, body=row.body, head=row.head))
-        return row.mark()
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Connection, Mark]]:
+        """A transaction that may append to the end of the chain, which is checked first."""
+        head = self._head()
+        with self.database.transaction(write=True) as connection:
+            last = self._last(connection, head)
+            if head is None:  # it was removed, and nothing was spent yet: no entry may come before a head
+                self._write_head(last)
+            yield connection, last
+
+    def _named(self, connection: Connection, entry: Entry) -> Answer | None:
+        """The stored answer of a release with this name; refused where the name asked for something else before."""
+        if entry.name is None:
+            return None
+        for row in rows.of_name(connection, entry.name):
+            if not row.follows(rows.head_at(connection, self.terms, row.number - 1)):
+                raise changed(self.shown, f"entry {row.number} does not follow from the one before")
+            earlier = row.entry()
+            refuse_other_facts(entry, earlier)
+            if earlier.answer is not None:
+                content = rows.answer_at(connection, row.number)
+                if content is None or digest(content) != earlier.answer:
+                    raise changed(self.shown, f"the answer of entry {row.number} is not the one that was stored")
+                return Answer(content)
+        return None
 
     def _last(self, connection: Connection, head: Head | None) -> Mark:
         """The end of the chain, after its last link and its head were checked."""
-        text = _terms_text(connection, self.shown)
+        text = rows.terms_text(connection, self.shown)
         if text != self.terms.text():
             raise LedgerError(
                 f"the ledger at {self.shown} is not the one that was opened: another was put in its place. "
@@ -155,19 +203,20 @@ class SqlStore:
             )
         last = self._end(connection)
         if self.database.address.file is not None:
-            known = None if head is None else _head_at(connection, self.terms, head.mark.entry)
+            known = None if head is None else rows.head_at(connection, self.terms, head.mark.entry)
             heads.hold(head, self.terms, last, known, self.shown)
         return last
 
     def _end(self, connection: Connection) -> Mark:
-        rows = _rows(connection, last=2)
-        if not rows:
-            return self.terms.mark()
+        found = rows.all_of(connection, last=2)
+        first = Mark.first(self.terms)
+        if not found:
+            return first
         try:
-            before = rows[0].mark() if len(rows) == 2 else self.terms.mark()
+            before = found[0].mark() if len(found) == 2 else first
         except (ValueError, KeyError, TypeError):
-            raise changed(self.shown, f"entry {rows[0].entry} cannot be read") from None
-        return follow(before, rows[-1], self.shown)
+            raise changed(self.shown, f"entry {found[0].number} cannot be read") from None
+        return follow(before, found[-1], self.shown)
 
     def _head(self) -> Head | None:
         file = self.database.address.file
@@ -189,7 +238,7 @@ class SqlStore:
         try:
             with self.database.transaction(write=True) as connection:
                 # only if the file still knows my entry: the head must not follow a file that was put back meanwhile
-                if _head_at(connection, self.terms, mine.entry) == mine.head:
+                if rows.head_at(connection, self.terms, mine.entry) == mine.head:
                     heads.write(file, self.terms, self._end(connection))
         except OSError as error:
             raise heads.unwritten(file, error) from None
@@ -204,43 +253,3 @@ def _refuse_vanished(head: Head | None, address: Address) -> None:
             f"the ledger at {address.shown} is gone, but its head beside it says that {head.mark.entry} entries were "
             "written. Put the ledger back, or take another path for other people's data."
         )
-
-
-def _insert_terms(connection: Connection, terms: Terms) -> None:
-    """The second of two who make a ledger on PostgreSQL finds the first one's terms and keeps them."""
-    from sqlalchemy import select
-
-    column = tables()[0].c.terms
-    if connection.execute(select(column)).scalar() is None:
-        connection.execute(tables()[0].insert().values(one=1, terms=terms.text()))
-
-
-def _terms_text(connection: Connection, shown: str) -> str:
-    from sqlalchemy import select
-
-    # FOR UPDATE makes a writer alone on PostgreSQL; SQLite has no such words and needs none
-    write = connection.get_execution_options().get("dpframe_write")
-    asked = select(tables()[0].c.terms)
-    found = connection.execute(asked.with_for_update() if write else asked).scalar()
-    if found is None:
-        raise changed(shown, "its terms are gone")
-    return str(found)
-
-
-def _rows(connection: Connection, last: int | None = None) -> list[Row]:
-    """The entries in their order, or the last ones only."""
-    from sqlalchemy import select
-
-    entries = tables()[1]
-    asked = select(entries.c.entry, entries.c.body, entries.c.head).order_by(entries.c.entry.desc()).limit(last)
-    return [Row(*found) for found in connection.execute(asked)][::-1]
-
-
-def _head_at(connection: Connection, terms: Terms, entry: int) -> str | None:
-    from sqlalchemy import select
-
-    if entry == 0:
-        return terms.mark().head
-    entries = tables()[1]
-    found = connection.execute(select(entries.c.head).where(entries.c.entry == entry)).scalar()
-    return None if found is None else str(found)

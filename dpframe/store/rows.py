@@ -1,0 +1,99 @@
+"""The statements of a ledger's transactions, in SQLAlchemy's Core: one text for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpframe.store.database import tables
+from dpframe.store.entries import Entry, Mark, Row
+from dpframe.store.terms import Terms, changed
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Select
+
+
+def terms_text(connection: Connection, shown: str) -> str:
+    """The terms. A writer is alone from here on."""
+    from sqlalchemy import select
+
+    # FOR UPDATE makes a writer alone on PostgreSQL; SQLite has no such words and needs none
+    write = connection.get_execution_options().get("dpframe_write")
+    asked = select(tables().terms.c.terms)
+    found = connection.execute(asked.with_for_update() if write else asked).scalar()
+    if found is None:
+        raise changed(shown, "its terms are gone")
+    return str(found)
+
+
+def insert_terms(connection: Connection, terms: Terms) -> None:
+    """The second of two who make a ledger on PostgreSQL finds the first one's terms and keeps them."""
+    from sqlalchemy import select
+
+    table = tables().terms
+    if connection.execute(select(table.c.terms)).scalar() is None:
+        connection.execute(table.insert().values(one=1, terms=terms.text()))
+
+
+def append(connection: Connection, last: Mark, entry: Entry) -> Mark:
+    """Write the entry that follows the last one."""
+    row = Row.after(last, entry)
+    columns = {"entry": row.number, "body": row.body, "head": row.head, "name": row.name}
+    connection.execute(tables().entries.insert().values(**columns))
+    return row.mark()
+
+
+def all_of(connection: Connection, last: int | None = None) -> list[Row]:
+    """The entries in their order, or the last ones only."""
+    asked = _entries().order_by(tables().entries.c.entry.desc()).limit(last)
+    return [_row(found) for found in connection.execute(asked)][::-1]
+
+
+def of_name(connection: Connection, name: str) -> list[Row]:
+    """The entries of the releases of one name, in their order."""
+    entries = tables().entries
+    asked = _entries().where(entries.c.name == name).order_by(entries.c.entry)
+    return [_row(found) for found in connection.execute(asked)]
+
+
+def head_at(connection: Connection, terms: Terms, entry: int) -> str | None:
+    """The hash at an entry."""
+    from sqlalchemy import select
+
+    if entry == 0:
+        return Mark.first(terms).head
+    entries = tables().entries
+    found = connection.execute(select(entries.c.head).where(entries.c.entry == entry)).scalar()
+    return None if found is None else str(found)
+
+
+def insert_answer(connection: Connection, entry: int, content: bytes) -> None:
+    """Store what was released; its entry tells the hash."""
+    connection.execute(tables().answers.insert().values(entry=entry, content=content))
+
+
+def answer_at(connection: Connection, entry: int) -> bytes | None:
+    """What was released, as it was stored."""
+    from sqlalchemy import select
+
+    answers = tables().answers
+    found = connection.execute(select(answers.c.content).where(answers.c.entry == entry)).scalar()
+    return None if found is None else bytes(found)
+
+
+def answers_of(connection: Connection) -> list[tuple[int, bytes]]:
+    """Every stored answer, with the number of its entry."""
+    from sqlalchemy import select
+
+    answers = tables().answers
+    return [(number, bytes(content)) for number, content in connection.execute(select(answers))]
+
+
+def _entries() -> Select[tuple[int, str, str, str | None]]:
+    from sqlalchemy import select
+
+    entries = tables().entries.c
+    return select(entries.entry, entries.body, entries.head, entries.name)
+
+
+def _row(found: Any) -> Row:
+    return Row(found.entry, found.body, found.head, found.name)
