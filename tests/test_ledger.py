@@ -370,6 +370,19 @@ def test_every_charge_is_a_row(like):
     assert rows[0]["time"].endswith("+00:00")
 
 
+@pytest.mark.parametrize("like", ["polars", "pandas"])
+def test_the_dtypes_do_not_depend_on_what_was_charged(like):
+    if like == "pandas" and importlib.util.find_spec("pandas") is None:
+        pytest.skip("pandas is not installed")
+    ledger = dpf.Ledger(epsilon=1)
+    before = ledger.to_frame(like).dtypes
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+    without = ledger.to_frame(like).dtypes
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="named")
+    assert list(before) == list(without) == list(ledger.to_frame(like).dtypes)
+    assert not any(dtype == pl.Null for dtype in before)
+
+
 def test_other_libraries_are_refused():
     with pytest.raises(dpf.InvalidArgument, match="like must be"):
         dpf.Ledger(epsilon=1).to_frame("duckdb")
