@@ -24,10 +24,26 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     names = list(facts["measures"])
     is_map = _is_map(facts["cells"])
     words = Words(_title(names, facts), _notes(facts, rows, is_map))
+    if "levels" in facts:
+        return charts.beside(_panels_of_levels(names, rows, facts), words)
     if len(names) == 1:
         return _chart(names[0], rows, facts, words)
     panels = [charts.panel(_chart(name, rows, facts, None), name) for name in names]
     return charts.beside(panels, words)
+
+
+def _panels_of_levels(names: Sequence[str], rows: Sequence[Row], facts: Mapping[str, Any]) -> list[Any]:
+    """A panel for each level of subtotals, since a total dwarfs its parts."""
+    panels = []
+    for name in names:
+        start = 0
+        for level in facts["levels"]:
+            mine = rows[start : start + level["rows"]]
+            axes = [{"columns": [column]} for column in level["columns"]]
+            title = f"{name} by {' and '.join(level['columns'])}" if axes else f"{name}, all together"
+            panels.append(charts.panel(_chart(name, mine, {**facts, "cells": axes}, None), title))
+            start += level["rows"]
+    return panels
 
 
 def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words | None) -> Any:

@@ -52,6 +52,8 @@ def record(
         "columns": columns,
         "sha256": build.fingerprint(frame, columns),
     }
+    if plan.query.rollup:
+        facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns)
     if plan.choice is not None:
@@ -88,7 +90,9 @@ def check_columns(frame: Any, facts: Mapping[str, Any], *, rows: bool = False) -
 
 
 def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape of the cells, as declared."""
+    """The shape of the cells, as declared; with subtotals the rows of all levels, one after the other."""
+    if "levels" in facts:
+        return (sum(level["rows"] for level in facts["levels"]),)
     return tuple(axis["size"] for axis in facts["cells"])
 
 
@@ -111,7 +115,8 @@ def _measure(plan: Plan, name: str, denoised: Mapping[str, Any]) -> dict[str, An
     described: dict[str, Any] = {"verb": measure.verb, "column": measure.column}
     if not isinstance(measure, Count):
         described["bounds"] = list(measure.bounds)
-    described["statistics"] = [plan.query.statistics.index(statistic) for statistic in measure.statistics()]
+    needed = [statistic.over(by) for by in plan.query.groupings for statistic in measure.statistics()]
+    described["statistics"] = [plan.query.statistics.index(statistic) for statistic in needed]
     described["denoise"] = denoised.get(name)
     return described
 

@@ -71,16 +71,21 @@ class Sensitivity:
         return self.steps(p) * self.grid
 
 
-def of(statistic: Statistic, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """The sensitivity of one Statistic over `cells` cells."""
+def of(statistic: Statistic, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
+    """The sensitivity of one Statistic over `cells` cells, or over `merged` groups of them.
+
+    In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
+    the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger (``docs/privacy.md``).
+    """
     weighted = unit.column is not None
     scale = 2**20 if weighted and statistic.bounds is None else 1
     lower, upper = statistic.reach
+    groups = min(unit.max_groups, cells)
     return Sensitivity(
         reach=(lower * scale, upper * scale),
-        cells=cells,
-        rows=unit.max_rows,
-        groups=min(unit.max_groups, cells),
+        cells=cells if merged is None else merged,
+        rows=unit.max_rows if merged is None else unit.max_rows * groups,
+        groups=groups if merged is None else 1,
         weighted=weighted,
         replace=unit.neighbors == "replace",
         grid=statistic.grid(weighted),

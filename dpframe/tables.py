@@ -21,7 +21,8 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     rows = build.rows(frame)
     measures = list(facts["measures"])
     labels = [name for name in (rows[0] if rows else {}) if name not in facts["columns"]]
-    shown: dict[str, list[str]] = {name: [_label(row[name]) for row in rows] for name in labels}
+    missing = "all" if "levels" in facts else "missing"
+    shown: dict[str, list[str]] = {name: [_label(row[name], missing) for row in rows] for name in labels}
     for name in measures:
         shown[name] = [_with_error(row, name) for row in rows]
     table = great_tables.GT(build.frame_of(shown, "polars"))
@@ -38,9 +39,9 @@ def _with_error(row: Mapping[str, Any], name: str) -> str:
     return value if noisy is None or noisy == row[name] else f"{value} (around {number(noisy)})"
 
 
-def _label(value: Any) -> str:
+def _label(value: Any, missing: str) -> str:
     if value is None or value != value:
-        return "missing"
+        return missing
     return number(value) if isinstance(value, float) else str(value)
 
 

@@ -1845,6 +1845,47 @@ OPTIONS = [
         VALUE,
         ("denoise must be one of [", "'nonnegative'", "or None, not 'smooth'."),
     ),
+    Refusal(
+        "rollup-of-one-number",
+        lambda df: df.dp.count(rollup=True, epsilon=1),
+        VALUE,
+        "rollup must be left out of a single number, which has no subtotals. "
+        'Write group_by("ward", keys=["A", "B"]).count(rollup=True).',
+    ),
+    Refusal(
+        "rollup-of-bins",
+        lambda df: df.dp.histogram("age", bins=[0, 50], rollup=True, epsilon=1),
+        VALUE,
+        "rollup must be left out of a histogram: its bins have no name for their total. "
+        "Add up bins yourself, or group by declared keys.",
+    ),
+    Refusal(
+        "rollup-of-missing-keys",
+        lambda df: df.dp.group_by("ward", keys=["A", None]).count(rollup=True, epsilon=1),
+        VALUE,
+        "keys must not hold None with rollup=True, since None marks the rows of subtotals. "
+        "Leave it out, or fill the column's missing values with a name of their own.",
+    ),
+    Refusal(
+        "rollup-of-a-mean",
+        lambda df: df.dp.group_by("ward", keys=WARDS).agg(m=dpf.mean("age", bounds=(0, 9)), rollup=True, epsilon=1),
+        VALUE,
+        "rollup must be left out of a mean (m), which is not the sum of its parts. "
+        "Ask for dpf.count and dpf.sum of the column, and divide.",
+    ),
+    Refusal(
+        "rollup-number",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(rollup=1, epsilon=1),
+        TYPE,
+        "rollup must be True or False, not 1.",
+    ),
+    Refusal(
+        "rollup-denoised-otherwise",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(rollup=True, denoise="james-stein", epsilon=1),
+        VALUE,
+        "denoise must be 'auto' or None with rollup=True, not 'james-stein': what makes subtotals add up is itself a "
+        "denoiser. Leave it out.",
+    ),
     Refusal("raw-string", lambda df: df.dp.count(raw="yes", epsilon=1), TYPE, "raw must be True or False, not 'yes'."),
     Refusal("raw-number", lambda df: df.dp.count(raw=1, epsilon=1), TYPE, "raw must be True or False, not 1."),
     Refusal("label-number", lambda df: df.dp.count(label=3, epsilon=1), TYPE, "label must be a string, not 3."),

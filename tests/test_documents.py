@@ -160,6 +160,9 @@ CALLS = {
         "age", bins=[0, 50, 100], denoise=["james-stein", lambda values, noise: values], raw=False, **price
     ),
     "group_by": lambda dp, **price: dp.group_by("ward", keys=["A", None]).count(label="wards", **price),
+    "rollup": lambda dp, **price: dp.group_by("ward", "age", keys={"ward": ["A"], "age": [1, 2]}).agg(
+        dpf.count(), total=dpf.sum("age", bounds=(-5, 100)), rollup=True, **price
+    ),
     "agg": lambda dp, **price: dp.group_by("ward", "age", keys={"ward": ["A"], "age": [1, 2]}).agg(
         dpf.count(), total=dpf.sum("age", bounds=(-5, 100)), average=dpf.mean("age", bounds=(0, 9)), **price
     ),

@@ -39,6 +39,9 @@ class Asker:
         By default ``"auto"`` for histograms and group-bys, and None for a single number. Costs no privacy.
     raw : bool
         Whether the unbiased values stay beside the denoised ones.
+    rollup : bool
+        After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is the
+        sum of its parts (see ``docs/denoising.md``).
     ledger : Ledger, optional
         Who pays; by default the ``with`` around the call.
     unit : PrivacyUnit, optional
@@ -270,7 +273,8 @@ class Asker:
 
     def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
-        return self._finish(self._frame, Query(verb, Keys(self._axes), tuple(measures.items())), checked)
+        query = Query(verb, Keys(self._axes), tuple(measures.items()), checked.rollup)
+        return self._finish(self._frame, query, checked)
 
     def __getattr__(self, name: str) -> Any:
         if name in OF_RESULTS:

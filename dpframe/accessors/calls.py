@@ -43,6 +43,7 @@ class CallOptions(TypedDict, total=False):
     mechanism: str | Calibration | None
     denoise: Any
     raw: bool
+    rollup: bool
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.frames import weights
-from dpframe.frames.cells import Cells, Integers, counted, half_open, placed
+from dpframe.frames.cells import Cells, Integers, added, counted, half_open, placed
 from dpframe.frames.source import collected, source_of
 from dpframe.frames.terms import Terms
 from dpframe.guarantee import PrivacyUnit
@@ -29,16 +29,26 @@ PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
     """One int64 per cell and Statistic, in grid steps; cells in which no row falls are zeros.
 
-    `p` is the shape of the noise that will be added: the norm in which units are weighted.
+    `p` is the shape of the noise that will be added: the norm in which units are weighted. Subtotals are sums of the
+    totals of cells, modulo 2**64 as these.
     """
+    found = _of_cells(frame, query, unit, p)
+    for level in query.levels[1:]:
+        for statistic in query.of_cells:
+            found[statistic.over(level.columns)] = added(found[statistic], level.group, level.size)
+    return found
+
+
+def _of_cells(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
     source = source_of(frame)
-    cells, terms = Cells.of(source, query.keys), Terms.of(query.statistics)
+    cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
     if unit.column is not None:
         lazy = source.bring([*cells.wanted(), *terms.wanted(), ("unit", unit.column, "unit", None)])
-        return weights.bounded(coded_rows(lazy, cells, terms, source.rows, "unit"), terms, unit, p, query.keys.cells)
+        rows = coded_rows(lazy, cells, terms, source.rows, "unit")
+        return weights.bounded(rows, terms, unit, p, query.keys.cells, merged=query.rollup)
     lazy = source.bring([*cells.wanted(), *terms.wanted()])
-    if len(cells.bins) == len(cells.keys.axes) == 1 and query.statistics == (Statistic(None),):
-        return {query.statistics[0]: _histogram(lazy, cells, source.rows)}
+    if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Statistic(None),):
+        return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:
         table = coded_rows(lazy, cells, terms, source.rows)
         return by_cell(table, terms, query.keys.cells)

@@ -5,6 +5,9 @@ before any statistic drops missing values. Each of its counts becomes w n_g and 
 truncated toward zero. So its counts have l_p norm at most R and its sums at most max(|lower|, |upper|) R, because
 |S_g| <= max(|lower|, |upper|) n_g; that holds for sums that wrapped, too, since a wrapped |S_g| is the smaller one.
 
+Where cells are merged into subtotals, w is at most max_rows * groups / ||n||_1 too: then no sum of a unit's entries is
+larger than max_rows * groups (times the larger bound). For p = 1 that is the same weight.
+
 Units with at most R rows in all have weight 1 in any norm (the l_1 norm is the largest). Of the others, the pairs of
 unit and cell are found by sorting one integer per row; a row that is alone in its pair is weighed as it is, and only
 the rows that share a pair are brought together first.
@@ -28,8 +31,10 @@ SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point canno
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
 
 
-def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int) -> dict[Statistic, Integers]:
-    """The weighted totals of rows that carry `unit` and `cell`."""
+def bounded(
+    table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
+) -> dict[Statistic, Integers]:
+    """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them."""
     if unit.nulls == "drop":
         table = table.filter(pl.col("unit").is_not_null())
     most = unit.max_rows * min(unit.max_groups, cells) ** (1.0 / p)
@@ -39,7 +44,10 @@ def bounded(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cell
     chosen = np.flatnonzero(heavy) if np.count_nonzero(heavy) < heavy.size // 2 else slice(None)  # or all: as right
     sharing, starts = _sharing(code[chosen], table["cell"].to_numpy()[chosen])
     sharing = chosen[sharing] if isinstance(chosen, np.ndarray) else sharing
-    weight = _weights(rows, code[sharing], starts, most, p)[code]
+    light = _weights(rows, code[sharing], starts, most, p)
+    if merged:
+        light = np.minimum(light, unit.max_rows * min(unit.max_groups, cells) * SHAVE / np.maximum(rows, 1))
+    weight = light[code]
     alone = weight.copy()
     alone[sharing] = 0.0  # what they add is added below, pair by pair
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()

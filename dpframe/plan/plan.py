@@ -103,21 +103,27 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader must know of rows that are left out or weighed down."""
-        return (*self.query.keys.notes(), *_weight_notes(self.unit))
+        subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
+        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit))
 
-    def noise_of(self, measure: Measure) -> tuple[Mechanism, ...]:
-        """The noise of each Statistic that the measure is read off."""
+    def noise_of(self, measure: Measure, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
+        """The noise of each Statistic that the measure is read off; `by` names a level of subtotals."""
         noise = {part.statistic: part.mechanism for part in self.parts}
-        return tuple(noise[statistic] for statistic in measure.statistics())
+        return tuple(noise[statistic.over(by)] for statistic in measure.statistics())
 
     def errors(self, confidence: float) -> dict[str, float]:
-        """The expected half-width per output column at any confidence."""
+        """The expected half-width per output column at any confidence, the largest of all levels of a rollup."""
         size = self.size or TYPICAL_SIZES[1]
-        return {name: self.error_of(measure, size, confidence) for name, measure in self.query.measures}
+        return {
+            name: max(self.error_of(measure, size, confidence, by) for by in self.query.groupings)
+            for name, measure in self.query.measures
+        }
 
-    def error_of(self, measure: Measure, size: int, confidence: float = CONFIDENCE) -> float:
+    def error_of(
+        self, measure: Measure, size: int, confidence: float = CONFIDENCE, by: tuple[str, ...] | None = None
+    ) -> float:
         """The expected half-width for a group of `size` values; only a mean's depends on the size."""
-        noise = self.noise_of(measure)
+        noise = self.noise_of(measure, by)
         if isinstance(measure, Mean):
             return measure.expected_error(noise[0], noise[1], size, confidence)
         return noise[0].interval(confidence)
@@ -136,7 +142,7 @@ class Plan:
                 "noise": planned.mechanism.name,
                 "scale": planned.mechanism.scale,
                 "sensitivity": planned.mechanism.sensitivity,
-                "error": self.error[name],
+                "error": self._error(name, planned),
             }
             for name, planned in self._rows()
         ]
@@ -160,10 +166,20 @@ class Plan:
 
     def _rows(self) -> list[tuple[str, Planned]]:
         planned = {part.statistic: part for part in self.parts}
-        return [(name, planned[needed]) for name, measure in self.query.measures for needed in measure.statistics()]
+        return [
+            (name, planned[needed.over(by)])
+            for name, measure in self.query.measures
+            for by in self.query.groupings
+            for needed in measure.statistics()
+        ]
+
+    def _error(self, name: str, planned: Planned) -> float:
+        """The expected error of a row of `_rows`."""
+        measure, size = dict(self.query.measures)[name], self.size or TYPICAL_SIZES[1]
+        return self.error_of(measure, size, by=planned.statistic.by)
 
     def _facts(self) -> list[tuple[str, str]]:
-        cells = self.query.keys.cells
+        cells = self.query.rows
         facts = [
             ("protects", str(self.unit)),
             ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
@@ -186,16 +202,16 @@ class Plan:
                 f"{100 * planned.share:.3g}%",
                 planned.mechanism.name,
                 report.number(planned.mechanism.scale),
-                self._error_words(name),
+                self._error_words(name, planned),
             ]
             for name, planned in self._rows()
         ]
         return header, rows
 
-    def _error_words(self, name: str) -> str:
+    def _error_words(self, name: str, planned: Planned) -> str:
         measure = dict(self.query.measures)[name]
         if not isinstance(measure, Mean):
-            return f"+-{report.number(self.error[name])}"
+            return f"+-{report.number(self._error(name, planned))}"
         errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 

@@ -18,6 +18,7 @@ from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
 from dpframe.queries.query import Query
+from dpframe.queries.statistics import Statistic
 from dpframe.sensitivity import Sensitivity
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
@@ -42,7 +43,7 @@ def plan_of(
 ) -> Plan:
     """Price a query whose columns were already checked against the frame's schema."""
     statistics = query.statistics
-    reach = [sensitivities.of(statistic, unit, query.keys.cells) for statistic in statistics]
+    reach = [_reach(statistic, query, unit) for statistic in statistics]
     pure = is_pure(mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, len(reach), pure=pure)
     choice = choose(reach, offered, accounting=accounting) if mechanism == AUTO else None
@@ -56,6 +57,11 @@ def plan_of(
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
     return Plan(query, unit, price, accounting, amount, parts, cost, frame, choice)
+
+
+def _reach(statistic: Statistic, query: Query, unit: PrivacyUnit) -> Sensitivity:
+    merged = None if statistic.by is None else query.cells_of(statistic)
+    return sensitivities.of(statistic, unit, query.keys.cells, merged)
 
 
 def _calibrated_all(

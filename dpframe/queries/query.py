@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.queries.cells import Keys
-from dpframe.queries.statistics import Measure, Statistic
+from dpframe.queries.edges import BinAxis
+from dpframe.queries.levels import Level, labels_of, levels_of
+from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
+
+Floats = NDArray[np.float64]
 
 NOISY, ERROR = "_noisy", "_error"
 
@@ -18,8 +28,11 @@ class Query:
     verb: str
     keys: Keys
     measures: tuple[tuple[str, Measure], ...]
+    rollup: bool = False  # whether subtotals are released too
 
     def __post_init__(self) -> None:
+        if self.rollup:
+            self._check_rollup()
         names = list(self.keys.names)
         for name, _ in self.measures:
             names += [name, name + NOISY, name + ERROR]
@@ -30,12 +43,73 @@ class Query:
                     "NAME_noisy and NAME_error). Name the statistics yourself, as in agg(n=dpf.count())."
                 )
 
+    def _check_rollup(self) -> None:
+        """Only sums of declared keys have subtotals that can be told apart from the cells."""
+        if not self.keys.axes:
+            raise InvalidArgument(
+                "rollup must be left out of a single number, which has no subtotals. "
+                'Write group_by("ward", keys=["A", "B"]).count(rollup=True).'
+            )
+        if any(isinstance(axis, BinAxis) for axis in self.keys.axes):
+            raise InvalidArgument(
+                "rollup must be left out of a histogram: its bins have no name for their total. "
+                "Add up bins yourself, or group by declared keys."
+            )
+        if any(None in row for axis in self.keys.axes for row in getattr(axis, "rows", ())):
+            raise InvalidArgument(
+                "keys must not hold None with rollup=True, since None marks the rows of subtotals. "
+                "Leave it out, or fill the column's missing values with a name of their own."
+            )
+        for name, measure in self.measures:
+            if isinstance(measure, Mean):
+                raise InvalidArgument(
+                    f"rollup must be left out of a mean ({name}), which is not the sum of its parts. "
+                    "Ask for dpf.count and dpf.sum of the column, and divide."
+                )
+
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """What has to be measured; equal statistics once."""
+        return tuple(statistic.over(by) for by in self.groupings for statistic in self.of_cells)
+
+    @property
+    def of_cells(self) -> tuple[Statistic, ...]:
+        """Those over the declared cells; the others are sums of them."""
         return tuple(dict.fromkeys(statistic for _, measure in self.measures for statistic in measure.statistics()))
+
+    @property
+    def groupings(self) -> tuple[tuple[str, ...] | None, ...]:
+        """The columns of each level of subtotals, after None for the cells themselves."""
+        columns = self.keys.columns if self.rollup else ()
+        return (None, *(columns[:count] for count in reversed(range(len(columns)))))
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels of a rollup, in the order of `groupings`; none without."""
+        return levels_of(self.keys) if self.rollup else ()
+
+    def cells_of(self, statistic: Statistic) -> int:
+        """How many entries the vector of a Statistic has."""
+        if statistic.by is None:
+            return self.keys.cells
+        return self.levels[self.groupings.index(statistic.by)].size
+
+    @property
+    def rows(self) -> int:
+        """How many rows the result has."""
+        return sum(level.size for level in self.levels) if self.rollup else self.keys.cells
+
+    def labels(self) -> Mapping[str, Any]:
+        """The columns that name the rows of the result."""
+        return labels_of(self.keys, self.levels) if self.rollup else self.keys.labels()
+
+    def answer(self, measure: Measure, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
+        """The noisy values and the half-widths of their 95% intervals, a row each."""
+        parts = [measure.answer({one: measured[one.over(by)] for one in measure.statistics()}) for by in self.groupings]
+        return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def __str__(self) -> str:
         asked = ", ".join(str(measure) for _, measure in self.measures)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
-        return f"{asked} by {cells}" if cells else asked
+        subtotals = ", with subtotals" if self.rollup else ""
+        return f"{asked} by {cells}{subtotals}" if cells else asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -49,6 +49,11 @@ class Statistic:
     column: str | None
     bounds: tuple[float, float] | None = None
     centred: bool = False
+    by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
+
+    def over(self, by: tuple[str, ...] | None) -> Statistic:
+        """The same sum, over the groups of cells that agree in these columns."""
+        return replace(self, by=by)
 
     def grid(self, weighted: bool) -> float:
         """The length of one integer step in the user's units."""
@@ -83,9 +88,10 @@ class Statistic:
 
     def describe(self) -> str:
         """The statistic in words: what a plan and the provenance call it."""
+        over = "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
         if self.bounds is None:
-            return "rows" if self.column is None else f"present values of {self.column}"
-        return f"{'centred ' if self.centred else ''}sum of {self.column}"
+            return ("rows" if self.column is None else f"present values of {self.column}") + over
+        return f"{'centred ' if self.centred else ''}sum of {self.column}{over}"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan.plan import Plan
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.statistics import Mean, Measure
+from dpframe.release.subtotals import consistent
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +26,8 @@ def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any) -> tuple
     """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
     if wanted is None or isinstance(measure, Mean):
         return values, None
+    if plan.query.rollup:
+        return consistent(values, measure, plan)
     law = plan.noise_of(measure)[0]
     keys = plan.query.keys
     cells = values.reshape(keys.shape) if keys.is_grid else values

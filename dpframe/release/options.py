@@ -28,6 +28,7 @@ class Options:
     mechanism: str | Calibration | None = None
     denoise: Any = None
     raw: bool = True
+    rollup: bool = False
     ledger: Ledger | None = None
     unit: PrivacyUnit | None = None
     label: str | None = None
@@ -39,8 +40,14 @@ class Options:
                 "confidence must come with within=, the error that it speaks of, not alone. "
                 "The errors of a result are those of 95% intervals."
             )
-        if not isinstance(self.raw, bool):
-            raise InvalidType(f"raw must be True or False, not {shown(self.raw)}.")
+        for argument in ("raw", "rollup"):
+            if not isinstance(getattr(self, argument), bool):
+                raise InvalidType(f"{argument} must be True or False, not {shown(getattr(self, argument))}.")
+        if self.rollup and self.denoise not in (None, "auto"):
+            raise InvalidArgument(
+                f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoise)}: what makes subtotals add "
+                "up is itself a denoiser. Leave it out."
+            )
         if self.label is not None and not isinstance(self.label, str):
             raise InvalidType(f"label must be a string, not {shown(self.label)}.")
         for name in self.denoise if isinstance(self.denoise, (list, tuple)) else [self.denoise]:

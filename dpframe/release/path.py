@@ -130,10 +130,10 @@ def _answered(
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.statistic))
         measured[part.statistic] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
-    columns: dict[str, Any] = dict(plan.query.keys.labels())
+    columns: dict[str, Any] = dict(plan.query.labels())
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
-        values, errors = measure.answer(measured)
+        values, errors = plan.query.answer(measure, measured)
         better, denoised[name] = denoised_of(values, measure, plan, options.denoise)
         columns[name] = better
         if denoised[name] is not None and options.raw:

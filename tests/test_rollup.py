@@ -1,0 +1,268 @@
+"""Subtotals that add up: their rows, their noise, their sensitivity, their consistency."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe import sensitivity
+from dpframe.frames import weights
+from dpframe.frames.totals import totals
+from dpframe.queries.cells import KeyAxis, Keys
+from dpframe.queries.levels import levels_of, parents_of
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Count, Statistic, Sum
+
+ROWS = {
+    "state": ["A", "A", "A", "B", "B", "C", "Z", None] * 40,
+    "county": [1, 2, 2, 1, 3, 1, 1, 1] * 40,
+    "cost": [1.0, 2.0, 3.0, 4.0, 5.0, None, 7.0, 8.0] * 40,
+    "who": [number // 3 for number in range(320)],
+}
+COMBINATIONS = {"state": ["A", "B", "A", "B", "C"], "county": [2, 1, 1, 3, 9]}
+EXACT = 1e6  # an epsilon at which there is no noise
+
+
+def groups(frame, keys=None, **options):
+    declared = pl.DataFrame(COMBINATIONS) if keys is None else keys
+    return frame.dp.group_by("state", "county", keys=declared).agg(
+        n=dpf.count(), cost=dpf.sum("cost", bounds=(0, 9)), rollup=True, **options
+    )
+
+
+# Rows and values
+
+
+def test_rows_of_all_levels(engine):
+    with dpf.Ledger(epsilon=9 * EXACT):
+        found = engine.columns(groups(engine(ROWS), epsilon=EXACT))
+    none = [value if value == value else None for value in found["state"]]
+    assert none == ["A", "B", "A", "B", "C", "A", "B", "C", None]
+    assert [value if value == value else None for value in found["county"]] == [2, 1, 1, 3, 9, *[None] * 4]
+    assert found["n"] == [80, 40, 40, 40, 0, 120, 80, 0, 200]
+    assert found["cost"] == pytest.approx([200, 160, 40, 200, 0, 240, 360, 0, 600], abs=0.1)
+    assert list(found) == ["state", "county", *(f"{name}{end}" for name in ("n", "cost") for end in ENDS)]
+
+
+ENDS = ("", "_noisy", "_error")
+
+
+def test_products_and_one_column(engine):
+    frame = engine(ROWS)
+    with dpf.Ledger(epsilon=9 * EXACT):
+        one = engine.columns(frame.dp.group_by("state", keys=["B", "A"]).count(rollup=True, epsilon=EXACT))
+        keys = {"state": ["A", "B"], "county": [1, 2, 3]}
+        both = engine.columns(
+            frame.dp.group_by("county", "state", keys=keys).sum("cost", bounds=(0, 9), rollup=True, epsilon=EXACT)
+        )
+    assert one["count"] == [80, 120, 200]
+    assert both["cost_sum"] == pytest.approx([40, 160, 200, 0, 0, 200, 200, 200, 200, 600], abs=0.1)
+    counties = [value if value == value else None for value in both["county"]]
+    assert counties == [1, 1, 2, 2, 3, 3, 1, 2, 3, None]
+
+
+def test_levels_of_a_product_and_their_parents():
+    keys = Keys((KeyAxis(("a", "b"), ((1, "x"), (2, "x"), (1, "y"))), KeyAxis(("c",), ((True,), (False,)))))
+    levels = levels_of(keys)
+    assert [level.columns for level in levels] == [("a", "b", "c"), ("a", "b"), ("a",), ()]
+    assert [level.size for level in levels] == [6, 3, 2, 1]
+    assert parents_of(levels).tolist() == [6, 6, 7, 7, 8, 8, 9, 10, 9, 11, 11, -1]
+
+
+def adds_up(values, levels):
+    parents = parents_of(levels)
+    children = np.bincount(parents[:-1], values[:-1], minlength=values.size)
+    start = levels[0].size
+    return bool((children[start:] == values[start:]).all())
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 0.3}, {"epsilon": 0.3, "delta": 1e-6}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("unit", [dpf.PrivacyUnit(), dpf.PrivacyUnit(column="who", max_rows=2, max_groups=2)], ids=str)
+def test_every_subtotal_is_exactly_the_sum_of_its_parts(unit, price):
+    frame = pl.DataFrame(ROWS)
+    with dpf.Ledger(epsilon=9, delta=1e-3, accounting="basic", unit=unit):
+        found = groups(frame, **price)
+        signed = frame.dp.group_by("state", keys=["A", "B", "C"]).sum("cost", bounds=(-5, 9), rollup=True, **price)
+        raw = groups(frame, denoise=None, **price)
+    levels = levels_of(Keys((KeyAxis(("state", "county"), tuple(zip(*COMBINATIONS.values(), strict=True))),)))
+    for name in ("n", "cost"):
+        values = found.dp.to_numpy(name)
+        assert values.shape == (9,)
+        assert adds_up(values, levels)
+        assert values.min() >= 0.0
+        assert not adds_up(raw.dp.to_numpy(name), levels)
+    assert (found["n"] == found["n"].round()).all()
+    assert signed["cost_sum"][:-1].sum() == signed["cost_sum"][-1]
+
+
+def test_the_fit_is_nearer_than_what_was_measured():
+    truth = np.random.default_rng(1).integers(0, 60, (20, 10))
+    frame = pl.DataFrame({"s": np.repeat(np.arange(20), 10), "c": np.tile(np.arange(10), 20), "n": truth.ravel()})
+    frame = frame.select(pl.col("s", "c").repeat_by("n").explode())
+    keys = {"s": range(20), "c": range(10)}
+    exact = np.concatenate([truth.ravel(), truth.sum(axis=1), [truth.sum()]])
+    levels = [slice(0, 200), slice(200, 220), slice(220, None)]
+    fitted, measured, foreseen = np.zeros(3), np.zeros(3), np.zeros(3)
+    with dpf.Ledger(epsilon=1e9):
+        for _ in range(25):
+            found = frame.dp.group_by("s", "c", keys=keys).count(rollup=True, epsilon=0.3)
+            said = found.dp.provenance["measures"]["count"]["denoise"][0]["estimated_rmse_of_levels"]
+            for place, level in enumerate(levels):
+                fitted[place] += np.square(found.dp.to_numpy("count")[level] - exact[level]).mean()
+                measured[place] += np.square(found.dp.to_numpy("count_noisy")[level] - exact[level]).mean()
+                foreseen[place] += said[place] ** 2
+    assert (fitted[:2] < 0.95 * measured[:2]).all()
+    assert fitted[0] < 1.02 * foreseen[0]  # which does not count what non-negativity gains
+    assert 0.5 < fitted[1] / foreseen[1] < 1.5
+
+
+# Noise and price
+
+
+def test_every_level_is_a_statistic_of_its_own():
+    frame = pl.DataFrame(ROWS)
+    with dpf.Ledger(epsilon=9):
+        found = groups(frame, epsilon=0.6).dp.provenance
+        plan = frame.dp.preview.group_by("state", keys=["A"]).count(rollup=True, within=20.0)
+    assert found["levels"] == [
+        {"columns": ["state", "county"], "rows": 5},
+        {"columns": ["state"], "rows": 3},
+        {"columns": [], "rows": 1},
+    ]
+    assert found["measures"]["cost"]["statistics"] == [1, 3, 5]
+    said = [one["measures"] for one in found["statistics"]]
+    assert said[::2] == ["rows", "rows by state", "rows, all together"]
+    assert sum(one["share"] for one in found["statistics"]) == pytest.approx(1.0)
+    assert {one["scale"] for one in found["statistics"][::2]} == {10.0}  # 6 statistics share epsilon 0.6
+    assert plan.cost.epsilon == pytest.approx(2 * math.log(20) / 20, rel=0.2)
+    assert max(plan.error.values()) <= 20.0
+    assert plan.to_frame()["measures"].to_list() == ["rows", "rows, all together"]
+    assert "with subtotals" in repr(plan)
+
+
+def test_levels_have_independent_noise():
+    frame = pl.DataFrame({"g": ["a"]})
+    with dpf.Ledger(epsilon=1e9):
+        noisy = np.array(
+            [
+                frame.dp.group_by("g", keys=["a"]).count(rollup=True, epsilon=0.2, denoise=None)["count"].to_numpy()
+                for _ in range(400)
+            ]
+        )
+    assert abs(np.corrcoef(noisy.T)[0, 1]) < 0.25
+    assert noisy.std(axis=0) == pytest.approx([10 * math.sqrt(2)] * 2, rel=0.35)
+
+
+# Sensitivity
+
+GROUPS = (("A", 1), ("A", 2), ("B", 1))
+KEYS = Keys((KeyAxis(("state", "county"), GROUPS),))
+QUERY = Query("agg", KEYS, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), rollup=True)
+UNITS = [
+    dpf.PrivacyUnit(neighbors=neighbors, **of)
+    for neighbors in ("add-remove", "replace")
+    for of in ({}, {"column": "u"}, {"column": "u", "max_rows": 2, "max_groups": 2}, {"column": "u", "max_groups": 9})
+]
+ROW = st.tuples(st.sampled_from([*GROUPS, ("C", 1)]), st.sampled_from([None, -9.0, -3.0, 0.3, 2.0, 4.0]))
+UNIT_ROWS = st.lists(ROW, max_size=7)
+
+
+def exact(units, unit, p):
+    rows = [(owner, *group, value) for owner, owned in enumerate(units) for group, value in owned]
+    schema = {"u": pl.Int64, "state": pl.String, "county": pl.Int64, "x": pl.Float64}
+    return totals(pl.DataFrame(rows, schema=schema, orient="row"), QUERY, unit, p)
+
+
+def stated(statistic, unit, p):
+    merged = None if statistic.by is None else QUERY.cells_of(statistic)
+    return sensitivity.of(statistic, unit, 3, merged).steps(p)
+
+
+def farthest(before, after, unit, p):
+    """For each statistic how far these neighbors are from each other, as a part of the sensitivity."""
+    one, other = exact(before, unit, p), exact(after, unit, p)
+    assert set(one) == set(QUERY.statistics)
+    return {
+        statistic: float(np.linalg.norm((one[statistic] - other[statistic]).astype(np.float64), ord=p))
+        / stated(statistic, unit, p)
+        for statistic in QUERY.statistics
+    }
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("p", [1, 2])
+@settings(deadline=None, max_examples=25)
+@given(others=st.lists(UNIT_ROWS, max_size=2), mine=UNIT_ROWS, instead=UNIT_ROWS)
+def test_no_neighbor_is_farther_than_the_sensitivity(unit, p, others, mine, instead):
+    replaced = unit.neighbors == "replace"
+    if unit.column is None:
+        mine, instead = mine[:1], instead[:1]
+        if replaced and not (mine and instead):
+            return
+    found = farthest([*others, mine], [*others, instead if replaced else []], unit, p)
+    assert max(found.values()) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_a_unit_nearly_attains_the_bound_in_every_level(p, neighbors):
+    """2 rows in each of 2 counties of one state, against 2 rows in another or none."""
+    unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
+    mine = [(group, 4.0) for group in GROUPS[:2] for _ in range(2)]
+    found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2), p)
+    assert all(part > 1.0 - 1e-6 for statistic, part in found.items())
+    if neighbors == "replace":
+        assert max(farthest([mine], [[(GROUPS[2], -3.0)] * 4], unit, p).values()) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_a_unit_in_many_cells_stays_within_the_bound(p):
+    unit = dpf.PrivacyUnit(column="u")
+    mine = [(group, 4.0) for group in GROUPS for _ in range(50)]
+    assert max(farthest([mine], [[]], unit, p).values()) <= 1.0
+
+
+def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
+    """The test has power: with the weights of the cells, a unit in three cells sways the total by sqrt(3)."""
+    alone = weights.bounded
+    monkeypatch.setattr(weights, "bounded", lambda *given, merged: alone(*given, merged=False))
+    mine = [(group, 4.0) for group in GROUPS for _ in range(50)]
+    found = farthest([mine], [[]], dpf.PrivacyUnit(column="u"), 2)
+    assert found[Statistic(None, by=())] == pytest.approx(math.sqrt(3), rel=1e-3)
+
+
+def test_subtotals_are_sums_of_the_same_integers():
+    unit = dpf.PrivacyUnit(column="u", max_rows=2)
+    generator = np.random.default_rng(2)
+    owned = [
+        [(GROUPS[place], float(value)) for place, value in zip(places, values, strict=True)]
+        for places, values in zip(generator.integers(0, 3, (40, 5)), generator.integers(-5, 6, (40, 5)), strict=True)
+    ]
+    for p, statistic in itertools.product((1, 2), QUERY.of_cells):
+        found = exact(owned, unit, p)
+        cells = found[statistic]
+        assert found[statistic.over(("state",))].tolist() == [cells[0] + cells[1], cells[2]]
+        assert found[statistic.over(())].tolist() == [cells.sum()]
+
+
+# Pictures, tables
+
+
+def test_charts_and_tables_show_the_levels(engine):
+    pytest.importorskip("altair")
+    pytest.importorskip("great_tables")
+    with dpf.Ledger(epsilon=9):
+        found = groups(engine(ROWS), epsilon=0.5)
+    drawn = found.dp.plot().to_dict()
+    assert len(drawn["concat"]) == 6
+    assert drawn["concat"][2]["title"]["text"] == "n, all together"
+    html = found.dp.table().as_raw_html()
+    assert "missing" not in html
+    assert html.count(">all<") == 5
