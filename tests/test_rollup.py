@@ -229,6 +229,16 @@ def test_a_unit_in_many_cells_stays_within_the_bound(p):
     assert max(farthest([mine], [[]], unit, p).values()) <= 1.0
 
 
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_units_at_full_weight_do_not_depend_on_others(p, neighbors):
+    """Whichever way rows are brought together: that depends on how many units are heavy."""
+    unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
+    full = [(GROUPS[0], None)] * 4
+    assert max(farthest([full], [full, [(GROUPS[0], None)] * 5], unit, p).values()) <= 1.0
+    assert max(farthest([full], [full, [(GROUPS[0], None)] * 2 + [(GROUPS[1], None)] * 3], unit, p).values()) <= 1.0
+
+
 def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     """The test has power: with the weights of the cells, a unit in three cells sways the total by sqrt(3)."""
     alone = weights.bounded
