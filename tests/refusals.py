@@ -1890,6 +1890,35 @@ OPTIONS = [
     Refusal("raw-number", lambda df: df.dp.count(raw=1, epsilon=1), TYPE, "raw must be True or False, not 1."),
     Refusal("label-number", lambda df: df.dp.count(label=3, epsilon=1), TYPE, "label must be a string, not 3."),
     Refusal(
+        "version-number",
+        lambda df: df.dp.count(label="wards", version=47, epsilon=1),
+        TYPE,
+        "version must be a string, not 47. Write version='2026-W47'.",
+    ),
+    Refusal(
+        "version-blank",
+        lambda df: df.dp.count(label="wards", version=" ", epsilon=1),
+        VALUE,
+        "version must say what the data are, and not be blank. Write version='2026-W47'.",
+    ),
+    Refusal(
+        "version-in-memory",
+        lambda df: df.dp.count(label="wards", version="2026-W47", epsilon=1),
+        dpf.LedgerError,
+        "version must be left out with a ledger in memory, which stores no answers: each call is a new release. Keep "
+        "the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger').",
+    ),
+    Refusal(
+        "version-with-a-function",
+        lambda df: df.dp.histogram(
+            "age", bins=[0, 50], denoise=lambda values, noise: values, label="ages", version="2026-W47", epsilon=1
+        ),
+        VALUE,
+        "version must be left out where denoise is a function of your own: what it does cannot be told from what "
+        "another one does, so the answer could not be known again. Use one of dpframe's by name, or leave version out.",
+        ledger=lambda: dpf.Ledger(1, path=Path(tempfile.mkdtemp()) / "clinic.ledger"),
+    ),
+    Refusal(
         "label-series",
         lambda df: df.dp.count(label=df["age"], epsilon=1),
         TYPE,
@@ -2520,6 +2549,49 @@ LEDGERS = [
         "which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, or call "
         "dpf.set_default_ledger(ledger).",
         ledger=no_ledger,
+    ),
+    Refusal(
+        "raise-nothing",
+        lambda df: dpf.Ledger(1).raise_limit(reason="the board agreed"),
+        MISSING,
+        "epsilon must be given: the new limit. Write for instance raise_limit(epsilon=2.0, ...).",
+        ANY,
+    ),
+    Refusal(
+        "raise-to-less",
+        lambda df: dpf.Ledger(1).raise_limit(epsilon=0.5, reason="the board agreed"),
+        VALUE,
+        "epsilon must not be below the ledger's 1.0, not 0.5: a limit is only raised. Leave it out to keep it.",
+        ANY,
+    ),
+    Refusal(
+        "raise-to-the-same",
+        lambda df: dpf.Ledger(1).raise_limit(epsilon=1, reason="the board agreed"),
+        VALUE,
+        "epsilon must be above the ledger's 1.0 to raise it. Write more.",
+        ANY,
+    ),
+    Refusal(
+        "raise-delta-under-gdp",
+        lambda df: gdp().raise_limit(epsilon=2, delta=1e-5, reason="the board agreed"),
+        VALUE,
+        "delta must be left out: gdp accounting reads every loss at the delta that the ledger was made with. Raise "
+        "epsilon.",
+        ANY,
+    ),
+    Refusal(
+        "raise-without-a-reason",
+        lambda df: dpf.Ledger(1).raise_limit(epsilon=2, reason=""),
+        TYPE,
+        "reason must be a sentence for the record, not ''. Write why.",
+        ANY,
+    ),
+    Refusal(
+        "raise-the-default",
+        lambda df: dpf.default_ledger().raise_limit(epsilon=2, reason="the board agreed"),
+        dpf.LedgerError,
+        "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...).",
+        ANY,
     ),
     Refusal(
         "budget-exceeded",

@@ -80,7 +80,7 @@ def test_what_raises_nothing_is_refused_and_leaves_nothing(make, words, said):
 
 
 def test_the_default_ledger_has_none():
-    with pytest.raises(dpf.LedgerError, match="no limit to raise"):
+    with pytest.raises(dpf.LedgerError, match="must have a limit to raise"):
         dpf.default_ledger().raise_limit(epsilon=1, reason=WHY)
 
 

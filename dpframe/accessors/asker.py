@@ -48,6 +48,9 @@ class Asker:
         Who is protected, where the ledger does not say it.
     label : str, optional
         A name for the ledger's entry and the provenance.
+    version : str, optional
+        What the data are: a week, a snapshot, a commit. With a label, a durable ledger stores the answer, and the same
+        call on the same version returns it at no cost (``docs/ledger.md``).
 
     Examples
     --------

@@ -47,6 +47,7 @@ class CallOptions(TypedDict, total=False):
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None
+    version: str | None
 
 
 def asks(verb: Verb) -> Verb:

@@ -30,6 +30,7 @@ from dpframe.store.terms import Limit, Terms, refuse_other
 from dpframe.store.texts import now
 
 ROWS = PrivacyUnit()
+_NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...)."
 
 ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
 made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
@@ -192,6 +193,11 @@ class Ledger:
         return None if self._terms is None else self._terms.dataset
 
     @property
+    def is_durable(self) -> bool:
+        """Whether it is kept in a file or a database, and outlives the process."""
+        return self._store.shown is not None
+
+    @property
     def limit(self) -> PrivacyLoss | None:
         """The most that may be spent; None on the default ledger."""
         return None if self._terms is None else self._store.last().limit.whole
@@ -246,7 +252,9 @@ class Ledger:
                 raise BudgetExceeded(refusal(limit, self._accounting, entry, last.total))
 
         mark = self._store.charge(entry, allowed)
-        return self._place(mark) if isinstance(mark, Mark) else mark
+        if not isinstance(mark, Mark):
+            return mark
+        return self._place(mark) | ({} if entry.version is None else {"version": entry.version})
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
@@ -282,7 +290,7 @@ class Ledger:
         PrivacyLoss(epsilon=1.5, delta=0.0)
         """
         if self._terms is None:
-            raise LedgerError("the default ledger has no limit to raise. Make one with dpf.Ledger(epsilon=...).")
+            raise LedgerError(_NO_LIMIT)
         why, raised = checked_reason(reason), raising(self._accounting, epsilon, delta)
         nothing = tuple(part * 0 for part in self._terms.limit.amount)
         entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")

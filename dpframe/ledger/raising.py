@@ -39,7 +39,9 @@ def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[
                 )
         higher = (new_epsilon or limit.epsilon, limit.delta if new_delta is None else new_delta)
         if higher == (limit.epsilon, limit.delta):
-            raise InvalidArgument(f"epsilon must be above the ledger's {shown_down(limit.epsilon)!r} to raise it.")
+            raise InvalidArgument(
+                f"epsilon must be above the ledger's {shown_down(limit.epsilon)!r} to raise it. Write more."
+            )
         return Limit(*higher, tuple(map(max, limit.amount, accounting.limit(*higher))))
 
     return raised

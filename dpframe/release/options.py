@@ -32,6 +32,7 @@ class Options:
     ledger: Ledger | None = None
     unit: PrivacyUnit | None = None
     label: str | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
@@ -50,6 +51,10 @@ class Options:
             )
         if self.label is not None and not isinstance(self.label, str):
             raise InvalidType(f"label must be a string, not {shown(self.label)}.")
+        if self.version is not None and not isinstance(self.version, str):
+            raise InvalidType(f"version must be a string, not {shown(self.version)}. Write version='2026-W47'.")
+        if self.version is not None and not self.version.strip():
+            raise InvalidArgument("version must say what the data are, and not be blank. Write version='2026-W47'.")
         for name in self.denoise if isinstance(self.denoise, (list, tuple)) else [self.denoise]:
             if not (name is None or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(

@@ -202,7 +202,7 @@ REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
         "to open it, or a name in an existing folder to make one: dpf.Ledger(epsilon=..., path=...)",
     ),
     (
-        ("not a database", "malformed", "no such table", "does not exist", "no such column"),
+        ("not a database", "malformed", "decode", "no such table", "does not exist", "no such column"),
         "is not one that dpframe made, or it is damaged ({said}). Put its newest copy back, or take another path",
     ),
 )

@@ -1,0 +1,95 @@
+"""The public facts of a call, as text: what tells whether two calls ask the same, whoever asks and with which frame."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import numbers
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, named
+from dpframe.plan.plan import Plan
+from dpframe.queries.cells import DtypeAxis, Keys
+from dpframe.queries.query import Query
+from dpframe.release.denoising import DENOISERS
+from dpframe.release.options import Options
+
+UNASKED = ("ledger", "unit", "label", "version")  # what does not shape the answer, or is the ledger's own
+
+
+def facts_of(query: Query, plan: Plan, options: Options) -> dict[str, str]:
+    """A hash for each part of the question and each option that shapes the law of the answer."""
+    asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys)))
+    asked |= {name: value for name, value in _parts(options).items() if name not in UNASKED}
+    if options.within is None:
+        for name in ("epsilon", "delta", "share"):
+            asked.pop(name, None)
+        asked["price"] = plan.price
+    if callable(options.mechanism):  # whatever the function is, this is the noise that it chose
+        asked["mechanism"] = [part.mechanism for part in plan.parts]
+    return {name: _hash(name, value) for name, value in asked.items()}
+
+
+def _resolved(keys: Keys, checked: Keys) -> Keys:
+    """The keys as they were typed; those that a dtype declares, as it declares them."""
+    pairs = zip(keys.axes, checked.axes, strict=True)
+    return Keys(tuple(found if isinstance(axis, DtypeAxis) else axis for axis, found in pairs))
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass but for those at their defaults: a new field of a later version then says nothing."""
+    found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
+    return {name: part for name, (part, default) in found.items() if not _is_default(part, default)}
+
+
+def _is_default(part: Any, default: Any) -> bool:
+    return default is not MISSING and type(part) is type(default) and bool(part == default)
+
+
+def _hash(name: str, value: Any) -> str:
+    try:
+        plain = _plain(value)
+    except TypeError as error:
+        raise InvalidArgument(
+            f"version must be left out where {name} is {error}: what it does cannot be told from what another "
+            "one does, so the answer could not be known again. Use one of dpframe's by name, or leave version out."
+        ) from None
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Plain JSON of a public value, equal where values are equal: 1 and 1.0 are one number, a tuple is a list."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (numbers.Real, Decimal)):
+        return {"number": _number(value.item() if isinstance(value, np.generic) else value)}
+    if isinstance(value, (date, time, timedelta)):
+        return {"time": [type(value).__name__, str(value)]}
+    if isinstance(value, np.ndarray):
+        told = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": [value.dtype.str, list(value.shape), told]}
+    if isinstance(value, (list, tuple, range)):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[_plain(key), _plain(one)] for key, one in value.items()]}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"class": type(value).__name__, "parts": {name: _plain(part) for name, part in _parts(value).items()}}
+    known = [name for name, function in DENOISERS.items() if function is value]
+    if known:
+        return known[0]
+    raise TypeError("a function of your own" if callable(value) else named(value))
+
+
+def _number(value: Any) -> str:
+    try:
+        return str(Fraction(repr(value) if isinstance(value, float) else value))  # the decimal that was typed
+    except (ValueError, OverflowError):  # infinite, or no number
+        return repr(float(value))

@@ -1,0 +1,75 @@
+"""Answers that are stored under their label and version, so that asking again costs nothing and answers the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import LedgerError
+from dpframe.frames import build
+from dpframe.frames.source import library_of
+from dpframe.ledger.ledger import Ledger
+from dpframe.plan.plan import Plan
+from dpframe.queries.query import Query
+from dpframe.release.facts import facts_of
+from dpframe.release.options import Options
+from dpframe.store.entries import Entry
+from dpframe.store.texts import now
+
+FORMAT = "dpframe.answer/1"
+
+
+def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entry:
+    """What the ledger is asked to record: with its public facts, if the call has a label and a version."""
+    if options.version is not None and not ledger.is_durable:
+        raise LedgerError(
+            "version must be left out with a ledger in memory, which stores no answers: each call is a new release. "
+            "Keep the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger')."
+        )
+    is_named = options.version is not None and options.label is not None
+    return Entry(
+        now(),
+        options.label,
+        str(plan.query),
+        plan.unit,
+        plan.amount,
+        plan.cost,
+        version=options.version,
+        asked=facts_of(query, plan, options) if is_named else None,
+    )
+
+
+def content_of(frame: Any, facts: dict[str, Any]) -> bytes:
+    """What is stored of a released frame: its provenance and its numbers to the last bit. The keys are the caller's."""
+    columns: dict[str, Any] = {}
+    numbers = []
+    for name in facts["columns"]:
+        values = frame[name].to_numpy()
+        is_float = values.dtype == np.float64
+        columns[name] = None if is_float else frame[name].to_list()
+        numbers += [values.astype("<f8").tobytes()] if is_float else []
+    header = {"format": FORMAT, "rows": len(frame), "columns": columns, "provenance": facts}
+    return json.dumps(header).encode() + b"\n" + b"".join(numbers)
+
+
+def replayed(plan: Plan, content: bytes) -> Any:
+    """The released frame again, in the library of the caller's frame."""
+    text, numbers = content.split(b"\n", 1)
+    header = json.loads(text)
+    columns: dict[str, Any] = dict(plan.query.keys.labels())
+    size = 8 * header["rows"]
+    for name, values in header["columns"].items():
+        columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
+        numbers = numbers[size:] if values is None else numbers
+    return build.attach(build.frame_of(columns, library_of(plan.frame)), header["provenance"])
+
+
+def kept(plan: Plan, frame: Any, entry: Entry, ledger: Ledger) -> Any:
+    """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
+    if entry.name is None:
+        return frame
+    content = content_of(frame, build.record_of(frame) or {})
+    stored = ledger.keep(entry, content)
+    return frame if stored == content else replayed(plan, stored)
