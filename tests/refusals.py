@@ -1846,6 +1846,48 @@ OPTIONS = [
         ("denoise must be one of [", "'nonnegative'", "or None, not 'smooth'."),
     ),
     Refusal(
+        "order-among-several",
+        lambda df: df.dp.group_by("ward", "age", keys={"ward": WARDS, "age": [1]}).count(order=True, epsilon=1),
+        VALUE,
+        "order must name the column that is in order, among ['ward', 'age'], not be True. "
+        'Write order=True for keys of one column, or name the column, as in order="month".',
+    ),
+    Refusal(
+        "order-unknown",
+        lambda df: df.dp.group_by("ward", "age", keys={"ward": WARDS, "age": [1]}).count(order="cost", epsilon=1),
+        VALUE,
+        "order must name one of ['ward', 'age'], not 'cost'. "
+        'Write order=True for keys of one column, or name the column, as in order="month".',
+    ),
+    Refusal(
+        "order-of-combinations",
+        lambda df: df.dp.group_by("ward", "age", keys=pl.DataFrame({"ward": ["A"], "age": [1]})).count(
+            order="age", epsilon=1
+        ),
+        VALUE,
+        "order must name a column with keys of its own, not of combinations, not 'age'. "
+        'Write order=True for keys of one column, or name the column, as in order="month".',
+    ),
+    Refusal(
+        "order-of-one-number",
+        lambda df: df.dp.count(order=True, epsilon=1),
+        VALUE,
+        "order must be left out of a single number, which has no neighbors. Drop it.",
+    ),
+    Refusal(
+        "order-list",
+        lambda df: df.dp.group_by("age", keys=[1, 2]).count(order=["age"], epsilon=1),
+        TYPE,
+        "order must be True, False or the name of a column, not ['age']. "
+        'Write order=True for keys of one column, or name the column, as in order="month".',
+    ),
+    Refusal(
+        "order-with-rollup",
+        lambda df: df.dp.group_by("age", keys=[1, 2]).count(order=True, rollup=True, epsilon=1),
+        VALUE,
+        "order must be left out with rollup=True, whose fit has no use for it. Keep one.",
+    ),
+    Refusal(
         "rollup-of-one-number",
         lambda df: df.dp.count(rollup=True, epsilon=1),
         VALUE,

@@ -153,7 +153,8 @@ def test_a_total_that_is_alone_stays():
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (64,), (1, 5), (7, 3), (1, 1, 9), (5, 6, 7)])
 def test_wavelets_are_orthonormal_and_return(shape):
     values = np.random.default_rng(2).normal(size=shape)
-    smooth, weights, levels, energy, count = values, [np.ones(length) for length in shape], [], 0.0, 0
+    weights = {axis: np.ones(length) for axis, length in enumerate(shape)}
+    smooth, levels, energy, count = values, [], 0.0, 0
     while max(smooth.shape) >= 2:
         smooth, details, halved = wavelets._halved(smooth, weights)
         levels.append((details, weights))
@@ -170,9 +171,13 @@ def test_wavelets_are_orthonormal_and_return(shape):
 def test_a_line_must_be_said_to_be_one():
     with pytest.raises(ValueError, match="order=True"):
         denoise.haar(np.arange(50.0), LAWS["laplace"])
-    assert not wavelets.is_ordered(np.zeros(3), None)
-    assert wavelets.is_ordered(np.zeros((3, 3)), None)
-    assert not wavelets.is_ordered(np.zeros((3, 3)), False)
+    assert wavelets.ordered_axes(np.zeros(3), None) == ()
+    assert wavelets.ordered_axes(np.zeros(3), True) == (0,)
+    assert wavelets.ordered_axes(np.zeros((3, 3)), None) == (0, 1)
+    assert wavelets.ordered_axes(np.zeros((3, 3)), False) == ()
+    assert wavelets.ordered_axes(np.zeros((3, 3)), (1,)) == (1,)
+    with pytest.raises(ValueError, match="from 0 to 0, not"):
+        denoise.haar(np.zeros(9), LAWS["laplace"], order=(1,))
 
 
 @pytest.mark.parametrize("width", [1, 3, 9])
@@ -235,7 +240,7 @@ def test_the_risk_of_wavelets_is_at_most_the_estimate(law, shape):
     """The thresholds are chosen by that estimate, which makes it a little small; the mean of shifts makes it large."""
     truth = TRUTH.reshape(shape)
     draws = [noisy(truth, law, seed) for seed in range(60)]
-    found = [wavelets.shrunk(values, law) for values in draws]
+    found = [wavelets.shrunk(values, law, tuple(range(len(shape)))) for values in draws]
     mean, error = bias([one.risk for one in found], [np.square(one.values - truth).sum() for one in found])
     assert mean > -5 * error - 0.02 * law.variance * truth.size
 
@@ -297,12 +302,39 @@ def test_every_name_works_in_a_release():
         frame.dp.histogram("x", bins=40, range=(0, 40), epsilon=1.0, denoise=denoise.haar)
 
 
-def test_bins_of_numbers_are_a_line_and_keys_are_not(monkeypatch):
+def test_bins_of_numbers_are_a_line_and_keys_where_they_are_said_to_be(monkeypatch):
     asked = []
-    monkeypatch.setattr(choose, "is_ordered", lambda values, order: asked.append((values.ndim, order)))
+    monkeypatch.setattr(choose, "ordered_axes", lambda values, order: asked.append((values.shape, order)))
     frame = pl.DataFrame({"x": np.arange(200) % 40, "y": np.arange(200) % 30})
+    grid = {"x": range(40), "y": [1, 2]}
     with dpf.Ledger(epsilon=1000.0):
         frame.dp.histogram("x", bins=40, range=(0, 40), epsilon=1.0)
         frame.dp.histogram(["x", "y"], bins=[8, 8], range=[(0, 40), (0, 40)], epsilon=1.0)
+        frame.dp.group_by("x", keys=range(40)).histogram("y", bins=3, range=(0, 30), epsilon=1.0)
+        frame.dp.histogram("x", bins=40, range=(0, 40), order=False, epsilon=1.0)
         frame.dp.group_by("x", keys=range(40)).agg(dpf.count(), epsilon=1.0)
-    assert asked == [(1, True), (2, True), (1, False)]
+        frame.dp.group_by("x", keys=range(40)).agg(dpf.count(), order=True, epsilon=1.0)
+        frame.dp.group_by("y", "x", keys=grid).count(order="x", epsilon=1.0)
+        frame.dp.group_by("x", keys=range(40)).histogram("y", bins=3, range=(0, 30), order=True, epsilon=1.0)
+    line, square, inner, keyed = (40,), (8, 8), (40, 3), (2, 40)
+    assert asked == [
+        (line, (0,)),
+        (square, (0, 1)),
+        (inner, (1,)),
+        (line, ()),
+        (line, ()),
+        (line, (0,)),
+        (keyed, (1,)),
+        (inner, (0, 1)),
+    ]
+
+
+@both
+def test_wavelets_along_one_axis_alone(law):
+    """Lines that have nothing in common, each of them smooth."""
+    truth = np.random.default_rng(5).permutation(40)[:, None] * 100 + np.repeat(np.arange(8), 8)
+    along = lambda values, law: denoise.haar(values, law, order=(1,))  # noqa: E731
+    assert relative(along, truth, law) < 0.3
+    assert relative(along, truth, law) < 0.7 * relative(denoise.haar, truth, law)
+    moved = noisy(truth, law, 3)
+    assert along(moved, law) == pytest.approx(denoise.haar(moved.T, law, order=(0,)).T)

@@ -39,6 +39,9 @@ class Asker:
         By default ``"auto"`` for histograms and group-bys, and None for a single number. Costs no privacy.
     raw : bool
         Whether the unbiased values stay beside the denoised ones.
+    order : bool or str, optional
+        After `group_by`: keys are declared in an order in which neighbors may be alike (True), or those of one column
+        among several (its name). Bins are in order by themselves; False says that theirs means nothing.
     rollup : bool
         After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is the
         sum of its parts (see ``docs/denoising.md``).

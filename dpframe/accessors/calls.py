@@ -44,6 +44,7 @@ class CallOptions(TypedDict, total=False):
     denoise: Any
     raw: bool
     rollup: bool
+    order: bool | str | None
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None

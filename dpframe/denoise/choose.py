@@ -13,7 +13,7 @@ from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.laws import Floats, NoiseLaw
 from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_risk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
-from dpframe.denoise.wavelets import is_ordered, shrunk
+from dpframe.denoise.wavelets import Order, ordered_axes, shrunk
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
@@ -29,7 +29,7 @@ class Choice:
     estimated_rmse: float
 
 
-def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, order: bool | None = None) -> Floats:
+def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, order: Order = None) -> Floats:
     """Denoise by whichever estimator has the least estimated risk, no denoising among them.
 
     Parameters
@@ -40,8 +40,9 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, or
         The law of their noise.
     nonnegative : bool, optional
         Whether the true totals are known not to be negative; the result then is not negative either.
-    order : bool, optional
-        Whether the order of a line means something; False says that a grid is none.
+    order : bool or tuple of int, optional
+        Whether the order of a line means something; False says that a grid is none. A tuple names the axes along which
+        neighbors may be alike.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, or
     return choose(values, noise, nonnegative=bool(nonnegative), order=order).values
 
 
-def choose(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, order: bool | None = None) -> Choice:
+def choose(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, order: Order = None) -> Choice:
     """As `auto`, with the name and the estimated error of what was chosen."""
     values = np.asarray(values, dtype=np.float64)
     spread = values.size * noise.variance
@@ -89,7 +90,7 @@ def choose(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, order:
 
 
 def _candidates(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, order: bool | None
+    values: Floats, noise: NoiseLaw, nonnegative: bool, order: Order
 ) -> Iterator[tuple[str, float, Callable[[], Floats]]]:
     """Name, estimated summed squared error with its margin, and how to get the values."""
     yield "james-stein", james_stein_risk(values, noise), lambda: james_stein(values, noise)
@@ -98,8 +99,8 @@ def _candidates(
     best = best_threshold(values, noise)
     name = f"soft-threshold at {best.level / math.sqrt(noise.variance):.2f} standard deviations"
     yield name, best.risk + MARGIN * math.sqrt(best.spread), lambda: soft_threshold(values, noise, threshold=best.level)
-    if is_ordered(values, order):
-        smooth = shrunk(values, noise)
+    if axes := ordered_axes(values, order):
+        smooth = shrunk(values, noise, axes)
         yield "haar", smooth.risk + MARGIN * smooth.error, lambda: smooth.values + 0.0
     risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
     yield "empirical-bayes", risk + MARGIN * error, lambda: empirical_bayes(values, noise, nonnegative=nonnegative)

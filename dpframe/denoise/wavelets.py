@@ -14,8 +14,10 @@ from dpframe.denoise.thresholds import best_threshold, soft_threshold
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
 SPINS = 4  # shifted transforms whose results are averaged
 
+Order = bool | tuple[int, ...] | None
 
-def haar(values: Floats, noise: NoiseLaw, *, order: bool | None = None) -> Floats:
+
+def haar(values: Floats, noise: NoiseLaw, *, order: Order = None) -> Floats:
     """Shrink the Haar wavelet coefficients of a line or a grid of cells, each level by its own risk-chosen threshold.
 
     Parameters
@@ -24,8 +26,9 @@ def haar(values: Floats, noise: NoiseLaw, *, order: bool | None = None) -> Float
         Noisy values of cells whose neighbors are alike: a line with `order=True`, or a grid of two or more dimensions.
     noise : Mechanism
         The law of their noise.
-    order : bool, optional
-        Whether the order of a line means something. It must be said, for the values do not show it.
+    order : bool or tuple of int, optional
+        Whether the order of a line means something. It must be said, for the values do not show it. Of a grid: the axes
+        along which neighbors are alike, by default all.
 
     Returns
     -------
@@ -55,14 +58,20 @@ def haar(values: Floats, noise: NoiseLaw, *, order: bool | None = None) -> Float
     True
     """
     values = np.asarray(values, dtype=np.float64)
-    if not is_ordered(values, order):
+    axes = ordered_axes(values, order)
+    if not axes and values.ndim:
         raise ValueError("haar needs cells in an order that means something. Write order=True, or give a grid.")
-    return shrunk(values, noise).values + 0.0  # no -0.0
+    return shrunk(values, noise, axes).values + 0.0  # no -0.0
 
 
-def is_ordered(values: Floats, order: bool | None) -> bool:
-    """Whether neighbors mean something: for a line only where that is said, for a grid unless it is denied."""
-    return bool(order) if values.ndim < 2 else order is not False
+def ordered_axes(values: Floats, order: Order) -> tuple[int, ...]:
+    """The axes whose neighbors mean something: of a line only where that is said, of a grid all unless denied."""
+    if isinstance(order, tuple):
+        if not set(order) <= set(range(values.ndim)):
+            raise ValueError(f"order must name axes of the values, from 0 to {values.ndim - 1}, not {order!r}.")
+        return tuple(sorted(set(order)))
+    said = bool(order) if values.ndim < 2 else order is not False
+    return tuple(range(values.ndim)) if said else ()
 
 
 @dataclass(frozen=True)
@@ -74,28 +83,30 @@ class Shrunk:
     error: float
 
 
-def shrunk(values: Floats, noise: NoiseLaw) -> Shrunk:
-    """The mean over shifted transforms. Its squared error is at most the mean of theirs, which is what is estimated."""
+def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Shrunk:
+    """The mean over shifted transforms along these axes.
+
+    Its squared error is at most the mean of theirs, which is what is estimated.
+    """
     if values.size < FEWEST or not noise.variance > 0.0:
         return Shrunk(values.copy(), values.size * noise.variance, 0.0)
     total, risk, error = np.zeros(values.shape), 0.0, 0.0
-    axes = tuple(range(values.ndim))
-    for spin in range(SPINS):
-        shifts = [(spin * (2 * axis + 1)) % SPINS for axis in axes]  # 0, 1, 2, 3 and 0, 3, 2, 1: no axis lacks a shift
-        one = _once(np.roll(values, shifts, axes), noise)
+    for spin in range(SPINS):  # shifts of 0, 1, 2, 3 and 0, 3, 2, 1: no axis lacks one
+        shifts = [(spin * (2 * place + 1)) % SPINS for place in range(len(axes))]
+        one = _once(np.roll(values, shifts, axes), noise, axes)
         total += np.roll(one.values, [-shift for shift in shifts], axes)
         risk, error = risk + one.risk, error + one.error
     return Shrunk(total / SPINS, risk / SPINS, error / SPINS)
 
 
-def _once(values: Floats, noise: NoiseLaw) -> Shrunk:
+def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Shrunk:
     """The transform, its thresholds and its inverse."""
-    weights = [np.ones(length) for length in values.shape]
+    weights = {axis: np.ones(values.shape[axis]) for axis in axes}
     levels, factor = [], 1.0
     risk, spread = values.size * noise.variance, 0.0
     smooth = values
-    while max(smooth.shape) >= 2:
-        factor /= math.sqrt(2.0 ** sum(length >= 2 for length in smooth.shape))
+    while max((weight.size for weight in weights.values()), default=0) >= 2:
+        factor /= math.sqrt(2.0 ** sum(weight.size >= 2 for weight in weights.values()))
         smooth, details, halved = _halved(smooth, weights)
         found = np.concatenate([band.ravel() for band in details.values()])
         if found.size >= FEWEST:
@@ -109,24 +120,26 @@ def _once(values: Floats, noise: NoiseLaw) -> Shrunk:
     return Shrunk(smooth, risk, math.sqrt(spread))
 
 
-Place = tuple[int, ...]  # for each axis 0 for sums, 1 for differences
+Place = tuple[int, ...]  # for each ordered axis 0 for sums, 1 for differences
+Weights = dict[int, Floats]  # by ordered axis: how many cells each of its places stands for
 
 
-def _halved(smooth: Floats, weights: list[Floats]) -> tuple[Floats, dict[Place, Floats], list[Floats]]:
-    """One level: the sums of neighbors along every axis, all mixed differences, and the weights of the sums."""
+def _halved(smooth: Floats, weights: Weights) -> tuple[Floats, dict[Place, Floats], Weights]:
+    """One level: the sums of neighbors along every ordered axis, all mixed differences, and the weights of the sums."""
     bands: dict[Place, Floats] = {(): smooth}
-    for axis, weight in enumerate(weights):
+    for axis, weight in weights.items():
         halves = {at: _split(band, weight, axis) for at, band in bands.items()}
         bands = {(*at, part): halves[at][part] for at in halves for part in (0, 1)}
-    sums = bands.pop((0,) * smooth.ndim)
-    return sums, {at: band for at, band in bands.items() if band.size}, [_summed(weight) for weight in weights]
+    sums = bands.pop((0,) * len(weights))
+    halved = {axis: _summed(weight) for axis, weight in weights.items()}
+    return sums, {at: band for at, band in bands.items() if band.size}, halved
 
 
-def _doubled(sums: Floats, details: dict[Place, Floats], weights: list[Floats]) -> Floats:
+def _doubled(sums: Floats, details: dict[Place, Floats], weights: Weights) -> Floats:
     """The inverse of `_halved`."""
-    bands = {(0,) * sums.ndim: sums, **details}
-    for axis in reversed(range(sums.ndim)):
-        places = {at[:axis] for at in bands}
+    bands = {(0,) * len(weights): sums, **details}
+    for depth, axis in reversed(list(enumerate(weights))):
+        places = {at[:depth] for at in bands}
         bands = {at: _joined(bands.get((*at, 0)), bands.get((*at, 1)), weights[axis], axis) for at in places}
     return bands[()]
 

@@ -46,8 +46,8 @@ def bounded(
     sharing = chosen[sharing] if isinstance(chosen, np.ndarray) else sharing
     light = _weights(rows, code[sharing], starts, most, p)
     if merged:  # no unit that is not heavy may get a weight below 1: their rows are not brought together
-        whole = unit.max_rows * min(unit.max_groups, cells)
-        light = np.where(rows <= whole, light, np.minimum(light, whole * SHAVE / np.maximum(rows, 1)))
+        most_rows = unit.max_rows * min(unit.max_groups, cells)
+        light = np.where(rows <= most_rows, light, np.minimum(light, most_rows * SHAVE / np.maximum(rows, 1)))
     weight = light[code]
     alone = weight.copy()
     alone[sharing] = 0.0  # what they add is added below, pair by pair

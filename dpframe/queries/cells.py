@@ -129,11 +129,6 @@ class Keys:
         """The output columns that name the cells."""
         return tuple(name for axis in self.axes for name in axis.names)
 
-    @property
-    def is_grid(self) -> bool:
-        """Whether the cells are a grid of bins, whose neighbors mean something."""
-        return len(self.axes) > 1 and all(isinstance(axis, BinAxis) for axis in self.axes)
-
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         """Those columns with a value a cell, row-major."""
         found: dict[str, Sequence[Any] | NDArray[Any]] = {}

@@ -11,8 +11,8 @@ from dpframe import denoise
 from dpframe.denoise import choose, estimators
 from dpframe.errors import InvalidArgument
 from dpframe.plan.plan import Plan
-from dpframe.queries.edges import BinAxis
 from dpframe.queries.statistics import Mean, Measure
+from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
 Floats = NDArray[np.float64]
@@ -22,37 +22,38 @@ NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public a
 DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__ if name not in NEED_MORE}
 
 
-def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any) -> tuple[Floats, Any]:
+def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any, order: Any) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
     if wanted is None or isinstance(measure, Mean):
         return values, None
     if plan.query.rollup:
         return consistent(values, measure, plan)
     law = plan.noise_of(measure)[0]
-    keys = plan.query.keys
-    cells = values.reshape(keys.shape) if keys.is_grid else values
-    ordered = all(isinstance(axis, BinAxis) for axis in keys.axes)
+    axes = ordered_axes(plan.query.keys, order)
+    cells = values.reshape(plan.query.keys.shape) if axes else values
     said: list[dict[str, Any]] = []
     for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
-        cells, words = _step(cells, denoiser, law, measure.statistics()[0].nonnegative, ordered)
+        cells, words = _step(cells, denoiser, law, measure.statistics()[0].nonnegative, axes)
         said.append(words)
     return cells.reshape(values.shape), said
 
 
-def _step(cells: Floats, denoiser: Any, law: Any, nonnegative: bool, ordered: bool) -> tuple[Floats, dict[str, Any]]:
+def _step(
+    cells: Floats, denoiser: Any, law: Any, nonnegative: bool, axes: tuple[int, ...]
+) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
-        choice = choose.choose(cells, law, nonnegative=nonnegative, order=ordered)
+        choice = choose.choose(cells, law, nonnegative=nonnegative, order=axes)
         return choice.values, {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
-    result = np.asarray(function(cells.copy(), law, **_known(function, nonnegative)), dtype=np.float64)
+    result = np.asarray(function(cells.copy(), law, **_known(function, nonnegative, axes)), dtype=np.float64)
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
 
 
-def _known(function: Any, nonnegative: bool) -> dict[str, bool]:
+def _known(function: Any, nonnegative: bool, axes: tuple[int, ...]) -> dict[str, Any]:
     """What a denoiser of dpframe may be told. Who asks for wavelets says that neighboring cells are alike."""
     if function is denoise.haar:
-        return {"order": True}
+        return {"order": axes or True}
     return {"nonnegative": nonnegative} if function is denoise.empirical_bayes else {}

@@ -29,6 +29,7 @@ class Options:
     denoise: Any = None
     raw: bool = True
     rollup: bool = False
+    order: bool | str | None = None
     ledger: Ledger | None = None
     unit: PrivacyUnit | None = None
     label: str | None = None
@@ -44,6 +45,8 @@ class Options:
         for argument in ("raw", "rollup"):
             if not isinstance(getattr(self, argument), bool):
                 raise InvalidType(f"{argument} must be True or False, not {shown(getattr(self, argument))}.")
+        if self.rollup and self.order is not None:
+            raise InvalidArgument("order must be left out with rollup=True, whose fit has no use for it. Keep one.")
         if self.rollup and self.denoise not in (None, "auto"):
             raise InvalidArgument(
                 f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoise)}: what makes subtotals add "

@@ -29,6 +29,7 @@ from dpframe.queries.statistics import Mean, Measured, Statistic
 from dpframe.release import replay
 from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.options import Options
+from dpframe.release.order import ordered_axes
 from dpframe.statement import no_ledger
 from dpframe.store.entries import Answer
 
@@ -86,6 +87,7 @@ def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) 
     unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
     checked = check(frame, query, unit)
     limit = ledger.limit_amount if ledger else None
+    ordered_axes(checked.keys, options.order)  # refused before anything is charged
 
     def plan_at(price: Price) -> Plan:
         plan = plan_of(
@@ -141,7 +143,7 @@ def _answered(
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
         values, errors = plan.query.answer(measure, measured)
-        better, denoised[name] = denoised_of(values, measure, plan, options.denoise)
+        better, denoised[name] = denoised_of(values, measure, plan, options.denoise, options.order)
         columns[name] = better
         if denoised[name] is not None and options.raw:
             columns[name + NOISY] = values
