@@ -58,7 +58,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
     """The released frame again, in the library of the caller's frame."""
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
-    columns: dict[str, Any] = dict(plan.query.keys.labels())
+    columns: dict[str, Any] = dict(plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
