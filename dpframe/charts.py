@@ -152,6 +152,25 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
     return _titled(chart.properties(width=WIDTH, height=HEIGHT), words)
 
 
+def budget(points: Sequence[dict[str, Any]], words: Words) -> Any:
+    """What was spent over time as steps, and the limit above it; `points` are rows of ``time``, ``spent``, ``limit``.
+
+    ``time`` is in ISO 8601, and ``limit`` is None where there is none.
+    """
+    altair = _altair()
+    data = altair.Chart(altair.Data(values=list(points)))
+    time = altair.X("time:T", title="time (UTC)", scale=altair.Scale(type="utc"))
+    spent = altair.Y("spent:Q", title="epsilon", scale=altair.Scale(zero=True))
+    tooltip = ["time:T", "spent:Q", "limit:Q", "label:N", "query:N"]
+    steps = data.mark_line(interpolate="step-after", color=INK, strokeWidth=2).encode(x=time, y=spent)
+    dots = data.mark_point(color=INK, filled=True, size=30, opacity=1).encode(x=time, y=spent, tooltip=tooltip)
+    limit = data.transform_filter("datum.limit != null").mark_line(
+        interpolate="step-after", color=LINE, strokeDash=[5, 4], point=altair.OverlayMarkDef(size=1, color=LINE)
+    )
+    chart = altair.layer(limit.encode(x=time, y=altair.Y("limit:Q", title="epsilon")), steps, dots)
+    return _titled(chart.properties(width=WIDTH, height=HEIGHT), words)
+
+
 def panel(chart: Any, title: str) -> Any:
     """A chart with a small heading, to stand beside others."""
     return chart.properties(title=_altair().TitleParams(title, anchor="start", fontSize=12, frame="group"))

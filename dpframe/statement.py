@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe import report
+from dpframe import charts, report
 from dpframe.accounting import Accounting
 from dpframe.errors import NoLedger
 from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, up
 from dpframe.store.entries import Entry, plus
 from dpframe.store.terms import Limit, Terms
+from dpframe.store.texts import now
 
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
+MOST_POINTS = 500  # of a chart
 COLUMNS = {
     "entry": int,
     "time": str,
@@ -54,6 +56,39 @@ class Statement:
         """For a notebook."""
         bar = "" if self.limit is None else report.html_bar(self._part)
         return report.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
+
+    def chart(self) -> Any:
+        """Epsilon spent over time, up to the limit."""
+        points = self._points()
+        if len(points) > MOST_POINTS:  # evenly, and the last of all
+            points = [points[place * (len(points) - 1) // (MOST_POINTS - 1)] for place in range(MOST_POINTS)]
+        rows = [
+            {
+                "time": entry.time,
+                "spent": spent_of(self.accounting, spent).epsilon,
+                "limit": None if limit is None else limit.whole.epsilon,
+                "label": entry.label or "",
+                "query": entry.query,
+            }
+            for entry, spent, limit in points
+        ]
+        dataset = None if self.terms is None else self.terms.dataset
+        title = "Budget" if dataset is None else f"Budget of {dataset}"
+        return charts.budget(rows, charts.Words(title, tuple(self._facts()[:3])))
+
+    def _points(self) -> list[tuple[Entry, Amount, Limit | None]]:
+        """Every entry with what was spent and the limit after it; the beginning is an entry too."""
+        limit = self.limit if self.terms is None else self.terms.limit
+        listed = [entry for _, entry in self._listed]
+        begun = listed[0].time if self.terms is None and listed else now() if self.terms is None else self.terms.created
+        nothing = PrivacyUnit()
+        points: list[tuple[Entry, Amount, Limit | None]] = []
+        spent: Amount = ()
+        for entry in [Entry(begun, "made", "", nothing, (), PrivacyLoss(0.0)), *listed]:
+            spent = plus(spent, entry.amount)
+            limit = entry.limit or limit
+            points.append((entry, spent, limit))
+        return points
 
     def _facts(self) -> list[str]:
         spent, count = self._spent, sum(entry.kind == "charge" for _, entry in self.entries)

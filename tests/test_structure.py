@@ -13,7 +13,9 @@ import dpframe as dpf
 
 PACKAGE = Path(dpf.__file__).parent
 FLOORS = {
+    "__main__": 9,
     "__init__": 9,
+    "cli": 8,
     "accessors": 8,
     "release": 7,
     "ledger": 6,

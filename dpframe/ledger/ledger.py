@@ -360,6 +360,16 @@ class Ledger:
         """
         return build.of_rows(rows_of(self._store.entries()), like, COLUMNS)
 
+    def plot(self) -> Any:
+        """What was spent over time, and the limit: a line of steps.
+
+        Returns
+        -------
+        altair.Chart
+            It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
+        """
+        return self._statement().chart()
+
     def __enter__(self) -> Self:
         ambient.set((*ambient.get(), self))
         return self

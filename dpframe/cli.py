@@ -1,0 +1,107 @@
+"""The command line: ``dpframe ledger show|verify|export``. It reads ledgers; only code charges them.
+
+The exit code is 0 where all is well, 1 where the ledger is refused (it is broken, an older copy, or not there), and 2
+where the command is not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from dpframe.errors import DpframeError, InvalidArgument
+from dpframe.frames.build import read_parquet
+from dpframe.ledger.ledger import Ledger
+from dpframe.release.path import VERSION
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``dpframe``; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, pathlib, tempfile
+    >>> from dpframe.cli import main
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger"
+    >>> _ = dpf.Ledger(epsilon=1.0, path=path)
+    >>> main(["ledger", "export", str(path)])
+    entry,time,kind,label,version,query,unit,epsilon,delta,amount
+    0
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        COMMANDS[options.command](options)
+    except InvalidArgument as error:
+        print(f"dpframe: {error}", file=sys.stderr)
+        return 2
+    except (DpframeError, OSError) as error:
+        print(f"dpframe: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dpframe", description="Look at privacy ledgers. Nothing is ever charged.")
+    parser.add_argument("--version", action="version", version=f"dpframe {VERSION}")
+    subjects = parser.add_subparsers(dest="subject", required=True, metavar="ledger")
+    ledger = subjects.add_parser("ledger", help="a ledger in a file or a database")
+    commands = ledger.add_subparsers(dest="command", required=True, metavar="{show,verify,export}")
+    show = commands.add_parser("show", help="what was spent, what is left, the last charges")
+    verify = commands.add_parser("verify", help="follow the chain; exit code 1 if it was changed or is an older copy")
+    export = commands.add_parser("export", help="every charge as a table")
+    for command in (show, verify, export):
+        command.add_argument("file", help="the ledger: a file or a database URL")
+    verify.add_argument("releases", nargs="*", help="Parquet files of releases that the ledger must know")
+    export.add_argument("-o", "--output", help="the file to write; without it the table is printed")
+    export.add_argument("--format", choices=FORMATS, help="by default as the output's name ends, or csv")
+    return parser
+
+
+def _show(options: Any) -> None:
+    print(Ledger.open(options.file))
+
+
+def _verify(options: Any) -> None:
+    ledger = Ledger.open(options.file)
+    place = ledger.verify(*(_provenance(release) for release in options.releases))
+    known = f", and it knows {len(options.releases)} of {len(options.releases)} releases" if options.releases else ""
+    print(f"intact: {place['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}")
+    print(f"head {place['head']}")
+
+
+def _provenance(release: str) -> dict[str, Any]:
+    found: dict[str, Any] = read_parquet(release).dp.provenance
+    if "ledger" not in found:
+        raise InvalidArgument(f"releases must be of a ledger in a file, and {release!r} is of one in memory.")
+    return found
+
+
+def _export(options: Any) -> None:
+    kind = options.format or (options.output or "").rpartition(".")[2]
+    if options.output is None:
+        kind = options.format or "csv"
+    if kind not in FORMATS:
+        raise InvalidArgument(f"output must end in .csv, .json or .parquet, not {options.output!r}. Or say --format.")
+    if kind == "parquet" and options.output is None:
+        raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
+    frame = Ledger.open(options.file).to_frame()
+    written = getattr(frame, f"write_{kind}")(*([options.output] if options.output else []))
+    if options.output is None:
+        print(written.rstrip("\n"))
+
+
+COMMANDS = {"show": _show, "verify": _verify, "export": _export}

@@ -1,0 +1,160 @@
+"""The command line looks at ledgers: what it says, what it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "clinic.ledger"
+    ledger = dpf.Ledger(epsilon=1, path=path, dataset="clinic")
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="first, and <last>").dp.write_parquet(tmp_path / "first.parquet")
+    PEOPLE.dp.count(epsilon=0.5, ledger=ledger)
+    return path
+
+
+def say(capsys, *words):
+    """The exit code, and what was printed to stdout and to stderr."""
+    code = main(["ledger", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_show(path, capsys):
+    code, out, _ = say(capsys, "show", path)
+    assert code == 0
+    for part in ("spent epsilon 0.75 of epsilon 1", "data set 'clinic'", "first, and <last>", "[####"):
+        assert part in out
+
+
+def test_verify(path, capsys):
+    code, out, _ = say(capsys, "verify", path, path.parent / "first.parquet")
+    assert code == 0
+    assert "intact: 2 entries, spent epsilon 0.75 of epsilon 1, and it knows 1 of 1 releases" in out
+    assert dpf.Ledger.open(path).verify()["head"] in out
+
+
+def test_a_broken_chain_is_exit_code_1(path, capsys):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update dpframe_entries set body = replace(body, '1/4', '1/5') where entry = 1")
+    for command in ("verify", "show", "export"):
+        code, out, err = say(capsys, command, path)
+        assert (code, out) == (1, "")
+        assert "was changed by something other than dpframe: entry " in err
+
+
+def test_an_older_copy_is_exit_code_1(path, capsys):
+    shutil.copy(path, path.with_name("copy"))
+    PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger.open(path))
+    shutil.copy(path.with_name("copy"), path)
+    code, _, err = say(capsys, "verify", path)
+    assert code == 1
+    assert "older copy" in err
+
+
+def test_a_release_that_the_ledger_does_not_know_is_exit_code_1(path, tmp_path, capsys):
+    other = dpf.Ledger(epsilon=1, path=tmp_path / "other.ledger")
+    PEOPLE.dp.count(epsilon=0.5, ledger=other).dp.write_parquet(tmp_path / "other.parquet")
+    code, _, err = say(capsys, "verify", path, tmp_path / "other.parquet")
+    assert code == 1
+    assert "does not know the release" in err
+
+
+def test_what_is_not_there_is_exit_code_1(tmp_path, capsys):
+    for command in ("show", "verify", "export"):
+        code, out, err = say(capsys, command, tmp_path / "none.ledger")
+        assert (code, out) == (1, "")
+        assert "no such file" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_export_writes_what_to_frame_has(path, ending, capsys):
+    output = path.with_name(f"charges.{ending}")
+    assert say(capsys, "export", path, "-o", output) == (0, "", "")
+    frame = dpf.Ledger.open(path).to_frame()
+    read = {"csv": pl.read_csv, "json": pl.read_json, "parquet": pl.read_parquet}[ending]
+    assert (
+        read(output).select("entry", "label", "epsilon", "amount").rows()
+        == frame.select("entry", "label", "epsilon", "amount").rows()
+    )
+
+
+def test_export_prints_without_a_file(path, capsys):
+    code, out, _ = say(capsys, "export", path)
+    assert code == 0
+    assert out.splitlines()[0] == "entry,time,kind,label,version,query,unit,epsilon,delta,amount"
+    assert len(out.splitlines()) == 3
+    assert json.loads(say(capsys, "export", path, "--format", "json")[1])[1]["epsilon"] == 0.5
+
+
+@pytest.mark.parametrize("words", [["-o", "charges.xlsx"], ["-o", "charges"], ["--format", "parquet"]], ids=str)
+def test_what_cannot_be_written_is_exit_code_2(path, words, capsys):
+    code, _, err = say(capsys, "export", path, *words)
+    assert code == 2
+    assert "output must" in err
+
+
+@pytest.mark.parametrize("words", [[], ["ledger"], ["ledger", "charge", "x"], ["ledger", "show"]], ids=str)
+def test_what_is_not_understood_is_exit_code_2(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    assert "usage: dpframe" in capsys.readouterr().err
+
+
+def test_it_is_a_command(path):
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-W", "error", "-m", "dpframe", "ledger", "verify", str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("intact: 2 entries")
+
+
+# The picture
+
+
+def test_the_budget_over_time(path):
+    pytest.importorskip("altair")
+    ledger = dpf.Ledger.open(path)
+    ledger.raise_limit(epsilon=2, reason="the board agreed")
+    chart = ledger.plot().to_dict()
+    rows = chart["layer"][0]["data"]["values"] if "data" in chart["layer"][0] else chart["data"]["values"]
+    assert [row["spent"] for row in rows] == [0.0, 0.25, 0.75, 0.75]
+    assert [row["limit"] for row in rows] == [1.0, 1.0, 1.0, 2.0]
+    assert chart["title"]["text"] == "Budget of clinic"
+    assert "spent epsilon 0.75 of epsilon 2" in chart["title"]["subtitle"]
+
+
+@pytest.mark.parametrize("words", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}], ids=str)
+def test_a_ledger_without_charges_is_drawn_too(words):
+    pytest.importorskip("altair")
+    assert dpf.Ledger(**words).plot().to_dict()["title"]["text"] == "Budget"
+
+
+def test_the_default_ledger_and_long_ones_are_drawn():
+    pytest.importorskip("altair")
+    assert dpf.default_ledger().plot().to_dict()
+    ledger = dpf.Ledger(epsilon=1000)
+    for _ in range(600):
+        ledger.charge((1, 0), cost=dpf.PrivacyLoss(1.0), query="", unit=ledger.unit)
+    chart = ledger.plot().to_dict()
+    rows = chart["layer"][0]["data"]["values"] if "data" in chart["layer"][0] else chart["data"]["values"]
+    assert (len(rows), rows[0]["spent"], rows[-1]["spent"]) == (500, 0.0, 600.0)
