@@ -228,10 +228,19 @@ def shown_up(value: Fraction) -> float:
 
 
 def shown_down(value: Fraction) -> float:
-    """As `down`, but the float that was typed where there is one."""
-    return _as_typed(value) or down(value)
+    """As `down`, but the float that was typed where there is one; as a decimal it is not above either."""
+    found = _as_typed(value) or down(value)
+    while Fraction(repr(found)) > value:
+        found = math.nextafter(found, 0.0)
+    return found
 
 
 def _as_typed(value: Fraction) -> float | None:
     nearest = float(value)
     return nearest if Fraction(repr(nearest)) == value else None
+
+
+def keeps(total: Amount, limit: Amount, *, one_is_enough: bool = False) -> bool:
+    """Whether every part of what was spent is within its limit, or where one is enough, at least one."""
+    within = [part <= most for part, most in zip(total, limit, strict=True)]
+    return any(within) if one_is_enough else all(within)

@@ -122,9 +122,9 @@ class Statement:
     @property
     def _part(self) -> float:
         """How much of the limit is spent, in what the accounting adds up."""
-        limit = () if self.limit is None else self.limit.amount
-        shares = [part / most for part, most in zip(self._spent, limit, strict=False) if most]
-        return float(max(shares, default=Fraction(0)))
+        if self.limit is None or not self._spent:
+            return 0.0
+        return float(self.accounting.filled(self._spent, self.limit.amount))
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
@@ -161,7 +161,7 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
     if most is None:
         return PrivacyLoss(float("inf"))
     if not any(spent):
-        return most.whole
+        return most.whole if accounting.tight else accounting.remaining(most.amount)
     return accounting.remaining(tuple(part - gone for part, gone in zip(most.amount, spent, strict=True)))
 
 
@@ -172,13 +172,8 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     words = f"the call costs {costs}, but only {left} of {limit} is left in the ledger."
     if cost.delta and not limit.delta:
         return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
-    if accounting.name == "gdp":
-        part = float(entry.amount[0] / most.amount[0])
-        words += (
-            f" Ask for less. (gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit.)"
-        )
-        return words
-    return f"{words} Ask for less."
+    hint = accounting.hint(entry.amount, most.amount)
+    return f"{words} Ask for less. ({hint})" if hint else f"{words} Ask for less."
 
 
 def _shown_exactly(part: Fraction) -> str:

@@ -2533,6 +2533,27 @@ LEDGERS = [
         ANY,
     ),
     Refusal(
+        "ledger-rdp-without-delta",
+        lambda df: dpf.Ledger(1, accounting="rdp"),
+        VALUE,
+        "delta must be above 0 for rdp accounting. Write for instance delta=1e-6.",
+        ANY,
+    ),
+    Refusal(
+        "ledger-rdp-too-little",
+        lambda df: dpf.Ledger(1e-12, 1e-300, accounting="rdp"),
+        VALUE,
+        ("epsilon must be above what the conversion", "Write a larger epsilon or delta, or accounting='gdp'."),
+        ANY,
+    ),
+    Refusal(
+        "ledger-pld",
+        lambda df: dpf.Ledger(1, 1e-6, accounting="pld"),
+        VALUE,
+        ("accounting must be 'basic', 'gdp', 'rdp' or None for a ledger, not 'pld'", "dpf.release_together(...)."),
+        ANY,
+    ),
+    Refusal(
         "ledger-path-number",
         lambda df: dpf.Ledger(1, path=3),
         TYPE,

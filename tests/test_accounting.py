@@ -16,13 +16,19 @@ from hypothesis import strategies as st
 
 from dpframe import BudgetExceeded, Gaussian, InvalidArgument, Laplace, Ledger, MissingArgument, PrivacyLoss
 from dpframe import accounting as accountings
-from dpframe.accounting import Basic, GaussianDP
+from dpframe.accounting import Basic, GaussianDP, RenyiDP
+from dpframe.accounting.renyi_dp import WEIGHTS
 from dpframe.guarantee import Price, down
 from dpframe.mechanisms import gaussian
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "cost": [1.0, 2.0, 3.0]})
 DELTA = Fraction(1, 10**6)
-ALL = {"basic": (Basic(), Fraction(0)), "basic with delta": (Basic(), DELTA), "gdp": (GaussianDP(DELTA), DELTA)}
+ALL = {
+    "basic": (Basic(), Fraction(0)),
+    "basic with delta": (Basic(), DELTA),
+    "gdp": (GaussianDP(DELTA), DELTA),
+    "rdp": (RenyiDP(Fraction(2), DELTA), DELTA),
+}
 every = pytest.mark.parametrize(("accounting", "delta"), ALL.values(), ids=ALL.keys())
 
 
@@ -35,6 +41,16 @@ def is_full(ledger):
     with pytest.raises(BudgetExceeded):
         ledger.charge((Fraction(1, 10**300), Fraction(0)), cost=PrivacyLoss(1e-300), query="", unit=ledger.unit)
     return True
+
+
+def at(order, delta):
+    """What the conversion from a Rényi divergence adds, in double precision."""
+    a = float(order)
+    return math.log1p(-1 / a) - math.log(float(delta) * a) / (a - 1)
+
+
+def coordinates(accounting, amount):
+    return zip(amount, accounting.orders, WEIGHTS, strict=True)
 
 
 # The contract
@@ -63,7 +79,7 @@ def test_charges_add_up_in_any_order_and_are_never_negative(accounting, delta):
     limit = accounting.limit(Fraction(2), delta)
     amounts = []
     for epsilon, pure in itertools.product((Fraction(1, 10), Fraction(1, 3), Fraction(1)), pure_or_not(delta)):
-        price = Price.of(epsilon, None if pure or accounting.name == "gdp" else delta, None)
+        price = Price.of(epsilon, delta if accounting.name == "basic" and not pure else None, None)
         amounts.append(accounting.charge(price, limit, planned(accounting, price, limit, (1, 7), pure=pure)))
     assert all(isinstance(part, Fraction) and part >= 0 for amount in amounts for part in amount)
     assert all(len(amount) == len(limit) for amount in amounts)
@@ -76,6 +92,8 @@ def test_charges_add_up_in_any_order_and_are_never_negative(accounting, delta):
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "0.3", "1", "7.77", "1000"])
 def test_the_limit_reads_as_it_was_typed(accounting, delta, epsilon):
     typed = Fraction(epsilon)
+    if accounting.name == "rdp":
+        accounting = RenyiDP(typed, delta)  # whose orders follow from the limit
     loss = accounting.loss(accounting.limit(typed, delta))
     assert loss.epsilon <= float(typed) * (1 + 1e-14)
     assert loss.epsilon >= float(typed) * (1 - 1e-9)
@@ -89,9 +107,12 @@ def test_a_call_at_the_price_of_the_limit_fits(accounting, delta, price, sensiti
     limit = accounting.limit(Fraction(2), delta)
     if accounting.name == "basic" and delta and price.epsilon:
         price = Price.of(2, delta, None)
+    if price.epsilon and not accounting.tight:
+        price = Price.of(accounting.remaining(limit).epsilon, None, None)
     amount = accounting.charge(price, limit, planned(accounting, price, limit, sensitivities, pure=not delta))
-    assert all(part <= most for part, most in zip(amount, limit, strict=True))
-    assert amount[0] >= limit[0] * (1 - Fraction(1, 10**12))
+    assert accounting.allows(amount, limit)
+    assert accounting.filled(amount, limit) >= 1 - Fraction(1, 10**9)
+    assert amount[0] >= limit[0] * (1 - Fraction(1, 10**9))
 
 
 @every
@@ -102,7 +123,8 @@ def test_pure_shares_of_a_price_cost_at_most_the_share(accounting, delta, share,
     limit = accounting.limit(Fraction(2), delta)
     price = Price.of(None, None, share)
     amount = accounting.charge(price, limit, planned(accounting, price, limit, (1,) * count, pure=True))
-    assert all(part <= share * most for part, most in zip(amount, limit, strict=True))
+    assert accounting.allows(amount, tuple(share * most for most in limit))
+    assert amount[0] <= share * limit[0]
 
 
 @every
@@ -113,12 +135,17 @@ def test_spent_is_rounded_up_and_remaining_down(accounting, delta, thousandths):
     amount = tuple(part * Fraction(thousandths, 1000) for part in limit)
     left = tuple(most - part for most, part in zip(limit, amount, strict=True))
     remaining = accounting.remaining(left)
-    assert accounting.loss(left).epsilon >= remaining.epsilon
+    if accounting.tight:
+        assert accounting.loss(left).epsilon >= remaining.epsilon
     price = Price.of(remaining.epsilon, None, None)  # what remains can be asked for
     asked = accounting.charge(price, limit, planned(accounting, price, limit, (1,), pure=accounting.name == "basic"))
-    assert asked[0] <= left[0]
+    assert accounting.allows(asked, left)
+    assert accounting.filled(amount, limit) <= Fraction(thousandths, 1000)
     if accounting.name == "basic":
         assert Fraction(repr(accounting.loss(amount).epsilon)) >= amount[0]  # as the decimal that is shown
+    elif accounting.name == "rdp":
+        exact = min(float(part) + at(order, weight * delta) for part, order, weight in coordinates(accounting, amount))
+        assert exact * (1 - 1e-14) <= accounting.loss(amount).epsilon <= exact * (1 + 1e-14)
     else:
         mu = math.sqrt(amount[0])
         assert gaussian.exact_delta_of(mu * (1 - 1e-15), accounting.loss(amount).epsilon) <= 1e-6
@@ -129,6 +156,61 @@ def test_nothing_spent_is_nothing(accounting, delta):
     nothing = tuple(part * 0 for part in accounting.limit(Fraction(1), delta))
     assert accounting.loss(nothing).epsilon == 0.0
     assert accounting.remaining(nothing).epsilon == 0.0
+
+
+@every
+@settings(deadline=None, max_examples=10)
+@given(st.data())
+def test_no_choice_of_budgets_passes_the_limit(accounting, delta, data):
+    """Each price is chosen after the refusals and the spending so far; the last ones try to fill what is left."""
+    ledger = Ledger(epsilon=2, delta=float(delta), accounting=accounting.name)
+    spent, total = [ledger.spent.epsilon], [Fraction(0)] * len(ledger.limit_amount)
+    for place in range(6):
+        left = ledger.remaining.epsilon
+        if left < 1e-6:  # whose noise need not fit
+            break
+        price = left if place == 5 else left * data.draw(st.floats(1e-3, 1.5))
+        options = {"mechanism": "laplace"} if delta and data.draw(st.booleans()) else {}
+        if accounting.name == "basic" and delta and not options:
+            options = {"delta": 1e-7}
+        try:
+            count(ledger, epsilon=price, **options)
+        except BudgetExceeded:
+            assert options or price > left
+        spent.append(ledger.spent.epsilon)
+        assert ledger.remaining.epsilon <= left
+    for charge in [entry for _, entry in ledger._store.entries()]:
+        total = [one + part for one, part in zip(total, charge.amount, strict=True)]
+    assert accounting.allows(tuple(total), ledger.limit_amount)
+    assert accounting.filled(tuple(total), ledger.limit_amount) <= 1
+    assert spent == sorted(spent)
+    assert spent[-1] <= 2.0 * (1 + 1e-14)
+
+
+@every
+def test_a_durable_ledger_keeps_its_accounting(accounting, delta, tmp_path):
+    made = Ledger(epsilon=2, delta=float(delta), accounting=accounting.name, path=tmp_path / "a.ledger")
+    released = count(made, share=0.25, label="first")
+    again = Ledger.open(tmp_path / "a.ledger")
+    assert again.accounting == made.accounting == accounting
+    assert (again.spent, again.remaining, again.limit_amount) == (made.spent, made.remaining, made.limit_amount)
+    assert again.verify(released.dp.provenance)["entry"] == 1
+    for _ in range(3):
+        count(again, share=0.25)
+    with pytest.raises(BudgetExceeded):
+        count(made, share=Fraction(1, 10**6))
+
+
+@every
+def test_plans_and_provenance_tell_the_accounting(accounting, delta):
+    ledger = Ledger(epsilon=2, delta=float(delta), accounting=accounting.name)
+    plan = PEOPLE.dp.preview.count(share=0.5, ledger=ledger)
+    assert f"({accounting.name} accounting)" in repr(plan)
+    assert f"{accounting.name} accounting" in repr(ledger)
+    cost = count(ledger, share=0.5).dp.provenance["cost"]
+    assert cost == {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": accounting.name}
+    assert ledger.to_frame()["amount"][0]
+    assert "50% of the limit" in repr(ledger)
 
 
 # Basic
@@ -203,11 +285,12 @@ def test_gdp_takes_exactly_one_release_of_its_limit():
 
 @pytest.mark.parametrize("share", [0.5, Fraction(1, 4), 0.25, Fraction(1, 3), 0.1, Fraction(1, 52)], ids=str)
 def test_shares_that_add_up_to_one_fill_a_ledger(share):
-    for ledger in (Ledger(epsilon=1, delta=1e-6), Ledger(epsilon=1), Ledger(epsilon=1, delta=1e-6, accounting="basic")):
+    kinds = [(1e-6, "gdp"), (1e-6, "rdp"), (0, "basic"), (1e-6, "basic")]
+    for ledger in (Ledger(epsilon=1, delta=delta, accounting=name) for delta, name in kinds):
         for _ in range(round(1 / share)):
             count(ledger, share=share)
         assert ledger.remaining.epsilon < 1e-6
-        assert ledger.accounting.name == "gdp" or is_full(ledger)
+        assert ledger.accounting.name != "basic" or is_full(ledger)
         with pytest.raises(BudgetExceeded):
             count(ledger, share=Fraction(1, 10**6))
 

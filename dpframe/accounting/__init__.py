@@ -4,5 +4,6 @@ from dpframe.accounting.basic import Basic
 from dpframe.accounting.choice import accounting_of
 from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting, Part
+from dpframe.accounting.renyi_dp import RenyiDP
 
-__all__ = ["Accounting", "Basic", "GaussianDP", "Part", "accounting_of"]
+__all__ = ["Accounting", "Basic", "GaussianDP", "Part", "RenyiDP", "accounting_of"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, root_down, share_of, typed_down
-from dpframe.guarantee import Amount, Price, PrivacyLoss, down, shown_down, shown_up
+from dpframe.accounting.protocol import Part, fullest, root_down, share_of, typed_down
+from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 
@@ -21,9 +21,17 @@ class Basic:
     """
 
     name: ClassVar[str] = "basic"
+    one_is_enough: ClassVar[bool] = False
+    tight: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         return (epsilon, delta)
+
+    def allows(self, total: Amount, limit: Amount) -> bool:
+        return keeps(total, limit)
+
+    def filled(self, total: Amount, limit: Amount) -> Fraction:
+        return fullest(total, limit)
 
     def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
         epsilon, delta = self._offered(price, limit)
@@ -49,3 +57,6 @@ class Basic:
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
         return PrivacyLoss(shown_down(amount[0]), shown_down(amount[1]))
+
+    def hint(self, amount: Amount, limit: Amount) -> str:
+        return ""

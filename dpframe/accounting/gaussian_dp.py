@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, ceil, floor, root_down, share_of, typed_down
+from dpframe.accounting.protocol import Part, ceil, floor, fullest, root_down, share_of, typed_down
 from dpframe.errors import InvalidArgument
-from dpframe.guarantee import Amount, Price, PrivacyLoss, down, shown_down, shown_up, up
+from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 
@@ -24,12 +24,20 @@ class GaussianDP:
 
     delta: Fraction
     name: ClassVar[str] = "gdp"
+    one_is_enough: ClassVar[bool] = False
+    tight: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         most = floor(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2)
         if not most:
             raise InvalidArgument("epsilon and delta must not both be as small as 1e-60: there is nothing to spend.")
         return (most,)
+
+    def allows(self, total: Amount, limit: Amount) -> bool:
+        return keeps(total, limit)
+
+    def filled(self, total: Amount, limit: Amount) -> Fraction:
+        return fullest(total, limit)
 
     def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
@@ -67,3 +75,7 @@ class GaussianDP:
             return PrivacyLoss(0.0)
         epsilon = gaussian.epsilon_of_mu(root_down(amount[0]), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
+
+    def hint(self, amount: Amount, limit: Amount) -> str:
+        part = float(self.filled(amount, limit))
+        return f"gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit."

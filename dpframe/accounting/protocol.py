@@ -28,8 +28,22 @@ class Accounting(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def one_is_enough(self) -> bool:
+        """Whether one part of an amount within its limit is enough, or every part must be."""
+
+    @property
+    def tight(self) -> bool:
+        """Whether one Gaussian (or pure) call may take the whole limit."""
+
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         """The most that may be spent, rounded down."""
+
+    def allows(self, total: Amount, limit: Amount) -> bool:
+        """Whether releases that together take `total` keep the limit."""
+
+    def filled(self, total: Amount, limit: Amount) -> Fraction:
+        """How much of the limit that is: at most 1 where it is allowed."""
 
     def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
         """Equal parts of the price for `count` Statistics measured together."""
@@ -44,7 +58,10 @@ class Accounting(Protocol):
         """The amount as a pair, rounded up."""
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        """The amount as a pair that may still be asked for, rounded down."""
+        """What is left of the limit as a pair that may still be asked for, rounded down."""
+
+    def hint(self, amount: Amount, limit: Amount) -> str:
+        """What a caller whose call is refused should know of this accounting; empty where all is plain."""
 
 
 def share_of(price: Price, limit: Amount | None) -> Amount:
@@ -74,11 +91,16 @@ def root_down(value: Fraction) -> float:
     return root
 
 
-def floor(value: Fraction) -> Fraction:
-    """The next multiple of the grid below: limits."""
-    return Fraction(math.floor(value * MU_GRID), MU_GRID)
+def floor(value: Fraction, grid: int = MU_GRID) -> Fraction:
+    """The next multiple of 1 / grid below: limits."""
+    return Fraction(math.floor(value * grid), grid)
 
 
-def ceil(value: Fraction) -> Fraction:
-    """The next multiple of the grid above: charges."""
-    return Fraction(math.ceil(value * MU_GRID), MU_GRID)
+def ceil(value: Fraction, grid: int = MU_GRID) -> Fraction:
+    """The next multiple of 1 / grid above: charges."""
+    return Fraction(math.ceil(value * grid), grid)
+
+
+def fullest(total: Amount, limit: Amount) -> Fraction:
+    """The part of the limit that is taken in the coordinate that has the least room."""
+    return max((part / most for part, most in zip(total, limit, strict=False) if most), default=Fraction(0))

@@ -47,7 +47,7 @@ class Ledger:
         0 for pure differential privacy.
     unit : PrivacyUnit, optional
         Who is protected; without it each row is a unit.
-    accounting : {"basic", "gdp"}, optional
+    accounting : {"basic", "gdp", "rdp"}, optional
         How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``.
     path : path-like or URL, optional
         Keep it in this file (SQLite) or database (PostgreSQL), for every process that opens it. A ledger that is there
@@ -65,9 +65,10 @@ class Ledger:
     Notes
     -----
     ``basic`` adds the exact rationals of the decimals that were typed: a ledger of 0.3 holds exactly three charges of
-    0.1. ``gdp`` adds mu^2, rounded up, against a limit rounded down (see `dpframe.accounting`). Charges are never
-    refunded. Copies are the same ledger. One in memory cannot be pickled and does not charge in a forked child; a
-    durable one may go to other processes, for its pickle carries its address, never its budget (``docs/ledger.md``).
+    0.1. ``gdp`` adds mu^2 and ``rdp`` Rényi divergences, rounded up, against a limit rounded down
+    (``docs/accounting.md``). Charges are never refunded. Copies are the same ledger. One in memory cannot be pickled
+    and does not charge in a forked child; a durable one may go to other processes, for its pickle carries its address,
+    never its budget (``docs/ledger.md``).
 
     Examples
     --------
@@ -86,7 +87,7 @@ class Ledger:
         delta: float | Fraction = 0,
         *,
         unit: PrivacyUnit | None = None,
-        accounting: Literal["basic", "gdp"] | None = None,
+        accounting: Literal["basic", "gdp", "rdp"] | None = None,
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
     ) -> None:
@@ -96,8 +97,10 @@ class Ledger:
         if dataset is not None and not isinstance(dataset, str):
             raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
         typed = (exact_epsilon(epsilon), exact_delta(delta))
-        how = accounting_of(accounting, typed[1])
-        terms = Terms(checked_unit(unit) or ROWS, Limit(*typed, how.limit(*typed)), how.name, dataset, now())
+        how = accounting_of(accounting, *typed)
+        terms = Terms(
+            checked_unit(unit) or ROWS, Limit(*typed, how.limit(*typed), how.one_is_enough), how.name, dataset, now()
+        )
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.store.sql import SqlStore
@@ -167,13 +170,13 @@ class Ledger:
 
         why = checked_reason(reason)
         store = SqlStore.open(path, check=False)
-        store.recover(why, accounting_of(store.terms.accounting, store.terms.limit.delta).loss)
+        store.recover(why, _accounting_of(store.terms).loss)
         return cls.open(path)
 
     @classmethod
     def _of(cls, store: Any) -> Self:
         ledger = cls.__new__(cls)
-        ledger._start(accounting_of(store.terms.accounting, store.terms.limit.delta), store.terms, store)
+        ledger._start(_accounting_of(store.terms), store.terms, store)
         made_any.set()
         return ledger
 
@@ -225,7 +228,8 @@ class Ledger:
         Parameters
         ----------
         amount : tuple of Fraction
-            In the accounting's own exact quantity: (epsilon, delta) under ``basic``, mu^2 under ``gdp``.
+            In the accounting's own exact quantity: (epsilon, delta) under ``basic``, mu^2 under ``gdp``, a
+            Rényi divergence for each order under ``rdp``.
         cost : PrivacyLoss
             The same for people to read.
         query, unit, label
@@ -411,3 +415,7 @@ def _unpickled(path: str, beginning: str) -> Ledger:
     from dpframe.store.sql import SqlStore
 
     return Ledger._of(SqlStore.again(path, beginning))
+
+
+def _accounting_of(terms: Terms) -> Accounting:
+    return accounting_of(terms.accounting, terms.limit.epsilon, terms.limit.delta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dpframe.accounting import Accounting
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
@@ -42,6 +43,7 @@ def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[
             raise InvalidArgument(
                 f"epsilon must be above the ledger's {shown_down(limit.epsilon)!r} to raise it. Write more."
             )
-        return Limit(*higher, tuple(map(max, limit.amount, accounting.limit(*higher))))
+        amount = tuple(map(max, limit.amount, accounting.limit(*higher)))
+        return replace(limit, epsilon=higher[0], delta=higher[1], amount=amount)
 
     return raised

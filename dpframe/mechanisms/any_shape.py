@@ -13,7 +13,7 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.guarantee import PrivacyLoss, down, exact_delta, exact_epsilon, up
-from dpframe.mechanisms import gaussian, generalized
+from dpframe.mechanisms import gaussian, generalized, renyi
 from dpframe.mechanisms.family import (
     Stepped,
     checked_confidence,
@@ -148,6 +148,14 @@ class GeneralizedGaussian(Stepped):
             f"mechanism must have a proven mu in a ledger with gdp accounting, and {self.name} has none. Use Gaussian "
             "or Laplace noise there, or a ledger with accounting='basic'."
         )
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """What it costs in Rényi differential privacy of this order, rounded up; finite for every shape."""
+        if self.p == 1.0:
+            return renyi.of_laplace(self._ratio, order)
+        if self.p == 2.0:
+            return renyi.of_gaussian(self.mu_squared, order)
+        return renyi.of_generalized(self.p, self._ratio, order)
 
     @property
     def _ratio(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.guarantee import checked_float, down, exact_delta, exact_epsilon, up
-from dpframe.mechanisms import gaussian
+from dpframe.mechanisms import gaussian, renyi
 
 LARGEST_LAPLACE = noise.LARGEST_SCALE
 LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # b = sigma sqrt(2) must fit as well
@@ -44,6 +44,9 @@ class Mechanism(Protocol):
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """What it costs in Rényi differential privacy of this order, rounded up."""
 
     def interval(self, confidence: float) -> float: ...
     def delta(self, epsilon: float) -> float: ...
@@ -154,6 +157,10 @@ class Laplace(Stepped):
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
         return Fraction(gaussian.pure_to_mu(self._pure_epsilon)) ** 2
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """What it costs in Rényi differential privacy of this order, rounded up."""
+        return renyi.of_discrete_laplace(math.ceil(self.step_sensitivity), Fraction(self.step_scale), order)
 
     @property
     def _pure_epsilon(self) -> float:
@@ -288,6 +295,10 @@ class Gaussian(Stepped):
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
         return (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """What it costs in Rényi differential privacy of this order."""
+        return renyi.of_gaussian(self.mu_squared, order)
 
     def interval(self, confidence: float) -> float:
         """The smallest half-width that holds the noise with this confidence."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import LedgerError, shown
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, shown_down
+from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, keeps, shown_down
 from dpframe.store.texts import canonical, exact, exact_amount, exact_text, exact_texts
 
 FORMAT = "dpframe.ledger/1"
@@ -21,16 +21,19 @@ class Limit:
     epsilon: Fraction
     delta: Fraction
     amount: Amount  # kept beside epsilon and delta: every process compares with one and the same number
+    one_is_enough: bool = False  # of Rényi orders one must stay within its part, of anything else every part
 
     def facts(self) -> dict[str, Any]:
         """As plain JSON values."""
-        amount = exact_texts(self.amount)
-        return {"epsilon": exact_text(self.epsilon), "delta": exact_text(self.delta), "amount": amount}
+        typed = {"epsilon": exact_text(self.epsilon), "delta": exact_text(self.delta)}
+        return {**typed, "amount": exact_texts(self.amount), "one_is_enough": self.one_is_enough}
 
     @classmethod
     def of(cls, facts: Any) -> Limit:
         """Read what `facts` wrote."""
-        return cls(exact(facts["epsilon"]), exact(facts["delta"]), exact_amount(facts["amount"]))
+        return cls(
+            exact(facts["epsilon"]), exact(facts["delta"]), exact_amount(facts["amount"]), bool(facts["one_is_enough"])
+        )
 
     @property
     def whole(self) -> PrivacyLoss:
@@ -39,16 +42,17 @@ class Limit:
 
     def holds(self, amount: Amount) -> bool:
         """Whether so much may be spent."""
-        return all(part <= most for part, most in zip(amount, self.amount, strict=False))
+        return not amount or keeps(amount, self.amount, one_is_enough=self.one_is_enough)
 
     def joined(self, other: Limit) -> Limit:
         """The higher of both, part by part."""
         most = tuple(map(max, self.amount, other.amount))
-        return Limit(max(self.epsilon, other.epsilon), max(self.delta, other.delta), most)
+        return Limit(max(self.epsilon, other.epsilon), max(self.delta, other.delta), most, self.one_is_enough)
 
     def within(self, other: Limit) -> bool:
         """Whether `other` is this limit or a higher one."""
-        return self.epsilon <= other.epsilon and self.delta <= other.delta and other.holds(self.amount)
+        typed = (self.epsilon <= other.epsilon, self.delta <= other.delta, self.one_is_enough == other.one_is_enough)
+        return all(typed) and keeps(self.amount, other.amount)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,140 @@
+"""Rényi differential privacy, the moments accountant: divergences add up at orders fixed when the ledger is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+from dpframe.accounting.protocol import Part, ceil, floor, root_down, share_of, typed_down
+from dpframe.errors import InvalidArgument
+from dpframe.guarantee import SMALLEST_NORMAL, Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
+from dpframe.mechanisms import gaussian, renyi
+from dpframe.mechanisms.family import Mechanism
+from dpframe.mechanisms.gaussian import LARGEST_EPSILON
+
+GRID = 2**160  # amounts are multiples of 2**-160
+MULTIPLES = (Fraction(1), Fraction(1, 2), Fraction(2), Fraction(4), Fraction(16), Fraction(64))
+WEIGHTS = (Fraction(9, 10), *(Fraction(1, 50),) * 5)  # of delta; they add up to 1
+STEPS = range(-20, 181)  # orders from 1 + 2**-5 to 1 + 2**45, a quarter of a power of two apart
+
+
+@dataclass(frozen=True)
+class RenyiDP:
+    """Sums of Rényi divergences at six fixed orders, of which one must stay within its limit.
+
+    The orders follow from the limit alone. The first is the best for Gaussian noise; it has nine tenths of delta, and
+    each of the others an equal part of the rest. The others let in what the first does not: few large pure releases
+    need a high order. Order i has the limit epsilon - c(order_i, w_i delta), with c the cost of the conversion.
+
+    Valid when budgets are chosen adaptively: one order alone is a filter (Feldman and Zrnic 2021; Lecuyer 2021), and
+    any of several is one because their deltas add up to delta (the proof is in ``docs/accounting.md``).
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    name: ClassVar[str] = "rdp"
+    one_is_enough: ClassVar[bool] = True
+    tight: ClassVar[bool] = False
+
+    @property
+    def orders(self) -> tuple[Fraction, ...]:
+        """The orders, fixed by the limit; the first is that of shares."""
+        return orders_of(self.epsilon, self.delta)
+
+    def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
+        converted = zip(self.orders, WEIGHTS, strict=True)
+        return tuple(max(Fraction(0), floor(epsilon - conversion(a, w * delta), GRID)) for a, w in converted)
+
+    def allows(self, total: Amount, limit: Amount) -> bool:
+        return keeps(total, limit, one_is_enough=True)
+
+    def filled(self, total: Amount, limit: Amount) -> Fraction:
+        return min((part / most for part, most in zip(total, limit, strict=True) if most), default=Fraction(0))
+
+    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+        if price.epsilon is not None and pure:
+            epsilon = price.epsilon / count
+            return (Part(epsilon, None, PrivacyLoss(typed_down(epsilon))),) * count
+        main = self.orders[0]
+        mu = root_down(self._offered(price, limit) / count)
+        delta = typed_down(price.delta or self.delta)
+        loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
+        pure_epsilon = Fraction(renyi.largest_pure(renyi.of_gaussian(Fraction(mu) ** 2, main), main))
+        return (Part(pure_epsilon, mu, loss),) * count
+
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+        return tuple(
+            ceil(sum((mechanism.renyi(order) for mechanism in mechanisms), Fraction(0)), GRID) for order in self.orders
+        )
+
+    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
+        each = [2 * part / order for part, order in zip(amount, self.orders, strict=True)]
+        if pure or max(each) - min(each) > Fraction(4, GRID):  # of Gaussian noise alone they are equal
+            return self.loss(amount)
+        if price.epsilon is not None and min(each) <= self._offered(price, None):
+            return PrivacyLoss(shown_up(price.epsilon), shown_up(price.delta or self.delta))
+        mu = math.nextafter(math.sqrt(up(max(each))), math.inf)
+        return PrivacyLoss(gaussian.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
+
+    def _offered(self, price: Price, limit: Amount | None) -> Fraction:
+        """As mu^2: the typed price by the exact curve of Gaussian noise, or the share of the first order's limit."""
+        if price.epsilon is None:
+            return 2 * share_of(price, limit)[0] / self.orders[0]
+        delta = price.delta if price.delta is not None else self.delta
+        if delta == 0:
+            raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
+        return Fraction(gaussian.largest_mu(down(price.epsilon), down(delta))) ** 2
+
+    def loss(self, amount: Amount) -> PrivacyLoss:
+        if not any(amount):
+            return PrivacyLoss(0.0)
+        converted = zip(amount, self.orders, WEIGHTS, strict=True)
+        epsilon = min(part + conversion(order, weight * self.delta) for part, order, weight in converted)
+        return PrivacyLoss(up(max(epsilon, Fraction(0))), shown_up(self.delta))
+
+    def remaining(self, amount: Amount) -> PrivacyLoss:
+        mu_squared = max(2 * part / order for part, order in zip(amount, self.orders, strict=True))
+        if mu_squared <= 0:
+            return PrivacyLoss(0.0)
+        epsilon = gaussian.epsilon_of_mu(root_down(mu_squared), down(self.delta))
+        return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
+
+    def hint(self, amount: Amount, limit: Amount) -> str:
+        part = float(self.filled(amount, limit))
+        return f"rdp accounting adds Rényi divergences, not epsilon: the call takes {part:.0%} of the whole limit."
+
+
+def conversion(order: Fraction, delta: Fraction) -> Fraction:
+    """What (order, cost)-RDP adds to its cost to be an epsilon at `delta`; rounded up. It may be negative.
+
+    log(1 - 1/order) - log(delta * order) / (order - 1): Canonne, Kamath and Steinke (2020), Proposition 12; Balle,
+    Barthe, Gaboardi, Hsu and Sato (2020), Theorem 21.
+    """
+    import mpmath
+
+    with mpmath.workdps(100):
+        a, outside = (mpmath.mpf(one.numerator) / one.denominator for one in (order, delta))
+        found = mpmath.log1p(-1 / a) - mpmath.log(outside * a) / (a - 1)
+        return Fraction(int(mpmath.ceil(found * GRID)) + 1, GRID)  # up, by more than 100 digits may err
+
+
+@lru_cache(maxsize=1024)
+def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
+    """The orders of a ledger with this limit. A stored ledger counts on it: the same limit must give the same orders.
+
+    The first is, of a ladder, the one at which the limit holds the most Gaussian noise.
+    """
+    if epsilon > Fraction(LARGEST_EPSILON):
+        raise InvalidArgument(f"epsilon must be at most {LARGEST_EPSILON:g} for rdp accounting.")
+    ladder = [Fraction(max(2, round(64 * 2.0 ** (step / 4))), 64) for step in STEPS]
+    rooms = [(epsilon - conversion(1 + one, WEIGHTS[0] * delta)) / (1 + one) for one in ladder]
+    if max(rooms) <= Fraction(SMALLEST_NORMAL):
+        raise InvalidArgument(
+            "epsilon must be above what the conversion from Rényi divergences takes at this delta. "
+            "Write a larger epsilon or delta, or accounting='gdp'."
+        )
+    best = ladder[rooms.index(max(rooms))]
+    return tuple(1 + best * multiple for multiple in MULTIPLES)

@@ -1,0 +1,124 @@
+"""Rényi divergences of shifted noise, rounded up: what a release costs in Rényi differential privacy.
+
+Mironov, "Rényi Differential Privacy" (2017). The divergence of order a > 1 between P and Q is
+log(E_Q[(P/Q)^a]) / (a - 1). All laws here are symmetric and log-concave, so it is the same in both directions and
+greatest at the greatest shift.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpframe.mechanisms.gaussian import SMALLER, edge
+
+POINTS = 2**18
+FAR = 50.0  # the integrand is cut where it has fallen by exp(-50); what lies beyond is bounded
+MOST = 1e300  # a cost beyond counts as this one, which no ledger can hold
+ROUNDING = 2.0**-46  # of a term of the exponent in double precision, with two powers and their difference
+
+
+def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
+    """Order * mu^2 / 2, exactly (Mironov 2017, Proposition 7)."""
+    return order * mu_squared / 2
+
+
+def of_pure(epsilon: float, order: Fraction) -> Fraction:
+    """The most that any epsilon-DP release can cost: that of randomized response, of which it is a post-processing.
+
+    Kairouz, Oh and Viswanath (2015), Theorem 3.4 for the post-processing; Mironov (2017), Proposition 5.
+    """
+    return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
+
+
+@lru_cache(maxsize=4096)
+def of_discrete_laplace(shift: int, scale: Fraction, order: Fraction) -> Fraction:
+    """Of P(k) proportional to exp(-|k| / scale) on the integers, moved by `shift`: three geometric sums."""
+    import mpmath
+
+    with mpmath.workdps(_digits(shift / scale, order)):
+        a, rate = _exactly(order), 1 / _exactly(scale)
+        inside, falls = -rate * (2 * a - 1), -mpmath.expm1(-rate)
+        above = mpmath.exp(rate * shift * (a - 1))  # every outcome of 0 and below
+        between = above * mpmath.exp(inside) * mpmath.expm1(inside * (shift - 1)) / mpmath.expm1(inside)
+        below = mpmath.exp(-rate * shift * a)  # every outcome of `shift` and above
+        moment = ((above + below) + falls * between) / (1 + mpmath.exp(-rate))
+        return _up(mpmath.log(moment) / (a - 1))
+
+
+@lru_cache(maxsize=4096)
+def of_laplace(ratio: float, order: Fraction) -> Fraction:
+    """Of continuous Laplace noise of scale 1 moved by `ratio` (Mironov 2017, Proposition 6)."""
+    import mpmath
+
+    with mpmath.workdps(_digits(Fraction(ratio), order)):
+        a, shift = _exactly(order), mpmath.mpf(ratio)
+        moment = (a * mpmath.exp((a - 1) * shift) + (a - 1) * mpmath.exp(-a * shift)) / (2 * a - 1)
+        return _up(mpmath.log(moment) / (a - 1))
+
+
+@lru_cache(maxsize=4096)
+def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
+    """Of generalized Gaussian noise of shape p > 1 and scale 1 moved by `ratio`, by a sum that is never below.
+
+    It is finite at every order: in the exponent h(y) = -a |y|^p + (a - 1) |y - ratio|^p the power -|y|^p outgrows the
+    rest. On y > 0 it falls; on y < 0 it has one maximum, at y = -z with z / (z + ratio) = (1 - 1/a)^(1/(p - 1)). So
+    exp(h) rises once and falls once, and the integral is at most step * (sum over a grid + one maximum). Beyond the
+    grid the slope of h is at least its slope p (a z^(p-1) - (a - 1) (z + ratio)^(p-1)) on the left end, which grows
+    with z, and p y^(p-1) on the right, so that each tail is at most exp(h) / slope there.
+    """
+    a = float(order)
+
+    def exponent(y: Any) -> Any:
+        return (a - 1.0) * np.abs(y - ratio) ** p - a * np.abs(y) ** p
+
+    share = math.exp(math.log1p(-1.0 / a) / (p - 1.0))
+    top = -ratio * share / (1.0 - share)
+    if (a * (1.0 + ratio - top)) > MOST ** (1.0 / p):
+        return Fraction(MOST)
+    highest = float(exponent(top))
+    left, right = (_end(exponent, start, way, highest) for start, way in ((top, -1.0), (max(top, 1.0), 1.0)))
+    grid = np.linspace(left, right, POINTS)
+    body = (grid[1] - grid[0]) * (float(np.exp(exponent(grid) - highest).sum()) + 1.0)
+    slope = p * (a * (-left) ** (p - 1.0) - (a - 1.0) * (ratio - left) ** (p - 1.0))
+    tails = math.exp(-FAR) / max(slope, 1e-300) + math.exp(-FAR) / (p * right ** (p - 1.0))
+    terms = a * max(-left, right) ** p + (a - 1.0) * (max(-left, right) + ratio) ** p
+    error = ROUNDING * (1.0 + p) * (1.0 + terms)
+    moment = highest + math.log((body + tails) / (2.0 * math.gamma(1.0 + 1.0 / p))) + error
+    return Fraction(max(moment, 0.0) * (1.0 + 2.0**-40)) / (Fraction(order) - 1)
+
+
+def largest_pure(cost: Fraction, order: Fraction) -> float:
+    """The largest epsilon whose epsilon-DP releases cost at most this much; rounded down."""
+    guess = min(math.sqrt(2.0 * cost / order), float(cost) + math.log(2.0) / (float(order) - 1.0))
+    return edge(lambda epsilon: of_pure(epsilon, order) > cost, guess, SMALLER)  # a smaller epsilon is more noise
+
+
+def _end(exponent: Any, start: float, way: float, highest: float) -> float:
+    """Where the integrand has fallen by exp(-FAR), on one side."""
+    step = 2.0**-20 * (1.0 + abs(start))
+    while exponent(start + way * step) > highest - FAR:
+        step *= 1.25
+    return start + way * step
+
+
+def _digits(ratio: Fraction, order: Fraction) -> int:
+    """Enough for 40 correct digits of the logarithm of a moment near 1, which is about order^2 ratio^2 / 2."""
+    small = float(min(ratio, Fraction(1))) * float(min(order - 1, Fraction(1)))
+    return 60 + math.ceil(-2.0 * math.log10(small) + math.log10(float(order)))
+
+
+def _exactly(value: Fraction) -> Any:
+    import mpmath
+
+    return mpmath.mpf(value.numerator) / value.denominator
+
+
+def _up(value: Any) -> Fraction:
+    """An mpmath number as a rational that is not below it, by more than its 40 digits may err."""
+    mantissa, exponent = value.man_exp
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent) * (1 + Fraction(1, 10**30))
