@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from dpframe import charts, report
+from dpframe import charts, provenance, report
 from dpframe.charts import Scale, Words
 from dpframe.frames import build
 from dpframe.guarantee import PrivacyUnit
@@ -156,4 +156,5 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
     else:
         second = "error bars: 95% intervals around the unbiased noisy values"
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
-    return (price, second, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))
+    denoised = provenance.denoised_words(facts, report.number)
+    return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

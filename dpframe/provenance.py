@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpframe.errors import InvalidArgument
@@ -94,6 +94,47 @@ def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
     if "levels" in facts:
         return (sum(level["rows"] for level in facts["levels"]),)
     return tuple(axis["size"] for axis in facts["cells"])
+
+
+def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For each released column (and level of subtotals) the interval of its noise, and what is known of its error."""
+    levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(shape(facts))}]
+    rows, start = [], 0
+    for place, level in enumerate(levels):
+        mine = slice(start, start + level["rows"])
+        start += level["rows"]
+        for name, measure in facts["measures"].items():
+            noise = facts["statistics"][measure["statistics"][place]]
+            rows.append(
+                {
+                    "column": name,
+                    "by": ", ".join(level["columns"]),
+                    "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
+                    "noisy_rmse": None if measure["verb"] == "mean" else math.sqrt(noise["variance"]),
+                    "denoised_rmse": estimated_rmse(measure)[place],
+                }
+            )
+    return rows
+
+
+def estimated_rmse(measure: Mapping[str, Any]) -> list[float | None]:
+    """The estimate for the denoised values, of each level of subtotals; None where there is none."""
+    last = (measure["denoise"] or [{}])[-1]
+    return list(last.get("estimated_rmse_of_levels") or [last.get("estimated_rmse")])
+
+
+def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
+    """A note for charts and tables: denoised values are biased, and how far off they are expected to be."""
+    parts = []
+    for name, measure in facts["measures"].items():
+        if measure["denoise"]:
+            found = [shown(one) for one in estimated_rmse(measure) if one is not None]
+            parts.append(f"{name} {', '.join(found) or 'not estimated'}")
+    return [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+
+
+def _key_columns(facts: Mapping[str, Any]) -> list[str]:
+    return [column for axis in facts["cells"] for column in axis["columns"]]
 
 
 def _axis(axis: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpframe.frames import build
+from dpframe.provenance import denoised_words
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.report import number
 
@@ -28,7 +29,7 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     table = great_tables.GT(build.frame_of(shown, "polars"))
     table = table.tab_header(title=facts["label"] or " and ".join(measures), subtitle=_subtitle(facts))
     table = table.cols_align(align="right", columns=measures)
-    for note in facts["notes"]:
+    for note in (*denoised_words(facts, number), *facts["notes"]):
         table = table.tab_source_note(note)
     return table
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from dpframe import pictures, provenance, tables
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
+from dpframe.frames.source import library_of
 
-OF_RESULTS = ("provenance", "plot", "table", "to_numpy", "write_parquet")
+OF_RESULTS = ("provenance", "errors", "plot", "table", "to_numpy", "write_parquet")
 
 
 class Released:
@@ -66,6 +67,36 @@ class Released:
         """
         provenance.check_columns(self._frame, self._facts)
         return tables.of_result(self._frame, self._facts)
+
+    def errors(self) -> Any:
+        """How far off the released numbers may be: the intervals of the noise, and the error of what was denoised.
+
+        Returns
+        -------
+        DataFrame
+            One row for each released column (with ``rollup=True`` for each level of it), in the library of the result:
+            ``column``; ``by``, the columns of its cells; ``interval``, the half-width of the 95% interval around the
+            *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise (null for a
+            mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error that denoising
+            expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
+            biased, and this is no interval: see ``docs/denoising.md``.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame lost columns or rows that were released.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+        >>> ages.dp.errors().columns
+        ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
+        """
+        provenance.check_columns(self._frame, self._facts, rows=True)
+        rows = provenance.errors(self._frame, self._facts)
+        return build.of_rows(rows, library_of(self._frame))
 
     def to_numpy(self, name: str) -> Any:
         """A released column as an array in the shape of the cells.
