@@ -37,10 +37,17 @@ from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.payer import default_ledger, set_default_ledger
 from dpframe.mechanisms.any_shape import GeneralizedGaussian, generalized_gaussian
-from dpframe.mechanisms.baselines import classical_gaussian_sigma, probabilistic_gaussian_sigma
+from dpframe.mechanisms.baselines import (
+    classical_gaussian,
+    classical_gaussian_sigma,
+    probabilistic_gaussian,
+    probabilistic_gaussian_sigma,
+)
+from dpframe.mechanisms.bounded import truncated_generalized_gaussian_scale
 from dpframe.mechanisms.family import Gaussian, Laplace
 from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized import generalized_gaussian_scale
+from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
@@ -72,11 +79,13 @@ __all__ = [
     "Released",
     "Sensitivity",
     "Sum",
+    "TruncatedGeneralizedGaussian",
     "UnknownColumn",
     "UnlimitedBudgetWarning",
     "WrongDtype",
     "__version__",
     "analytic_gaussian_sigma",
+    "classical_gaussian",
     "classical_gaussian_sigma",
     "count",
     "default_ledger",
@@ -85,10 +94,13 @@ __all__ = [
     "generalized_gaussian_scale",
     "mean",
     "of",
+    "probabilistic_gaussian",
     "probabilistic_gaussian_sigma",
     "read_parquet",
     "set_default_ledger",
     "sum",
+    "truncated_generalized_gaussian",
+    "truncated_generalized_gaussian_scale",
 ]
 
 _register(_accessor)

@@ -172,4 +172,5 @@ def _statistic(part: Any) -> dict[str, Any]:
         "variance": part.mechanism.variance,
         "sensitivity": part.mechanism.sensitivity,
         "share": part.share,
+        **part.mechanism.details,
     }

@@ -104,6 +104,7 @@ def foreign_file() -> Path:
 
 
 OPTIONS = ", ".join(field.name for field in fields(Options))
+BOUNDED = dpf.truncated_generalized_gaussian(p=2, output=(0, 100))
 MISSING, TYPE, VALUE = dpf.MissingArgument, dpf.InvalidType, dpf.InvalidArgument
 UNKNOWN, DTYPE = dpf.UnknownColumn, dpf.WrongDtype
 
@@ -1786,6 +1787,51 @@ OPTIONS = [
         lambda df: df.dp.sum("age", bounds=(0, 100), mechanism=laplace(grid=1.0), epsilon=1),
         VALUE,
         "mechanism must work on the statistic's grid 1.19209e-07, not 1. Pass grid=sensitivity.grid.",
+    ),
+    Refusal(
+        "bounded-noise-of-a-mean",
+        lambda df: df.dp.mean("age", bounds=(0, 100), mechanism=BOUNDED, epsilon=1),
+        VALUE,
+        "mechanism must be additive noise for a mean and for several statistics, which truncated generalized Gaussian, "
+        "p = 2 is not: its bounds are those of one count or sum. Ask for that alone.",
+    ),
+    Refusal(
+        "bounded-noise-denoised",
+        lambda df: df.dp.histogram("age", bins=[0, 50, 100], mechanism=BOUNDED, denoise="haar", epsilon=1),
+        VALUE,
+        "denoise must be None for truncated generalized Gaussian, p = 2, which is not additive noise: denoisers take a "
+        "law that is the same for every total. Leave denoise out.",
+    ),
+    Refusal(
+        "bounded-noise-between-grid-steps",
+        lambda df: df.dp.count(mechanism=dpf.truncated_generalized_gaussian(p=2, output=(0.2, 0.8)), epsilon=1),
+        VALUE,
+        "output must hold two or more whole steps of the grid 1, within 2**52 of them, unlike (0.2, 0.8). Write for "
+        "instance output=(0, 100).",
+    ),
+    Refusal(
+        "bounded-noise-shape",
+        lambda df: df.dp.count(mechanism=dpf.truncated_generalized_gaussian(p=1.5, output=(0, 9)), epsilon=1),
+        VALUE,
+        "p must be 1, or from 2 to 16, for noise on output bounds, not 1.5: between 1 and 2 the worst case is not "
+        "proven.",
+        ANY,
+    ),
+    Refusal(
+        "classical-noise-out-of-its-range",
+        lambda df: df.dp.count(mechanism=dpf.classical_gaussian, epsilon=1),
+        VALUE,
+        "epsilon must be a number with 0 < epsilon < 1 for the classical formula, not 1.0. Use "
+        "analytic_gaussian_sigma, which holds for any epsilon.",
+        ANY,
+        ledger=lambda: dpf.Ledger(epsilon=2, delta=1e-6, accounting="basic"),
+    ),
+    Refusal(
+        "classical-noise-without-delta",
+        lambda df: df.dp.count(mechanism=dpf.classical_gaussian, epsilon=0.5),
+        MISSING,
+        "delta must be given, above 0, for Gaussian noise. Write for instance delta=1e-6, in a ledger that has one.",
+        ANY,
     ),
     Refusal(
         "mechanism-class",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -416,3 +417,74 @@ def test_one_cell_that_is_replaced_is_one_cell():
 def test_delta_must_be_named():
     with dpf.Ledger(epsilon=2), pytest.raises(dpf.MissingArgument, match="delta must be given"):
         pl.DataFrame(DATA).dp.count(epsilon=1, mechanism=CUBIC)
+
+
+# Published calibrations as mechanism=
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "scale", "words"),
+    [
+        (dpf.classical_gaussian, dpf.classical_gaussian_sigma(0.5, 1e-6), "classical"),
+        (dpf.probabilistic_gaussian(), dpf.probabilistic_gaussian_sigma(0.5, 1e-6), "implies (epsilon, delta)"),
+        (
+            dpf.probabilistic_gaussian(tail="one-sided"),
+            dpf.probabilistic_gaussian_sigma(0.5, 1e-6, tail="one-sided"),
+            "one-sided",
+        ),
+        (
+            dpf.generalized_gaussian(p=3, guarantee="probabilistic"),
+            dpf.generalized_gaussian_scale(3, 0.5, 1e-6, guarantee="probabilistic"),
+            "implies (epsilon, delta)",
+        ),
+    ],
+)
+def test_published_calibrations_release_and_say_what_they_claim(mechanism, scale, words):
+    ledger = dpf.Ledger(epsilon=2, delta=1e-5, accounting="basic")
+    with ledger:
+        found = pl.DataFrame(DATA).dp.histogram("age", bins=[0, 20, 40], epsilon=0.5, delta=1e-6, mechanism=mechanism)
+    assert ledger.spent == dpf.PrivacyLoss(0.5, 1e-6)
+    (statistic,) = found.dp.provenance["statistics"]
+    assert statistic["scale"] == pytest.approx(scale, rel=1e-12)
+    assert words in statistic["calibration"]
+
+
+def test_the_exact_calibrations_say_nothing_of_it():
+    with dpf.Ledger(epsilon=2, delta=1e-5):
+        found = pl.DataFrame(DATA).dp.count(epsilon=0.5)
+    assert "calibration" not in found.dp.provenance["statistics"][0]
+
+
+def test_a_published_calibration_covers_the_l2_norm_and_is_charged_by_its_noise():
+    unit = dpf.PrivacyUnit(column="patient", max_rows=2, max_groups=2)
+    ledger = dpf.Ledger(epsilon=2, delta=1e-5, unit=unit)
+    with ledger:
+        plan = pl.DataFrame(DATA).dp.preview.histogram(
+            "age", bins=[0, 10, 20, 30], epsilon=0.5, mechanism=dpf.probabilistic_gaussian()
+        )
+    noise = plan.parts[0].mechanism
+    assert noise.sensitivity == pytest.approx(2 * math.sqrt(2))
+    assert noise.mu_squared < Fraction(dpf.analytic_gaussian_sigma(0.5, 1e-5)) ** -2
+    assert plan.amount[0] < Fraction(dpf.analytic_gaussian_sigma(0.5, 1e-5)) ** -2
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "price", "mechanism"),
+    [
+        (dpf.InvalidArgument, "epsilon must be .* for the classical formula", (1.0, 1e-6), dpf.classical_gaussian),
+        (dpf.MissingArgument, "delta must be given, above 0", (0.5, None), dpf.classical_gaussian),
+        (dpf.MissingArgument, "delta must be given, above 0", (0.5, None), dpf.probabilistic_gaussian()),
+    ],
+)
+def test_published_calibrations_are_refused_out_of_their_range(error, words, price, mechanism):
+    ledger = dpf.Ledger(epsilon=2, delta=1e-5, accounting="basic")
+    with ledger, pytest.raises(error, match=words):
+        pl.DataFrame(DATA).dp.count(epsilon=price[0], delta=price[1], mechanism=mechanism)
+    assert ledger.spent == dpf.PrivacyLoss(0.0)
+
+
+def test_words_of_a_calibration_are_checked_at_once():
+    with pytest.raises(dpf.InvalidArgument, match="tail must be"):
+        dpf.probabilistic_gaussian(tail="upper")
+    with pytest.raises(dpf.InvalidArgument, match="guarantee must be"):
+        dpf.generalized_gaussian(p=3, guarantee="pure")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dpframe.mechanisms.family import (
     wrapped,
 )
 
+PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"
 WIDE = 1000.0  # above this scale the sum over integers is the integral plus 1/12, to 1 part in 1e13
 
 
@@ -82,6 +83,7 @@ class GeneralizedGaussian(Stepped):
         sensitivity: float,
         epsilon: float | Fraction,
         delta: float | Fraction,
+        guarantee: Literal["approximate", "probabilistic"] = "approximate",
         grid: float = 1.0,
     ) -> Self:
         """The least noise of shape p that is (epsilon, delta)-DP where one cell moves by at most `sensitivity`.
@@ -94,6 +96,9 @@ class GeneralizedGaussian(Stepped):
             How far one unit can move the one cell that it may sway, in the user's units.
         epsilon, delta : float or Fraction
             epsilon finite and above 0, 0 < delta < 1; for p = 1 delta may be 0.
+        guarantee : {"approximate", "probabilistic"}
+            See `generalized_gaussian_scale`. What is released is post-processed, so that only the (epsilon,
+            delta)-differential privacy that the probabilistic kind implies is ever claimed.
         grid : float
             The length of a grid step, in the user's units.
 
@@ -113,10 +118,16 @@ class GeneralizedGaussian(Stepped):
             raise InvalidArgument(
                 "delta must be above 0 for noise of a shape p above 1. Write for instance delta=1e-6."
             )
-        ratio = generalized.largest_ratio(shape, down(exact_epsilon(epsilon)), least)
+        ratio = generalized.ratio_for(guarantee)(shape, down(exact_epsilon(epsilon)), least)
         steps = up(positive("sensitivity", sensitivity) / positive("grid", grid))
         scale = scale_of(Fraction(steps), Fraction(ratio), noise.LARGEST_SCALE)  # rounded up: more noise
-        return cls(steps, scale, grid, p=shape)
+        words = PROBABILISTIC if guarantee == "probabilistic" else ""
+        return cls(steps, scale, grid, p=shape, calibration=words)
+
+    @property
+    def norm(self) -> float:
+        """The norm in which it covers the sensitivity; in one cell all are the same."""
+        return self.p
 
     @property
     def name(self) -> str:
@@ -183,13 +194,17 @@ class GeneralizedGaussian(Stepped):
         return wrapped(totals, noise.rounded_generalized_gaussian(self.p, self.step_scale, size))
 
 
-def generalized_gaussian(*, p: float) -> Callable[[Reach, PrivacyLoss], GeneralizedGaussian]:
+def generalized_gaussian(
+    *, p: float, guarantee: Literal["approximate", "probabilistic"] = "approximate"
+) -> Callable[[Reach, PrivacyLoss], GeneralizedGaussian]:
     """A calibration to hand to a verb as ``mechanism=``: generalized Gaussian noise of shape p.
 
     Parameters
     ----------
     p : float
-        The shape, 1 <= p <= 16.
+        The shape, 1 <= p <= 16; a whole number of at least 2 where `guarantee` is ``"probabilistic"``.
+    guarantee : {"approximate", "probabilistic"}
+        Exact (epsilon, delta)-differential privacy, or with more noise the probabilistic kind that implies it.
 
     Returns
     -------
@@ -205,6 +220,7 @@ def generalized_gaussian(*, p: float) -> Callable[[Reach, PrivacyLoss], Generali
     {'count': 14.0}
     """
     shape = generalized.checked_shape(p)
+    generalized.ratio_for(guarantee)
 
     def calibration(sensitivity: Reach, loss: PrivacyLoss) -> GeneralizedGaussian:
         if shape > 1.0 and loss.delta == 0.0:
@@ -217,6 +233,7 @@ def generalized_gaussian(*, p: float) -> Callable[[Reach, PrivacyLoss], Generali
             sensitivity=sensitivity.norm(shape),
             epsilon=loss.epsilon,
             delta=loss.delta,
+            guarantee=guarantee,
             grid=sensitivity.grid,
         )
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import checked_float
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.guarantee import PrivacyLoss, checked_float, up
+from dpframe.mechanisms.any_shape import Reach
+from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, positive, scale_of
 from dpframe.mechanisms.gaussian import LARGEST_EPSILON, check_range, rounded_up, typed
 
 DIGITS = 60
+CLASSICAL = "classical (Dwork and Roth 2014, Theorem A.1)"
+PROBABILISTIC = "probabilistic, {} (Liu 2018, Proposition 11), which implies (epsilon, delta)-differential privacy"
+
+Tail = Literal["two-sided", "one-sided"]
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -66,7 +74,7 @@ def probabilistic_gaussian_sigma(
     delta: float,
     sensitivity: float = 1.0,
     *,
-    tail: Literal["two-sided", "one-sided"] = "two-sided",
+    tail: Tail = "two-sided",
 ) -> float:
     """The sigma for which the privacy loss of Gaussian noise exceeds epsilon with probability at most delta.
 
@@ -111,8 +119,7 @@ def probabilistic_gaussian_sigma(
     """
     import mpmath
 
-    if tail not in ("two-sided", "one-sided"):
-        raise InvalidArgument(f"tail must be 'two-sided' or 'one-sided', not {shown(tail)}.")
+    _check_tail(tail)
     check_range("sensitivity", sensitivity, 0.0, math.inf, closed=False)
     check_range("delta", delta, 0.0, 1.0, closed=False)
     if not 0.0 < checked_float("epsilon", epsilon) <= LARGEST_EPSILON:
@@ -125,6 +132,91 @@ def probabilistic_gaussian_sigma(
         root = mpmath.sqrt(z * z + 2 * loss)
         factor = (root + z) / (2 * loss) if z > 0 else 1 / (root - z)  # equal; neither subtracts
         return rounded_up(factor * mpmath.mpf(float(sensitivity)))  # up: more noise
+
+
+def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
+    """Gaussian noise by the classical formula, to hand to a verb as ``mechanism=``: to reproduce published results.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        How far one unit reaches; a verb gives it.
+    loss : PrivacyLoss
+        What may be spent, with epsilon below 1; a verb gives it.
+
+    Returns
+    -------
+    Gaussian
+        With more noise than the same price buys without this.
+
+    Raises
+    ------
+    InvalidArgument
+        If epsilon is not below 1, where the formula holds.
+    MissingArgument
+        If there is no delta.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45]})
+    >>> people.dp.preview.count(epsilon=0.5, delta=1e-6, mechanism=dpf.classical_gaussian).error
+    {'count': 21.0}
+    """
+    _check_delta(loss)
+    return _gaussian(sensitivity, classical_gaussian_sigma(loss.epsilon, loss.delta), CLASSICAL)
+
+
+def probabilistic_gaussian(*, tail: Tail = "two-sided") -> Callable[[Reach, PrivacyLoss], Gaussian]:
+    """Gaussian noise by Liu's formula, to hand to a verb as ``mechanism=``: to reproduce published results.
+
+    What a verb releases is post-processed, and that keeps the (epsilon, delta)-differential privacy that the formula
+    implies, but not the probabilistic kind: so the former is what the ledger and the provenance record.
+
+    Parameters
+    ----------
+    tail : {"two-sided", "one-sided"}
+        See `probabilistic_gaussian_sigma`.
+
+    Returns
+    -------
+    callable
+        ``(sensitivity, loss) -> Gaussian``, with more noise than the same price buys without it.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45]})
+    >>> people.dp.preview.count(epsilon=0.5, delta=1e-6, mechanism=dpf.probabilistic_gaussian()).error
+    {'count': 19.0}
+    """
+    _check_tail(tail)
+
+    def calibration(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
+        _check_delta(loss)
+        sigma = probabilistic_gaussian_sigma(loss.epsilon, loss.delta, tail=tail)
+        return _gaussian(sensitivity, sigma, PROBABILISTIC.format(tail))
+
+    return calibration
+
+
+def _gaussian(sensitivity: Reach, sigma: float, words: str) -> Gaussian:
+    """Noise whose sigma is this many times the l2 sensitivity, both rounded up."""
+    steps = up(positive("sensitivity", sensitivity.norm(2.0)) / positive("grid", sensitivity.grid))
+    scale = scale_of(Fraction(steps) * Fraction(sigma), Fraction(1), LARGEST_SIGMA)
+    return Gaussian(steps, scale, sensitivity.grid, calibration=words)
+
+
+def _check_delta(loss: PrivacyLoss) -> None:
+    if loss.delta == 0.0:
+        raise MissingArgument(
+            "delta must be given, above 0, for Gaussian noise. Write for instance delta=1e-6, in a ledger that has one."
+        )
+
+
+def _check_tail(tail: object) -> None:
+    if tail not in ("two-sided", "one-sided"):
+        raise InvalidArgument(f"tail must be 'two-sided' or 'one-sided', not {shown(tail)}.")
 
 
 def _upper_quantile(outside: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
@@ -25,11 +25,23 @@ class Mechanism(Protocol):
     def name(self) -> str: ...
     @property
     def p(self) -> float:
-        """The shape of the noise, and the norm in which it covers the sensitivity."""
+        """The shape of the noise."""
+
+    @property
+    def norm(self) -> float:
+        """The p of the l_p norm in which it covers the sensitivity, and in which units are weighted."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether it adds noise of one law to every total."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the provenance says of it besides its shape and scale."""
 
     @property
     def sensitivity(self) -> float:
-        """The l_p sensitivity that it was calibrated for."""
+        """The sensitivity that it was calibrated for, in that norm."""
 
     @property
     def cells(self) -> float:
@@ -61,6 +73,8 @@ class Stepped:
     step_sensitivity: float
     step_scale: float
     grid: float = 1.0
+    calibration: str = field(default="", kw_only=True)  # in words, where it is not the exact one
+    additive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for argument in ("step_sensitivity", "step_scale", "grid"):
@@ -68,8 +82,13 @@ class Stepped:
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity that it was calibrated for, in the norm of its shape p."""
+        """The sensitivity that it was calibrated for, in the norm that it covers."""
         return self.step_sensitivity * self.grid
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the provenance says of it besides its shape and scale."""
+        return {"calibration": self.calibration} if self.calibration else {}
 
     @property
     def scale(self) -> float:
@@ -110,6 +129,7 @@ class Laplace(Stepped):
 
     step_sensitivity: int
     p: ClassVar[float] = 1.0
+    norm: ClassVar[float] = 1.0
     cells: ClassVar[float] = math.inf
     name: ClassVar[str] = "discrete Laplace"
 
@@ -237,6 +257,7 @@ class Gaussian(Stepped):
     """
 
     p: ClassVar[float] = 2.0
+    norm: ClassVar[float] = 2.0
     cells: ClassVar[float] = math.inf
     name: ClassVar[str] = "rounded Gaussian"
 

@@ -14,6 +14,7 @@ the rounding, as in ``gaussian.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -81,13 +82,14 @@ def generalized_gaussian_scale(
     check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
     check_range("delta", delta, 0.0, 1.0, closed=False)
     p = checked_shape(p)
-    if guarantee == "approximate":
-        ratio = largest_ratio(p, typed(epsilon), typed(delta))
-    elif guarantee == "probabilistic":
-        ratio = _largest_probabilistic_ratio(p, typed(epsilon), typed(delta))
-    else:
+    return up(Fraction(sensitivity) / Fraction(ratio_for(guarantee)(p, typed(epsilon), typed(delta))))
+
+
+def ratio_for(guarantee: str) -> Callable[[float, float, float], float]:
+    """The function (p, epsilon, delta) -> largest shift over b that keeps the guarantee."""
+    if guarantee not in ("approximate", "probabilistic"):
         raise InvalidArgument(f"guarantee must be 'approximate' or 'probabilistic', not {shown(guarantee)}.")
-    return up(Fraction(sensitivity) / Fraction(ratio))
+    return largest_ratio if guarantee == "approximate" else _largest_probabilistic_ratio
 
 
 def checked_shape(p: float) -> float:

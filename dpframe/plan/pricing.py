@@ -15,6 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
 from dpframe.queries.query import Query
@@ -68,7 +69,12 @@ def _calibrated_all(
     mechanism: str | Calibration | None, pure: bool, reach: Sequence[Sensitivity], offered: Sequence[Part]
 ) -> tuple[Mechanism, ...]:
     noises = tuple(calibrated(mechanism, pure, one, part) for one, part in zip(reach, offered, strict=True))
-    if len({noise.p for noise in noises}) > 1:
+    if len(noises) > 1 and not all(noise.additive for noise in noises):
+        raise InvalidArgument(
+            f"mechanism must be additive noise for a mean and for several statistics, which {noises[0].name} is not: "
+            "its bounds are those of one count or sum. Ask for that alone."
+        )
+    if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
     return noises
 
@@ -137,7 +143,7 @@ def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sen
 
 def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
     """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the price."""
-    if not isinstance(mechanism, (Laplace, Gaussian, GeneralizedGaussian)):
+    if not isinstance(mechanism, (Laplace, Gaussian, GeneralizedGaussian, TruncatedGeneralizedGaussian)):
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )
@@ -151,11 +157,12 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
             f"mechanism must cover the {sensitivity.swayed:,} cells that one unit may sway here, but the noise "
             f"({mechanism.name}) is private only where it sways {mechanism.cells:g}. Use Laplace or Gaussian noise."
         )
-    needed = sensitivity.norm(mechanism.p)
+    needed = sensitivity.norm(mechanism.norm)
     if mechanism.sensitivity < needed:
         raise InvalidArgument(
-            f"mechanism must cover the sensitivity {needed:g} (l_{mechanism.p:g}), not only {mechanism.sensitivity:g}. "
-            f"Pass sensitivity=sensitivity.norm({mechanism.p:g})."
+            f"mechanism must cover the sensitivity {needed:g} (l_{mechanism.norm:g}), "
+            f"not only {mechanism.sensitivity:g}. "
+            f"Pass sensitivity=sensitivity.norm({mechanism.norm:g})."
         )
     if mechanism.delta(part.loss.epsilon) > part.loss.delta:  # no tolerance: calibrations round to the safe side
         raise InvalidArgument(

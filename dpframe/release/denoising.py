@@ -22,13 +22,30 @@ NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public a
 DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__ if name not in NEED_MORE}
 
 
+def check_denoising(plan: Plan, wanted: Any) -> None:
+    """Refuse a denoiser by name for noise that is not additive, which none is made for; "auto" then does nothing."""
+    law = plan.parts[0].mechanism
+    if law.additive:
+        return
+    if wanted is not None and wanted != "auto":
+        raise InvalidArgument(
+            f"denoise must be None for {law.name}, which is not additive noise: denoisers take a law that is the same "
+            "for every total. Leave denoise out."
+        )
+    if plan.query.rollup:
+        raise InvalidArgument(
+            f"mechanism must be additive noise for a rollup, which {law.name} is not: its levels could not be made to "
+            "agree. Leave mechanism or rollup out."
+        )
+
+
 def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any, order: Any) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
-    if wanted is None or isinstance(measure, Mean):
+    law = plan.noise_of(measure)[0]
+    if wanted is None or isinstance(measure, Mean) or not law.additive:
         return values, None
     if plan.query.rollup:
         return consistent(values, measure, plan)
-    law = plan.noise_of(measure)[0]
     axes = ordered_axes(plan.query.keys, order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
     said: list[dict[str, Any]] = []

@@ -27,6 +27,7 @@ from dpframe.plan.table import PlanTable
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measured, Statistic
 from dpframe.release import replay
+from dpframe.release.denoising import check_denoising
 from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
@@ -99,6 +100,7 @@ def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) 
             accounting=ledger.accounting if ledger else Basic(),
             limit=limit,
         )
+        check_denoising(plan, options.denoise)
         return plan if options.size is None else replace(plan, size=options.size)
 
     if options.within is None:
@@ -124,7 +126,7 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
 def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     try:
-        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.p)
+        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
