@@ -1819,7 +1819,7 @@ OPTIONS = [
     ),
     Refusal(
         "classical-noise-out-of-its-range",
-        lambda df: df.dp.count(mechanism=dpf.classical_gaussian, epsilon=1),
+        lambda df: df.dp.count(mechanism=dpf.classical_gaussian, epsilon=1, delta=1e-7),
         VALUE,
         "epsilon must be a number with 0 < epsilon < 1 for the classical formula, not 1.0. Use "
         "analytic_gaussian_sigma, which holds for any epsilon.",
