@@ -23,6 +23,7 @@ import liu_adult
 import liu_figure_2
 import liu_figure_3
 import liu_figures_4_5
+import liu_machines
 import liu_tables
 import reporting
 
@@ -234,9 +235,9 @@ class TestLiuTables:
         assert adult.counts.sum() == 20_009
         assert len(adult.answers) == 10_005
         assert adult.counts.size == pytest.approx(17_985, rel=0.02)
-        exact = adult.accuracy(liu_adult.linear(), adult.counts.astype(float))
-        blind = adult.accuracy(liu_adult.linear(), np.ones(adult.counts.size))
-        row = liu_adult.measured(adult, counts.Setting("Gaussian aDP", 0.5, 0.01), repeats=2, machine_repeats=0)
+        exact = adult.accuracy(liu_machines.linear(), adult.counts.astype(float))
+        blind = adult.accuracy(liu_machines.linear(), np.ones(adult.counts.size))
+        row = liu_adult.measured(adult, counts.Setting("Gaussian aDP", 0.5, 0.01), repeats=2)
         assert exact == pytest.approx(0.85, abs=0.01)
         assert exact - blind < 0.01
         assert row["l1"] > 20_009  # the counts say next to nothing

@@ -2,7 +2,7 @@
 
 3,072 cells of four attributes and the income, all of them released by `df.dp.group_by(...).count`, the empty ones too;
 a linear support vector machine is trained on each release. Run it from the root of the repository: ``python
-benchmarks/papers/liu_adult_declared.py --repeats 20``. It needs the data and scikit-learn, as liu_adult.py does.
+benchmarks/papers/liu_adult_declared.py --repeats 20``. It needs the data and scikit-learn, as liu_machines.py does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from counts import NOISES, Setting
-from liu_adult import LABEL, RICH, TRAINED, linear, rows_of
+from liu_adult import LABEL, RICH, TRAINED, rows_of
+from liu_machines import linear
 from reporting import Row, color, logarithmic, markdown, options, panel, pivoted, progress, written
 
 import dpframe as dpf

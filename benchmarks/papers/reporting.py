@@ -21,20 +21,14 @@ PNG = b"\x89PNG\r\n\x1a\n"
 Row = dict[str, Any]
 
 
-def options(
-    description: str | None, repeats: int | None = None, data: str | None = None, machine_repeats: int | None = None
-) -> argparse.Namespace:
-    """The command line of a script: --out, and where they mean something --repeats, --machine-repeats and --data."""
+def options(description: str | None, repeats: int | None = None, data: str | None = None) -> argparse.Namespace:
+    """The command line of a script: --out, and where they mean something --repeats and --data."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--out", type=Path, default=Path("papers_output"), help="the folder for the table and the chart"
     )
     if repeats:
         parser.add_argument("--repeats", type=int, default=repeats, help=f"how often noise is drawn ({repeats})")
-    if machine_repeats:
-        parser.add_argument(
-            "--machine-repeats", type=int, default=machine_repeats, help="repeats that also train machines"
-        )
     if data:
         parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that holds {data}")
     return parser.parse_args()
