@@ -34,8 +34,6 @@ HOURS, WARDS, USERS = 24, 100, 1_000_000
 COST_BOUNDS, AGE_BOUNDS = (0, 5_000), (0, 120)
 BINS, GRID_SIDE = 1_000, 1_000
 SMALL_ROWS, SMALL_CALLS = 1_000, 200
-DRAWS = 1_000_000
-NOISE_SCALES = (1.0, 10.0, 1_000.0, 2.0**16, 1e6, 1e9, 1e12, 1e15)
 IMPORT_RUNS = 10
 HEAVY_MODULES = ("scipy.stats", "dp_accounting", "pandas")
 PLENTY = 1e6  # of epsilon: no release of a run is refused
@@ -55,7 +53,7 @@ class Case:
 
 @dataclass
 class Figure:
-    """One line of the report. Times are medians in milliseconds (or nanoseconds per draw, as `unit` says)."""
+    """One line of the report. Times are medians in milliseconds."""
 
     section: str
     name: str
@@ -173,8 +171,7 @@ def _markdown(figures: list[Figure]) -> list[str]:
         rows = "" if figure.rows is None else f"{figure.rows:,}"
         aim = "" if figure.aim is None else f"{figure.aim:g}"
         ours = "" if figure.ours is None else f"{figure.ours:,.1f} ms"
-        unit = "ns" if figure.unit == "ns/draw" else "ms"
-        plain = ", ".join(f"{name} {taken:,.1f} {unit}" for name, taken in figure.plain.items())
+        plain = ", ".join(f"{name} {taken:,.1f} ms" for name, taken in figure.plain.items())
         median = f"{figure.value:.2f}" + ("" if figure.unit == "ratio" else f" {figure.unit}")
         spread = f"{figure.least:.2f} - {figure.most:.2f}"
         lines.append(f"| {figure.section}: {figure.name} | {rows} | {median} | {spread} | {aim} | {ours} | {plain} |")
@@ -317,7 +314,7 @@ def _pandas_column(column: pl.Series) -> Any:
     return pd.Series(column.to_list(), dtype="str")
 
 
-# --- small releases, imports, noise -----------------------------------------------------------------------------------
+# --- small releases, imports ------------------------------------------------------------------------------------------
 
 
 def small_releases() -> list[Figure]:
@@ -366,39 +363,8 @@ def _in_fresh_process(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def noise() -> list[Figure]:
-    """Nanoseconds per draw of the integer noise, against NumPy's floats."""
-    random, zeros = np.random.default_rng(SEED), np.zeros(DRAWS, dtype=np.int64)
-    figures = []
-    for name, calibrated, plain in (
-        ("discrete Laplace", _laplace, random.laplace),
-        ("rounded Gaussian", _gaussian, random.normal),
-    ):
-        for scale in NOISE_SCALES:
-            mechanism = calibrated(scale)
-            actions = {
-                "dpframe": lambda law=mechanism: law.add_noise(zeros),
-                "numpy": lambda law=plain, scale=scale: law(0.0, scale, DRAWS),
-            }
-            times = {who: [t * 1e6 / DRAWS for t in taken] for who, taken in _in_turn(actions, 5).items()}
-            other = {"numpy": statistics.median(times["numpy"])}
-            figures.append(
-                _figure("noise", f"{name}, scale {scale:g}", times["dpframe"], "ns/draw", None, None, None, other)
-            )
-    return figures
-
-
-def _laplace(scale: float) -> dpf.Laplace:
-    return dpf.Laplace.calibrate(sensitivity=scale, epsilon=1.0)
-
-
-def _gaussian(scale: float) -> dpf.Gaussian:
-    """Noise of about this standard deviation: at epsilon 4.9 and delta 1e-6 it is about the sensitivity."""
-    return dpf.Gaussian.calibrate(sensitivity=scale, epsilon=4.9, delta=1e-6)
-
-
 SIZED = {"row level": row_level, "histogram": histogram, "grid": grid, "user level": user_level}
-UNSIZED = {"small releases": small_releases, "import": imports, "noise": noise}
+UNSIZED = {"small releases": small_releases, "import": imports}
 
 if __name__ == "__main__":
     main()

@@ -9,6 +9,7 @@ import math
 import os
 import threading
 import warnings
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -16,14 +17,16 @@ import pytest
 from scipy import special
 
 from dpframe import Laplace, noise
-from dpframe.noise import BLOCK, Law
+from dpframe.noise import bits, draws, laws, tables
+from dpframe.noise.draws import BATCH
+from dpframe.noise.laws import Law
 
 FALSE_ALARM = 1e-9
 DRAWS = 2**20
 BINS = 32
-LAPLACE_SCALES = (0.05, 0.5, 2.0, 10.0, 1000.3, 2.0**31 + 0.5, 1e12, 1e15)
-GAUSSIAN_SCALES = (0.1, 0.3, 2.0, 10.0, 1000.3, 2.0**30 - 1.0, 2.0**31 + 0.5, 1e12, 1e15)
-OTHERS = ((1.5, 2.0), (3.0, 2.0), (3.0, 1000.3), (1.5, 1e12), (3.0, 1e12))
+LAPLACE_SCALES = (0.05, 0.5, 2.0, 10.0, 130.0, 1000.3, 2.0**31 + 0.5, 1e12, 1e15)
+GAUSSIAN_SCALES = (0.1, 0.3, 2.0, 10.0, 150.0, 1000.3, 2.0**31 + 0.5, 1e12, 1e15)
+OTHERS = ((1.5, 2.0), (3.0, 2.0), (3.0, 1000.3), (1.5, 1e12), (3.0, 1e12), (16.0, 20.0), (16.0, 1e6))
 
 
 def discrete_laplace_tail(scale):
@@ -48,27 +51,23 @@ def edges_of(tail, scale):
     return np.unique(np.concatenate([[0.0], np.maximum(high, 1.0)]))
 
 
-def departure(draws, tail, scale):
+def departure(found, tail, scale):
     """A p-value: Pearson's chi-square of the magnitudes, and of the signs, whichever is worse."""
     edges = edges_of(tail, scale)
     tails = np.append(np.concatenate([[1.0], tail(edges[1:])]), 0.0)
-    expected = -np.diff(tails) * draws.size
-    magnitudes = np.abs(draws).astype(np.float64)
-    found = np.histogram(magnitudes, np.append(edges, np.inf))[0]
+    expected = -np.diff(tails) * found.size
+    magnitudes = np.abs(found).astype(np.float64)
+    counts = np.histogram(magnitudes, np.append(edges, np.inf))[0]
     large = expected >= 10.0  # the chi-square law is an approximation for large cells
-    rest_expected, rest_found = expected[~large].sum(), found[~large].sum()
-    statistic = ((found - expected)[large] ** 2 / expected[large]).sum()
+    rest_expected, rest_found = expected[~large].sum(), counts[~large].sum()
+    statistic = ((counts - expected)[large] ** 2 / expected[large]).sum()
     worst = [special.chdtrc(max(1, large.sum() - 1), statistic)] if large.sum() > 1 else []
     if rest_found > rest_expected:
         worst.append(special.gammainc(rest_found, rest_expected))  # Poisson: P(at least so many)
-    nonzero = np.count_nonzero(draws)
+    nonzero = np.count_nonzero(found)
     if nonzero:
-        worst.append(math.erfc(abs(2 * np.count_nonzero(draws > 0) - nonzero) / math.sqrt(2 * nonzero)))
+        worst.append(math.erfc(abs(2 * np.count_nonzero(found > 0) - nonzero) / math.sqrt(2 * nonzero)))
     return min(worst, default=1.0)
-
-
-def size_for(p, scale):
-    return DRAWS if p in (1.0, 2.0) or scale > noise.DIRECT_SCALE else DRAWS // 4  # other shapes are drawn slowly
 
 
 def all_laws():
@@ -87,9 +86,9 @@ LAWS = list(all_laws())
 
 @pytest.mark.parametrize(("p", "scale", "draw", "tail"), LAWS)
 def test_draws_have_exactly_their_law(p, scale, draw, tail):
-    draws = draw(scale, size_for(p, scale))
-    assert draws.dtype == np.int64
-    assert departure(draws, tail(scale), scale) > FALSE_ALARM / 3
+    found = draw(scale, DRAWS)
+    assert found.dtype == np.int64
+    assert departure(found, tail(scale), scale) > FALSE_ALARM / 3
 
 
 @pytest.mark.parametrize("factor", [0.98, 1.02])
@@ -98,55 +97,82 @@ def test_the_same_test_rejects_a_scale_that_is_2_percent_off(p, scale, draw, tai
     if tail(scale)(np.ones(1))[0] * DRAWS < 100:
         pytest.skip("at this scale the noise is nearly always zero: no test can tell it from 2% more")
     with noise.insecure_bits(7):
-        draws = draw(factor * scale, size_for(p, scale))
-    assert departure(draws, tail(scale), scale) < FALSE_ALARM
+        found = draw(factor * scale, DRAWS)
+    assert departure(found, tail(scale), scale) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("scale", [2.0, 10.0, 1000.3])
 def test_the_same_test_rejects_a_zero_that_counts_twice(scale):
     """sign * floor(t E) without the rejection of minus zero: it would lose epsilon + ln 2."""
     with noise.insecure_bits(8):
-        words = noise._words(2**22)
-        magnitudes = noise._geometric(scale, words >> np.uint64(1))
-    draws = np.where(words & np.uint64(1), -magnitudes, magnitudes)
-    zeros, expected = np.count_nonzero(draws == 0), draws.size * math.tanh(0.5 / scale)
+        words = bits.words(2**22)
+    magnitudes = np.floor(-scale * np.log((words | np.uint64(1)) * 2.0**-64))
+    zeros, expected = np.count_nonzero(magnitudes == 0), words.size * math.tanh(0.5 / scale)
     assert zeros > expected + 10 * math.sqrt(expected)
 
 
-# Quantiles in double precision
+def uneven(p, scale, discrete):
+    """A table of which a good part is left over: a guide of 5 bits, and tails from the law's very flanks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "REACH", 0.7)
+        return tables.table_of.__wrapped__(Law(p, scale, discrete), 5)
 
 
-def error_of(law, tail, position):
-    """How far the double-precision quantile is from the exact one, as a part of (x + b); by the exact density."""
-    with mpmath.workdps(40):
-        p, x = mpmath.mpf(law.p), mpmath.mpf(float(position)) / law.scale
-        exact = mpmath.gammainc(1 / p, x**p, mpmath.inf, regularized=True) if x else mpmath.mpf(1)
-        density = mpmath.exp(-(x**p)) / mpmath.gamma(1 + 1 / p)
-        return float(abs(exact - mpmath.mpf(float(tail))) / density / (x + 1))
+@pytest.mark.parametrize(
+    ("p", "scale", "discrete"),
+    [(1.0, 3.0, True), (1.0, 300.0, True), (2.0, 0.6, False), (2.0, 500.0, False), (3.0, 1e12, False)],
+)
+def test_what_the_guide_leaves_over_has_exactly_its_law(p, scale, discrete, monkeypatch):
+    """Rests and tails, which are rare in the tables that are used."""
+    tail = discrete_laplace_tail if discrete else lambda scale: rounded_tail(p, scale)
+    table = uneven(p, scale, discrete)
+    assert table.decided < 28
+    of_tails, plain = [], draws._tail
+    monkeypatch.setattr(draws, "_tail", lambda table: of_tails.append(plain(table)) or of_tails[-1])
+    found = draws.drawn(table, 3_000)
+    assert departure(found, tail(scale), scale) > FALSE_ALARM / 3
+    assert departure(found, tail(1.5 * scale), scale) < FALSE_ALARM
+    assert sum(kept for _, kept in of_tails) > 100
 
 
-def tails(count, seed):
-    """Upper tails all over (0, 1], the extremes among them; one random word can give 2**-64 ... 1."""
-    generator = np.random.default_rng(seed)
-    small, near_one = 2.0 ** -generator.uniform(0.0, 64.0, count), 1.0 - 2.0 ** -generator.uniform(1.0, 53.0, count)
-    return np.concatenate([small, near_one, generator.random(count), [2.0**-64, 2.0**-63, 0.5, 1.0 - 2.0**-53, 1.0]])
+# Densities in double precision
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0])
-def test_quantiles_err_by_less_than_the_bound(p):
-    law = Law(p, 3.7, 0.5)
-    places = tails(700, 1)
-    worst = max(error_of(law, tail, position) for tail, position in zip(places, law.quantile(places), strict=True))
-    assert worst < law.relative_error / 4
+def density(law, distance):
+    """The density as a part of its peak, exactly."""
+    with mpmath.workdps(80):
+        return mpmath.exp(-((mpmath.mpf(distance) / mpmath.mpf(law.scale)) ** mpmath.mpf(law.p)))
 
 
-def test_quantiles_of_other_shapes_err_by_less_than_the_bound():
-    generator = np.random.default_rng(2)
-    shapes = [1.0 + 1e-9, 1.01, 1.5, 1.99, 2.0 - 1e-9, 2.0 + 1e-9, 2.5, 3.0, 5.0, 8.0, 12.0, noise.LARGEST_SHAPE]
-    for seed, p in enumerate([*shapes, *generator.uniform(1.0, 16.0, 10)]):
-        law, places = Law(float(p), 1.0, 0.5), tails(25, seed)
-        worst = max(error_of(law, tail, position) for tail, position in zip(places, law.quantile(places), strict=True))
-        assert worst < law.relative_error / 16, p
+def peak(law):
+    with mpmath.workdps(80):
+        scale, p = mpmath.mpf(law.scale), mpmath.mpf(law.p)
+        return mpmath.tanh(1 / (2 * scale)) if law.discrete else p / (2 * scale * mpmath.gamma(1 / p))
+
+
+SHAPES = [1.0, 1.0 + 1e-9, 1.01, 1.5, 1.99, 2.0, 2.0 + 1e-9, 2.5, 3.0, 5.0, 8.0, 12.0, laws.LARGEST_SHAPE]
+SCALES = [draws.SMALLEST_SCALE, 1e-9, 0.3, 1.0, 77.7, 1e6 / 3, 1e12, noise.LARGEST_SCALE]
+
+
+@pytest.mark.parametrize("p", [*SHAPES, *np.random.default_rng(2).uniform(1.0, 16.0, 5)])
+@pytest.mark.parametrize("scale", SCALES)
+def test_densities_err_by_less_than_the_bound(p, scale):
+    law = Law(float(p), scale)
+    powers = np.concatenate([np.random.default_rng(3).uniform(0.0, 66.0, 25), [1e-30, 1e-9, 1.0, 66.0]])
+    distance = scale * powers ** (1.0 / law.p)
+    for place, found in zip(distance, law.relative(distance), strict=True):
+        assert abs(found / density(law, float(place)) - 1) < laws.RELATIVE_ERROR / 16
+    assert abs(law.peak / peak(law) - 1) < laws.RELATIVE_ERROR / 64
+    assert abs(Law(1.0, scale, True).peak / peak(Law(1.0, scale, True)) - 1) < laws.RELATIVE_ERROR / 64
+
+
+@pytest.mark.parametrize("law", [Law(1.0, 6.5, True), Law(2.0, 6.5), Law(7.5, 1e-5), Law(1.3, 2.0**52)], ids=str)
+def test_exact_densities_keep_their_precision(law):
+    for distance in (Fraction(0), Fraction(1, 3), Fraction(13), Fraction(2**50)):
+        rough, fine = law.exact(distance, 192), law.exact(distance, 600)
+        with mpmath.workprec(600):
+            assert abs(rough - fine) <= mpmath.ldexp(abs(fine), 16 - 192)
+            assert abs(law.exact_peak(192) - law.exact_peak(600)) <= mpmath.ldexp(law.exact_peak(600), 16 - 192)
 
 
 @pytest.mark.parametrize("p", [0.5, 16.5, 64.0, math.nan, math.inf])
@@ -155,228 +181,239 @@ def test_shapes_without_a_proven_bound_are_refused(p):
         noise.rounded_generalized_gaussian(p, 1.0, 3)
 
 
-@pytest.mark.parametrize("p", [1.0, 1.3, 2.0, 3.0, 7.5])
-def test_survival_keeps_its_precision(p):
-    for boundary in (1, 2, 7, 20):
-        law = Law(p, 6.5, 0.5)
-        rough, fine = law.survival(boundary, 192), law.survival(boundary, 600)
-        with mpmath.workprec(600):
-            assert abs(rough - fine) <= mpmath.ldexp(abs(fine), 16 - 192)
+# Tables: with these facts the draws have exactly their law, whatever the numbers in the tables are
 
 
-# The undecided
+TABLES = [
+    *((1.0, scale, True) for scale in (1e-300, 0.05, 1.0, 60.0, 200.0, 1000.3, 65536.0, 1e12, 2.0**52)),
+    *((2.0, scale, False) for scale in (1e-300, 0.1, 1.0, 60.0, 200.0, 1000.3, 65536.0, 1e12, 2.0**52)),
+    *((p, scale, False) for p in (1.0, 1.5, 16.0) for scale in (0.3, 150.0, 5000.7, 1e9)),
+]
 
 
-def inverted(law, bits):
-    """N for U in the middle of [bits, bits + 1) * 2**-63, by root finding in high precision."""
-    with mpmath.workdps(60):
-        tail = (mpmath.mpf(bits) + 0.5) / 2**63
-        if law.p == 1.0:
-            x = -mpmath.log(tail)
-        elif law.p == 2.0:
-            x = mpmath.erfinv(1 - tail)
+@pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
+def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
+    law = Law(p, draws.checked_scale(scale), discrete)
+    table = tables.table_of(law)
+    index, width = table.blocks.index, Fraction(table.blocks.width)
+    some = np.unique(
+        np.concatenate([np.flatnonzero(np.abs(index) < 3), np.linspace(0, index.size - 1, 40)]).astype(int)
+    )
+    with mpmath.workdps(80):
+        unit = mpmath.ldexp(peak(law), tables.UNIT + table.blocks.exponent)
+        for place in some:
+            start = int(index[place]) * width - Fraction(table.blocks.offset)
+            ends = [start, start + width]
+            if discrete:  # every integer of the block
+                ends = [Fraction(math.floor(start)), Fraction(math.ceil(start + width) - 1)]
+            inside = [abs(end) for end in ends] + ([Fraction(0)] if ends[0] <= 0 <= ends[1] else [])
+            masses = [unit * density(law, mpmath.mpf(z.numerator) / z.denominator) for z in inside]
+            part, rest = int(table.parts[place]), int(table.rests[place])
+            assert 0 <= part <= min(masses)
+            assert part + rest >= max(masses)
+            assert part + rest <= max(masses) * (1 + 2 * mpmath.mpf(laws.RELATIVE_ERROR)) + 2  # and not by much
+    assert table.blocks.reach * width - Fraction(table.blocks.offset) >= Fraction(law.scale * 16.0 ** (1 / p)) * 0.999
+
+
+@pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
+def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
+    """For every integer or block: its cells and its weight are the sum of its even parts, in whole numbers."""
+    law = Law(p, draws.checked_scale(scale), discrete)
+    table = tables.table_of(law)
+    assert 0 < table.decided < table.guide.size == 2**16
+    weights = np.diff(table.ends, prepend=0)
+    assert (weights >= 0).all()
+    assert weights[-1] == 4 * table.tail
+    assert weights[table.evens : -1].tolist() == table.rests.tolist()
+    kinds, cells = np.unique(table.guide[: table.decided], return_counts=True)
+    highs = table.highs[: table.evens]
+    assert np.unique(highs).size == highs.size
+    found = weights[: table.evens].copy()
+    found[np.searchsorted(highs, kinds)] += cells << (tables.UNIT - 16)
+    assert found.sum() == table.parts.sum()
+    low = table.blocks.index * table.blocks.width - table.blocks.offset
+    of_block = table.blocks.index if table.blocks.digits else np.floor(low + law.shift)
+    expected = np.zeros(highs.size, dtype=np.int64)
+    np.add.at(expected, np.searchsorted(highs, of_block), table.parts)
+    assert found.tolist() == expected.tolist()
+    assert (table.highs[table.evens :] == of_block).all()
+
+
+@pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
+def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
+    law = Law(p, draws.checked_scale(scale), discrete)
+    blocks = tables.table_of(law).blocks
+    width, offset, shift = Fraction(blocks.width), Fraction(blocks.offset), Fraction(law.shift)
+    for index in (-blocks.reach, -3, -1, 0, 1, 2, blocks.reach - 1):
+        start, end = index * width - offset + shift, (index + 1) * width - offset + shift
+        if blocks.exponent >= 0:
+            assert start == index * 2**blocks.digits  # the integers from the high digits on
+            assert end == start + 2**blocks.digits
         else:
-            start = float(special.gammainccinv(1.0 / law.p, float(tail)) ** (1.0 / law.p))
-            x = mpmath.findroot(lambda y: law_tail(law.p, y) - tail, start)
-        return int(mpmath.floor(x * mpmath.mpf(law.scale) + law.offset))
+            assert math.floor(start) == math.ceil(end) - 1
 
 
-def law_tail(p, x):
-    return mpmath.gammainc(1 / mpmath.mpf(p), x**p, mpmath.inf, regularized=True)
+@pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
+def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
+    law = Law(p, draws.checked_scale(scale), discrete)
+    table = tables.table_of(law)
+    width = Fraction(2) ** table.tail_exponent
+    edge = table.blocks.reach * Fraction(table.blocks.width)
+    for left in (False, True):
+        for step in (0, 1, 2, 3, 10, 64, 200):
+            start = table.tail_start(step, left)
+            way = edge + step * width
+            assert start + Fraction(table.blocks.offset) == (-way - width if left else way)
+            nearest, _ = law.distances(start, start + width)
+            with mpmath.workdps(80):
+                most = peak(law) * density(law, mpmath.mpf(nearest.numerator) / nearest.denominator)
+                assert mpmath.ldexp(most, tables.UNIT + table.tail_exponent + step) <= table.tail
 
 
-@pytest.mark.parametrize(
-    "law",
-    [
-        Law(1.0, 0.7, 0.0),
-        Law(1.0, 1e6, 0.0),
-        Law(2.0, 0.9, 0.5),
-        Law(2.0, 1e9, 0.5),
-        Law(3.0, 5.0, 0.5),
-        Law(1.5, 3e8, 0.5),
-    ],
-    ids=str,
-)
-def test_settled_draws_equal_the_exact_inversion_of_the_same_bits(law, monkeypatch):
-    monkeypatch.setattr(Law, "relative_error", 1e9)  # nothing is decided in double precision
-    with noise.insecure_bits(3):
-        words = noise._words(60 if law.p in (1.0, 2.0) else 15) >> np.uint64(1)
-    words[:3] = [1, 2**62, 2**63 - 2**50]
-    token = noise._random_bytes.set(lambda size: bytes(7) + b"\x80")  # a one and 63 zeros: the middle
+# Comparisons
+
+
+def bytes_of(*chosen):
+    """A source of chosen words; whoever asks for more fails."""
+    given = list(chosen)
+
+    def source(size):
+        return b"".join(given.pop(0).to_bytes(8, "little") for _ in range(size // 8))
+
+    return source
+
+
+def fed(source, action):
+    token = bits._source.set(source)
     try:
-        settled = noise._magnitudes(law, words)
+        return action()
     finally:
-        noise._random_bytes.reset(token)
-    assert settled.tolist() == [inverted(law, int(word)) for word in words]
+        bits._source.reset(token)
 
 
 @pytest.mark.parametrize(
-    "law", [Law(1.0, 0.7, 0.0), Law(1.0, 2.0**30, 0.0), Law(2.0, 2.0**30, 0.5), Law(2.0, 3.0, 0.5)], ids=str
-)
-def test_decided_draws_equal_the_settled_ones(law, monkeypatch):
-    with noise.insecure_bits(4):
-        words = noise._words(400) >> np.uint64(1)
-        decided = noise._magnitudes(law, words)
-        monkeypatch.setattr(Law, "relative_error", 1e9)
-        assert decided.tolist() == noise._magnitudes(law, words).tolist()
-
-
-@pytest.mark.parametrize(
-    "law", [Law(1.0, 10.0, 0.0), Law(2.0, 10.0, 0.5), Law(3.0, 10.0, 0.5), Law(2.0, 2.0**30, 0.5)], ids=str
-)
-def test_all_zero_bits_draw_more(law):
-    """63 zeros, 64 zeros, then 5: U lies in [5, 6) * 2**-191, and 6 more words of zeros place it at the left end."""
-    more = iter([bytes(8), (5).to_bytes(8, "little"), *([bytes(8)] * 6)])
-    token = noise._random_bytes.set(lambda size: next(more))
-    try:
-        found = int(noise._magnitudes(law, np.zeros(1, dtype=np.uint64))[0])
-    finally:
-        noise._random_bytes.reset(token)
-    with mpmath.workdps(150):  # U < S(N) and not U < S(N + 1)
-        tail = mpmath.ldexp(mpmath.mpf(5), -191)
-        assert law.survival(found + 1, 400) <= tail < law.survival(found, 400)
-    assert found > law.quantile(np.array([2.0**-63]))[0] + law.offset  # beyond what 63 bits can reach
-
-
-@pytest.mark.parametrize(
-    ("bits", "threshold", "answer"),
+    ("first", "threshold", "answer"),
     [
-        (4, lambda _: mpmath.mpf(5) / 8, True),  # [4/8, 5/8) lies below 5/8
-        (5, lambda _: mpmath.mpf(5) / 8, False),
-        (0, lambda _: mpmath.mpf(1) / 2, True),
-        (7, lambda _: mpmath.mpf(1), True),
+        (2**63, Fraction(2**63 + 1, 2**64), True),  # [1/2, 1/2 + 2**-64) lies below 1/2 + 2**-64
+        (2**63 + 1, Fraction(2**63 + 1, 2**64), False),
+        (0, Fraction(1, 2), True),
+        (2**64 - 1, Fraction(1), True),
+        (0, Fraction(0), False),
+        (0, Fraction(-1), False),
     ],
 )
-def test_comparisons_on_the_edge_of_an_interval(bits, threshold, answer):
-    assert noise._MoreBits(bits, 3).below(threshold) is answer
+def test_comparisons_on_the_edge_of_an_interval(first, threshold, answer):
+    with mpmath.workprec(200):
+        exact = mpmath.mpf(threshold.numerator) / threshold.denominator
+        assert bits.below(first, iter([(exact, exact)])) is answer
 
 
 def test_comparisons_inside_an_interval_draw_the_bits_that_they_need():
-    third = lambda precision: mpmath.mpf(1) / 3  # noqa: E731  # 0.010101... in binary
+    tie = 0x5555555555555555  # 1/3 is 0.010101... in binary
 
-    def below_with(*words):
-        more = iter(words)
-        token = noise._random_bytes.set(lambda size: next(more).to_bytes(8, "little"))
-        try:
-            known = noise._MoreBits(1, 2)  # [1/4, 1/2)
-            with mpmath.workprec(400):
-                return known.below(third), known.known
-        finally:
-            noise._random_bytes.reset(token)
+    def below_with(*more):
+        return fed(bytes_of(*more), lambda: bits.below(tie, bits.enclosed(lambda precision: mpmath.mpf(1) / 3)))
 
-    tie = 0x5555555555555555
-    assert below_with(tie - 1) == (True, 66)
-    assert below_with(tie + 1) == (False, 66)
-    assert below_with(tie, tie, tie - 1) == (True, 194)
-    assert below_with(tie, tie, tie + 1) == (False, 194)
+    assert below_with(tie - 1) is True
+    assert below_with(tie + 1) is False
+    assert below_with(tie, tie, tie - 1) is True
+    assert below_with(tie, tie, tie + 1) is False
+    with pytest.raises(IndexError):  # two ties decide nothing
+        below_with(tie, tie)
 
 
 def test_comparisons_have_the_probability_of_the_threshold():
-    """20,000 draws of 1/3 from two known bits; false alarm rate below 1e-9 at 6.2 standard deviations."""
+    """20,000 times 1/3 where double precision says nothing; false alarm rate below 1e-9 at 6.2 deviations."""
+    third = lambda place: bits.enclosed(lambda precision: mpmath.mpf(1) / 3)  # noqa: E731
     with noise.insecure_bits(5):
-        words = noise._words(20_000) >> np.uint64(62)
-        hits = sum(noise._MoreBits(int(word), 2).below(lambda precision: mpmath.mpf(1) / 3) for word in words)
+        hits = bits.accepted(np.full(20_000, 0.9), 2.0, third).sum()
     assert abs(hits - 20_000 / 3) < 6.2 * math.sqrt(20_000 * 2 / 9)
 
 
-# Large scales
+KEPT = [Law(1.0, 1000.3, True), Law(1.0, 5.0, True), Law(2.0, 1000.3), Law(2.0, 3.0), Law(1.5, 1e12), Law(16.0, 90.0)]
 
 
-def test_a_geometric_variable_is_its_high_part_and_its_low_digits():
-    """P(G = 2^k h + l) = P(h) P(l), to 45 digits: what drawing them apart rests on."""
+def chance_of(table, number, place, more=0, digits=0):
+    """The probability to keep a point of a block: its way through the block is place + more / 2**digits, in 2**-64."""
+    law = table.law
+    z = (int(table.blocks.index[number]) + Fraction(place * 2**digits + more, 2 ** (64 + digits))) * Fraction(
+        table.blocks.width
+    ) - Fraction(table.blocks.offset)
+    distance = abs(Fraction(math.floor(z)) if law.discrete else z)
     with mpmath.workdps(80):
-        for scale, digits in ((37.0, 3), (1e12, 11), (2.0**31 + 0.5, 2)):
-            rate, high_rate = mpmath.exp(-1 / mpmath.mpf(scale)), mpmath.exp(-(2**digits) / mpmath.mpf(scale))
-            normal = (1 - rate ** (2**digits)) / (1 - rate)
-            for high, low in ((0, 0), (3, 1), (70, 2**digits - 1)):
-                apart = (1 - high_rate) * high_rate**high * rate**low / normal
-                whole = (1 - rate) * rate ** (2**digits * high + low)
-                assert abs(apart / whole - 1) < mpmath.mpf(10) ** -45
+        mass = mpmath.ldexp(peak(law), tables.UNIT + table.blocks.exponent) * density(
+            law, mpmath.mpf(distance.numerator) / distance.denominator
+        )
+        return (mass - int(table.parts[number])) / int(table.rests[number])
 
 
-def test_low_digits_are_accepted_by_their_exact_probability():
-    scale, digits = 2.0**50, 21
-    with noise.insecure_bits(6):
-        low = noise._low_digits(scale, digits, 5000)
-    assert low.min() >= 0
-    assert low.max() < 2**digits
-    with mpmath.workdps(40):
-        exact = noise._exponential(np.array([12345]), scale)(0, 128)
-        assert abs(exact - mpmath.exp(-mpmath.mpf(12345) / mpmath.mpf(scale))) < mpmath.mpf(2) ** -110
+def kept(table, number, place, *heights):
+    found = np.array([number]), np.array([place], dtype=np.uint64)
+    digits = table.blocks.digits
+    integer = (table.highs[table.evens + number] << digits) + (place >> (64 - digits))
+    return bool(fed(bytes_of(*heights), lambda: draws._kept(table, *found, np.array([integer])))[0])
 
 
-SHAPES = [1.0, 1.0001, 1.1, 1.3, 1.5, 2.0, 2.7, 3.0, 5.0, 8.0, 16.0]
+@pytest.mark.parametrize("law", KEPT, ids=str)
+def test_points_are_kept_as_exact_arithmetic_keeps_them(law):
+    """Heights just below, at and just above the exact chance: a tie takes more bits of the point and of the height."""
+    table = tables.table_of(law)
+    random = np.random.default_rng(4)
+    reach = table.blocks.reach
+    for number in {0, reach // 2, reach - 2, reach - 1, reach, reach + 1, 2 * reach - 1}:
+        for place in (0, 2**64 - 1, int(random.integers(0, 2**63)) * 2 + 1):
+            chance = chance_of(table, number, place)
+            with mpmath.workdps(80):
+                height = int(mpmath.floor(mpmath.ldexp(chance, 64)))
+                finer = chance_of(table, number, place, 2**63, 64)  # the next 64 bits of the point: 1000...
+                more = int(mpmath.floor(mpmath.ldexp(finer, 128)))
+            if not 0 < height < 2**64 - 1:
+                continue
+            assert kept(table, number, place, max(height - 2**60, 0)) is True
+            assert kept(table, number, place, min(height + 2**60, 2**64 - 1)) is False
+            for off, answer in ((-(2**40), True), (2**40, False)):
+                second = more % 2**64 + off
+                if 0 <= second < 2**64:
+                    assert kept(table, number, place, more >> 64, second, 2**63) is answer
 
 
-def cell_mass(candidate, p, scale):
-    """The integral of exp(-(|z| / b)**p) over [k - 1/2, k + 1/2]: by incomplete gammas, not by quadrature."""
-    k, b, shape = abs(int(candidate)), mpmath.mpf(scale), mpmath.mpf(p)
-    beyond = lambda z: mpmath.gammainc(1 / shape, (z / b) ** shape, mpmath.inf) * b / shape  # noqa: E731
-    half = mpmath.mpf(1) / 2
-    return 2 * (beyond(mpmath.mpf(0)) - beyond(half)) if k == 0 else beyond(k - half) - beyond(k + half)
-
-
-def acceptance(candidates, p, scale):
-    """The ratio in double precision, its stated error, and the exact function."""
-    seen = {}
-
-    def accept(probability, relative_error, exact):
-        seen.update(probability=probability, error=relative_error, exact=exact)
-        return np.ones(probability.size, dtype=bool)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "_accept", accept)
-        patch.setattr(noise, "_discrete_laplace_block", lambda scale, count: candidates)
-        noise._rejected_block(p, scale, candidates.size)
-    return seen["probability"], seen["error"], seen["exact"]
-
-
-@pytest.mark.parametrize("p", SHAPES)
-def test_acceptance_ratios_are_exact_within_the_stated_error_and_at_most_one(p):
-    scale = 2.0**30 + 1.0
-    peak = p ** (-1.0 / (p - 1.0)) if p > 1.0 else 0.5
-    places = [
-        place for place in (0.0, 1 / scale, 3 / scale, 0.01, peak, 0.999 * peak, 1.0, 1.2, 2.0, 4.0) if place**p < 60
-    ]
-    candidates = np.array([round(place * scale) for place in places], dtype=np.int64)
-    probability, error, exact = acceptance(candidates, p, scale)
-    for place, candidate in enumerate(candidates):
-        with mpmath.workdps(90):
-            top = mpmath.mpf(peak) - mpmath.mpf(peak) ** p if p > 1.0 else mpmath.mpf(0)
-            ideal = cell_mass(candidate, p, scale) * mpmath.exp(int(candidate) / mpmath.mpf(scale) - top)
-            settled = exact(place, 192)
-            assert settled < 1
-            assert abs(settled / (ideal * mpmath.exp(-mpmath.mpf(noise.HEADROOM))) - 1) < 2.0**-50  # `top` is a double
-            assert abs(probability[place] - settled) <= error[place] * settled + 2.0**-51  # the margin of `_accept`
-
-
-def test_acceptance_is_settled_to_high_precision():
-    """Quadrature and incomplete gammas agree to the 176 bits that a comparison relies on."""
-    for p, scale, k in ((2.0, 2.0**31, 12345), (1.5, 2.0**31, 0), (3.0, 1e12, 10**12), (1.1, 2.0**30 + 1, 1)):
-        _, _, exact = acceptance(np.array([k], dtype=np.int64), p, scale)
-        peak = p ** (-1.0 / (p - 1.0))
-        top = peak - peak**p + noise.HEADROOM
-        with mpmath.workdps(120):
-            ideal = cell_mass(k, p, scale) * mpmath.exp(k / mpmath.mpf(scale) - mpmath.mpf(top))
-            assert abs(exact(0, 192) / ideal - 1) < mpmath.mpf(2) ** -176
-
-
-def test_undecided_acceptances_are_settled_as_the_decided_ones(monkeypatch):
+@pytest.mark.parametrize("law", KEPT, ids=str)
+def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
+    monkeypatch.setattr(tables, "GUIDE_BITS", 8)
+    table = tables.table_of(law, 8)
     with noise.insecure_bits(11):
-        decided = noise.rounded_generalized_gaussian(2.0, 2.0**31, 40)
-    original = noise._accept
-    monkeypatch.setattr(
-        noise, "_accept", lambda probability, error, exact: original(probability, error * 0 + 1e9, exact)
+        decided = draws.drawn(table, 400)
+    monkeypatch.setattr(draws, "RELATIVE_ERROR", 1e9)  # nothing is decided in double precision
+    with noise.insecure_bits(11):
+        assert draws.drawn(table, 400).tolist() == decided.tolist()
+
+
+@pytest.mark.parametrize("law", KEPT, ids=str)
+@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize(("zeros", "step"), [([2**63], 0), ([2**61], 2), ([0, 2**60], 67)])
+def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, zeros, step):
+    """So many zeros, so many steps; half way through the step; heights just below and above the exact chance."""
+    table = tables.table_of(law)
+    way = (
+        table.blocks.reach * Fraction(table.blocks.width) + (step + Fraction(1, 2)) * Fraction(2) ** table.tail_exponent
     )
-    with noise.insecure_bits(11):
-        assert noise.rounded_generalized_gaussian(2.0, 2.0**31, 40).tolist() == decided.tolist()
+    point = (-way if left else way) - Fraction(table.blocks.offset)
+    distance = abs(Fraction(math.floor(point)) if law.discrete else point)
+    with mpmath.workdps(200):
+        mass = peak(law) * density(law, mpmath.mpf(distance.numerator) / distance.denominator)
+        chance = mpmath.ldexp(mass, tables.UNIT + table.tail_exponent + step) / table.tail
+        height = int(mpmath.floor(mpmath.ldexp(chance, 64)))
+    for off in (-16, 16):
+        if height + off >= 0:
+            found = fed(bytes_of(left, *zeros, 2**63, height + off), lambda: draws._tail(table))
+            assert found == (math.floor(point + Fraction(law.shift)), off < 0)
 
 
 # Randomness
 
 
 def test_the_bits_are_the_operating_systems():
-    assert noise._random_bytes.get() is os.urandom
+    assert bits._source.get() is os.urandom
     assert noise.is_secure()
 
 
@@ -438,12 +475,12 @@ def test_a_forked_child_does_not_repeat_its_parent():
 # Sizes, scales, sums
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, BLOCK, BLOCK + 1])
+@pytest.mark.parametrize("size", [0, 1, 7, BATCH, BATCH + 1])
 @pytest.mark.parametrize("scale", [2.0, 2.0**40])
 def test_any_size(size, scale):
-    for draws in (noise.discrete_laplace(scale, size), noise.rounded_generalized_gaussian(2.0, scale, size)):
-        assert draws.shape == (size,)
-        assert draws.dtype == np.int64
+    for found in (noise.discrete_laplace(scale, size), noise.rounded_generalized_gaussian(2.0, scale, size)):
+        assert found.shape == (size,)
+        assert found.dtype == np.int64
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**52 * 1.001, 1e300])

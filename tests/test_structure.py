@@ -1,4 +1,4 @@
-"""The architecture, held by tests: imports fall, one room knows frames, one file draws bits, files are short."""
+"""The architecture, held by tests: imports fall, one room knows frames, one file asks for bits, files are short."""
 
 from __future__ import annotations
 
@@ -108,9 +108,10 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
     if room(dotted(path)) != "frames":
         assert not outside & DATAFRAMES
     text = path.read_text()
-    if path.name != "noise.py":
-        assert not outside & RANDOMNESS
+    assert not outside & RANDOMNESS
+    if dotted(path) != "dpframe.noise.bits":
         assert "urandom" not in text
+        assert "dpframe.noise.bits" not in own(path) or room(dotted(path)) == "noise"
     assert "np.random" not in text
     assert "default_rng" not in text
 

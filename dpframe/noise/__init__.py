@@ -1,0 +1,19 @@
+"""The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
+
+from dpframe.noise.bits import insecure_bits, is_secure
+from dpframe.noise.choices import exponential_choice, truncated_generalized_gaussian
+from dpframe.noise.draws import LARGEST_SCALE, discrete_laplace, rounded_generalized_gaussian
+from dpframe.noise.laws import LARGEST_SHAPE, Floats, Integers
+
+__all__ = [
+    "LARGEST_SCALE",
+    "LARGEST_SHAPE",
+    "Floats",
+    "Integers",
+    "discrete_laplace",
+    "exponential_choice",
+    "insecure_bits",
+    "is_secure",
+    "rounded_generalized_gaussian",
+    "truncated_generalized_gaussian",
+]

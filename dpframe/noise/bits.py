@@ -1,0 +1,116 @@
+"""Random bits, and comparisons with as many of them as it takes: the only file that asks for randomness.
+
+Every call reads the bytes that it needs and keeps none, so that a forked process has nothing to repeat.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+Thresholds = Iterator[tuple[Any, Any]]  # ever closer bounds of one number in mpmath: below it, above it
+
+WORD = 64  # bits
+ROUNDING = 2.0**-48  # more than a word errs as a double, and a quotient of doubles below 2
+
+_source: ContextVar[Callable[[int], bytes]] = ContextVar("dpframe_random_bytes", default=os.urandom)
+
+
+def is_secure() -> bool:
+    """Whether the bits come from the operating system; False inside `insecure_bits`."""
+    return _source.get() is os.urandom
+
+
+@contextmanager
+def insecure_bits(seed: int) -> Iterator[None]:
+    """Repeatable bits, for tests and documentation only: releases made inside are stamped NOT PRIVATE."""
+    counter = iter(range(2**62))
+
+    def stream(size: int) -> bytes:
+        return hashlib.shake_256(f"{seed}:{next(counter)}".encode()).digest(size)
+
+    token = _source.set(stream)
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
+def words(count: int) -> Words:
+    """Words of 64 random bits."""
+    return np.frombuffer(_source.get()(8 * count), dtype=np.uint64)
+
+
+def word() -> int:
+    """One word."""
+    return int.from_bytes(_source.get()(8), "little")
+
+
+def numbers(count: int, bits: int) -> NDArray[Any]:
+    """Numbers of 1 to 63 random bits, in the smallest type that fits and that NumPy mixes with int64."""
+    size = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
+    drawn = np.frombuffer(_source.get()(size * count), dtype=f"u{size}")
+    drawn = drawn if 8 * size == bits else drawn >> drawn.dtype.type(8 * size - bits)
+    return drawn.view(np.int64) if size == 8 else drawn
+
+
+def uniform(most: int, count: int) -> NDArray[np.int64]:
+    """Draws that are uniform on 0, 1, ..., most < 2**63: so many bits as `most` has, again where they are too large."""
+    drawn, open_places = np.zeros(count, dtype=np.int64), np.arange(count)
+    while most and open_places.size:
+        drawn[open_places] = numbers(open_places.size, most.bit_length())
+        open_places = open_places[drawn[open_places] > most]
+    return drawn
+
+
+def accepted(chance: NDArray[np.float64], error: Any, thresholds: Callable[[int], Thresholds]) -> NDArray[np.bool_]:
+    """True with exactly the probability that `thresholds` of a place enclose; `chance` is it to within `error`."""
+    drawn = words(chance.size)
+    scaled = drawn * 2.0**-WORD
+    found: NDArray[np.bool_] = scaled < chance
+    for place in np.flatnonzero(np.abs(scaled - chance) <= error + ROUNDING):
+        found[place] = below(int(drawn[place]), thresholds(int(place)))
+    return found
+
+
+def below(first: int, thresholds: Thresholds) -> bool:
+    """Whether a uniform variable, of which the first 64 bits are given, is below a number.
+
+    As long as the bounds of the number leave it open, the next pair of bounds is met with 64 more bits.
+    """
+    import mpmath
+
+    found = first
+    for known in count(WORD, WORD):
+        least, most = next(thresholds)
+        if found + 1 <= mpmath.ldexp(least, known):
+            return True
+        if found >= mpmath.ldexp(most, known):
+            return False
+        found = longer(found)
+    raise AssertionError  # an endless loop has no end
+
+
+def longer(found: int) -> int:
+    """The same bits and a word more."""
+    return (found << WORD) | word()
+
+
+def enclosed(value: Callable[[int], Any]) -> Thresholds:
+    """Bounds of a number that `value(precision)` gives with a relative error below 2**(16 - precision)."""
+    import mpmath
+
+    for precision in count(3 * WORD, WORD):
+        with mpmath.workprec(precision):
+            found, slack = value(precision), mpmath.ldexp(1, 18 - precision)
+            bounds = found * (1 - slack), found * (1 + slack)
+        yield bounds

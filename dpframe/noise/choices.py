@@ -1,0 +1,70 @@
+"""Exact draws from a bounded range: truncated noise, and a choice among weighted indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.noise.bits import Thresholds, accepted, enclosed, uniform, words
+from dpframe.noise.draws import BATCH, checked_scale, rounded_generalized_gaussian
+from dpframe.noise.laws import RELATIVE_ERROR, Floats, Integers, Law
+
+
+def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, span: int) -> Integers:
+    """Draws of round(Z), place by place, given that lowest <= round(Z) <= lowest + span; 0 is always among them.
+
+    A range that is wide against the scale is met by trying draws of round(Z) itself. In a narrower one the point z is
+    uniform and kept with the probability f(z) / f(0), which is above exp(-1) on most of it.
+    """
+    drawn, open_places = np.empty(lowest.size, dtype=np.int64), np.arange(lowest.size)
+    while open_places.size:
+        least = lowest[open_places]
+        if span >= checked_scale(scale):
+            candidate = rounded_generalized_gaussian(p, scale, open_places.size)
+            kept = (least <= candidate) & (candidate <= least + span)
+        else:
+            candidate = least + uniform(span, open_places.size)
+            kept = _kept(Law(p, scale), candidate)
+        drawn[open_places[kept]] = candidate[kept]
+        open_places = open_places[~kept]
+    return drawn
+
+
+def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
+    """An index, drawn with probability proportional to exp(-loss): uniform indices, kept with probability exp(-loss).
+
+    The least loss is 0. `losses` err by less than 2**-48 of themselves; `exact` gives each as a rational.
+    """
+    while True:
+        candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
+        loss = losses[candidate]
+        chance = np.exp(-loss)
+        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, _exponential_of(candidate, exact))
+        if kept.any():
+            return int(candidate[np.argmax(kept)])
+
+
+def _kept(law: Law, candidate: Integers) -> Any:
+    """Whether a random point of the unit interval around each integer is kept, with probability f(z) / f(0)."""
+    places = words(candidate.size)
+    chance = law.relative(np.abs(candidate - law.shift + places * 2.0**-64))
+
+    def thresholds(place: int) -> Thresholds:
+        return law.thresholds(int(candidate[place]) - Fraction(law.shift), 0, int(places[place]))
+
+    return accepted(chance, chance * RELATIVE_ERROR, thresholds)
+
+
+def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Callable[[int], Thresholds]:
+    def exact(place: int, precision: int) -> Any:
+        import mpmath
+
+        exponent = loss(int(candidate[place]))
+        whole = (exponent.numerator // exponent.denominator).bit_length()
+        with mpmath.workprec(precision + whole + 8):
+            return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
+
+    return lambda place: enclosed(lambda precision: exact(place, precision))
