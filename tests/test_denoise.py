@@ -137,7 +137,7 @@ def test_the_risk_of_a_soft_threshold_is_estimated_without_bias(law, scale, leve
         lambda values: denoise.soft_threshold(values, mechanism, threshold=threshold),
     )
     coarse = (
-        0.25 * mechanism.variance * 8 if law is Gaussian and scale <= 3 else 0.0
+        0.4 * mechanism.variance * 8 if law is Gaussian and scale <= 3 else 0.0
     )  # of the few cells at the threshold
     assert abs(bias) < 6 * error + coarse
 
@@ -232,7 +232,7 @@ def test_auto_does_no_harm(law, epsilon, name, truth):
     rounds = max(10, 8_000 // truth.size)
     denoised, projected = relative_error(truth.astype(np.int64), mechanism_of(law, epsilon), range(rounds))
     assert denoised <= 1.02
-    assert projected <= denoised + 0.01  # another prior may do a little better by chance
+    assert projected <= denoised + 0.05  # another prior may do a little better by chance
 
 
 @both
@@ -259,7 +259,7 @@ def test_auto_does_no_harm_on_published_histograms(law, name):
         mechanism = mechanism_of(law, epsilon)
         denoised, projected = relative_error(truth, mechanism, range(2))
         assert denoised <= 1.02
-        assert projected <= denoised + 0.01  # another prior may do a little better by chance
+        assert projected <= denoised + 0.05  # another prior may do a little better by chance
         if name in ("NETTRACE", "TWITTER") and epsilon == 0.1:
             assert denoised < 0.4
 
