@@ -146,18 +146,31 @@ class Bins:
         atoms, size = self.atoms(nonnegative), counts.size
         if not counts.any():
             return np.zeros(size)
-        offsets = np.clip(np.arange(size)[:, None] - atoms[None, :], -size, size) + size
-        kernel = self.law[offsets]
-        seen = counts > 0.0
-        prior = fitted_prior(kernel[seen], counts[seen])
+        seen = np.flatnonzero(counts)
+        prior = fitted_prior(self.around(seen, atoms), counts[seen])
         prior += self.unseen(atoms) / counts.sum()
-        density = kernel @ prior
-        mean = kernel @ (prior * (atoms + float(self.first)))
+        density = self.mixed(prior, atoms)
+        mean = self.mixed(prior * (atoms + float(self.first)), atoms)
         known = density > 0.0
         taken = np.where(known, self.places - mean / np.where(known, density, 1.0), 0.0)
         ramp = np.clip((np.arange(size) - MARGIN) / RAMP, 0.0, 1.0)
         taken = taken * ramp if self.cut[0] else taken
         return np.asarray(taken * ramp[::-1] if self.cut[1] else taken)
+
+    def around(self, bins: Integers, atoms: Integers) -> Floats:
+        """The law in some bins (rows) around each atom (columns)."""
+        size = self.counts.shape[1]
+        return np.asarray(self.law[np.clip(bins[:, None] - atoms, -size, size) + size])
+
+    def mixed(self, weights: Floats, atoms: Integers) -> Floats:
+        """The law around each atom, weighed, in every bin."""
+        size, reach = self.counts.shape[1], int(np.flatnonzero(self.law).max(initial=0)) - self.counts.shape[1]
+        if atoms[-1] >= size:  # zero alone, where all values are far below
+            return np.asarray(self.around(np.arange(size), atoms) @ weights)
+        spread = np.zeros(size)
+        spread[atoms] = weights
+        near = self.law[size - reach : size + reach + 1]  # where it is above 0
+        return np.convolve(spread, near)[reach : reach + size]
 
     def shifted(self, values: Floats, taken: Floats) -> Floats:
         """The values less the shift at their places, between bins in proportion."""

@@ -142,33 +142,38 @@ def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Thre
     width = max(noise.grid * factor, deviation / BINS)
     far = most + FAR * deviation * factor
     kept, counts = np.unique(np.rint(np.clip(values, -far, far) / width), return_counts=True)
-    best = Threshold(0.0, values.size * noise.variance, 0.0)
-    for level in np.linspace(0.0, most, LEVELS)[1:]:
-        gains = _gains(kept * width, noise, float(level), factor)
-        gain = float(counts @ gains)
-        if values.size * noise.variance + gain < best.risk:
-            spread = float(counts @ gains**2) - gain**2 / values.size
-            best = Threshold(float(level), values.size * noise.variance + gain, max(spread, 0.0))
-    return best
+    levels = np.linspace(0.0, most, LEVELS)[1:, None]
+    gains = _gains(kept * width, noise, levels, factor)
+    gain = gains @ counts
+    best = int(np.argmin(gain))
+    none = values.size * noise.variance
+    if not gain[best] < 0.0:
+        return Threshold(0.0, none, 0.0)
+    spread = float(counts @ gains[best] ** 2) - float(gain[best]) ** 2 / values.size
+    return Threshold(float(levels[best, 0]), none + float(gain[best]), max(spread, 0.0))
 
 
-def _gains(values: Floats, noise: NoiseLaw, level: float, factor: float) -> Floats:
-    """For each value what the threshold adds to the estimated squared error of no denoising."""
+def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Floats:
+    """For each threshold, by row, and each value what it adds to the estimated squared error of no denoising."""
     slope = _kept_slope(values / factor, noise, level / factor)
-    return np.asarray(np.square(np.clip(values, -level, level)) - 2.0 * noise.variance * slope)
+    return np.square(np.minimum(np.abs(values), level)) - 2.0 * noise.variance * slope
 
 
-def _kept_slope(values: Floats, noise: NoiseLaw, level: float) -> Floats:
+def _kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
     """The slope of what a threshold takes off, h = clip(y, -level, level), as it counts in E[z h] (see `auto`)."""
     step = max(noise.grid, FINEST * math.sqrt(noise.variance))
     places, edge = values / step, level / step
     if noise.p != 1.0:
-        return (np.clip(places + 1.0, -edge, edge) - np.clip(places - 1.0, -edge, edge)) / 2.0
+        return (_clipped(places + 1.0, edge) - _clipped(places - 1.0, edge)) / 2.0
     rate = laplace_rate(noise.variance / step**2)
     return (_clipped_mean(places + 1.0, edge, rate) - _clipped_mean(places - 1.0, edge, rate)) / 2.0
 
 
-def _clipped_mean(places: Floats, edge: float, rate: float) -> Floats:
+def _clipped(places: Floats, edge: Floats) -> Floats:
+    return np.minimum(np.maximum(places, -edge), edge)  # faster than `clip` where edges are a column
+
+
+def _clipped_mean(places: Floats, edge: Floats, rate: float) -> Floats:
     """E[clip(y + k, -edge, edge)] for the discrete Laplace law of k."""
     return _mean_above(-edge - places, rate) - _mean_above(edge - places, rate) - edge
 
