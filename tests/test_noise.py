@@ -254,6 +254,18 @@ def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
 
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
+def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
+    """All 2**16 cells in order, with last digits of ones: those given away decide, and those left over do not."""
+    table = tables.table_of(Law(p, draws.checked_scale(scale), discrete))
+    monkeypatch.setattr(draws, "_left_over", lambda table, size: np.full(size, 2**60))
+    chosen = iter([np.arange(2**16, dtype=np.uint16).tobytes(), b"\xff" * 8 * 2**16])
+    found = fed(lambda size: next(chosen)[:size], lambda: draws.drawn(table, 2**16))
+    digits = table.blocks.digits
+    assert found[: table.decided].tolist() == [((int(k) + 1) << digits) - 1 for k in table.guide[: table.decided]]
+    assert (found[table.decided :] == 2**60).all()
+
+
+@pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
     law = Law(p, draws.checked_scale(scale), discrete)
     table = tables.table_of(law)

@@ -89,7 +89,8 @@ def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> T
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     """A plain one-dimensional histogram."""
     axis = cells.bins[0]
-    values = collected(lazy.drop_nulls(), rows).to_series().to_numpy()
+    in_memory = rows is not None  # then this engine copies nothing where nothing is missing; the other cuts a copy
+    values = lazy.drop_nulls().collect(engine="in-memory" if in_memory else "streaming").to_series().to_numpy()
     edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
 
     def count(part: Any) -> Integers:
