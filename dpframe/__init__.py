@@ -16,6 +16,8 @@ Examples
 from dpframe import denoise
 from dpframe.accessors import Asker, Released, of
 from dpframe.accessors import accessor as _accessor
+from dpframe.accounting.compositions import advanced_composition, optimal_composition
+from dpframe.compare import Comparison, compare_accounting
 from dpframe.errors import (
     AlreadyReleased,
     BudgetExceeded,
@@ -58,6 +60,7 @@ __all__ = [
     "AlreadyReleased",
     "Asker",
     "BudgetExceeded",
+    "Comparison",
     "Count",
     "DpframeError",
     "Gaussian",
@@ -84,9 +87,11 @@ __all__ = [
     "UnlimitedBudgetWarning",
     "WrongDtype",
     "__version__",
+    "advanced_composition",
     "analytic_gaussian_sigma",
     "classical_gaussian",
     "classical_gaussian_sigma",
+    "compare_accounting",
     "count",
     "default_ledger",
     "denoise",
@@ -94,6 +99,7 @@ __all__ = [
     "generalized_gaussian_scale",
     "mean",
     "of",
+    "optimal_composition",
     "probabilistic_gaussian",
     "probabilistic_gaussian_sigma",
     "read_parquet",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -104,20 +104,23 @@ def beside(panels: Sequence[Any], words: Words) -> Any:
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
     """A point per output column: its expected 95% error, on a logarithmic scale since columns have different units."""
+    return named_points(points, "expected 95% error (logarithmic)", lambda error: f"+-{report.number(error)}", words)
+
+
+def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:
+    """A point per name on a logarithmic scale, with its value in words."""
     altair = _altair()
-    rows: list[dict[str, Any]] = [
-        {"column": name, "error": error, "text": f"+-{report.number(error)}"} for name, error in points
-    ]
-    shown = [row["error"] for row in rows if row["error"] > 0] or [1.0]
+    rows: list[dict[str, Any]] = [{"name": name, "value": value, "text": say(value)} for name, value in points]
+    shown = [row["value"] for row in rows if row["value"] > 0] or [1.0]
     domain = [min(shown) / 3, max(shown) * 3]
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X(
-            "error:Q",
-            title="expected 95% error (logarithmic)",
+            "value:Q",
+            title=title,
             scale=altair.Scale(type="log", domain=domain),
-            axis=_powers_of_ten(altair, [row["error"] for row in rows]),
+            axis=_powers_of_ten(altair, [row["value"] for row in rows]),
         ),
-        y=altair.Y("column:N", sort=None, title=None, axis=altair.Axis(labelLimit=300)),
+        y=altair.Y("name:N", sort=None, title=None, axis=altair.Axis(labelLimit=300)),
     )
     dots = base.mark_point(color=INK, filled=True, size=80, opacity=1)
     text = base.mark_text(align="left", dx=8, color=LINE).encode(text="text:N")

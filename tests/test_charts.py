@@ -174,10 +174,10 @@ def test_a_plan_shows_its_errors(frame, ledger):
     chart = plan.plot().to_dict()
     assert marks(chart) == ["point", "text"]
     values = chart["data"]["values"]
-    assert [row["column"] for row in values] == [
+    assert [row["name"] for row in values] == [
         "n", "age of 100 values", "age of 1,000 values", "age of 10,000 values",
     ]  # fmt: skip
-    assert values[0]["error"] == plan.error["n"]
+    assert values[0]["value"] == plan.error["n"]
     assert chart["title"]["subtitle"][-1] == "nothing is read or spent yet"
 
 

@@ -22,6 +22,7 @@ FLOORS = {
     "provenance": 6,
     "pictures": 7,
     "tables": 7,
+    "compare": 6,
     "statement": 5,
     "plan": 5,
     "accounting": 4,

@@ -9,6 +9,7 @@ from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting
 from dpframe.accounting.renyi_dp import RenyiDP
 from dpframe.errors import InvalidArgument, shown
+from dpframe.store.terms import Terms
 
 
 def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accounting:
@@ -28,3 +29,8 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
     if not delta:
         raise InvalidArgument(f"delta must be above 0 for {name} accounting. Write for instance delta=1e-6.")
     return GaussianDP(delta) if name == "gdp" else RenyiDP(epsilon, delta)
+
+
+def accounting_of_terms(terms: Terms) -> Accounting:
+    """The accounting of a stored ledger; that of its first limit, which fixes the orders of rdp for good."""
+    return accounting_of(terms.accounting, terms.limit.epsilon, terms.limit.delta)

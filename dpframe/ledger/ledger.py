@@ -11,7 +11,7 @@ from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
-from dpframe.accounting import Accounting, Basic, accounting_of
+from dpframe.accounting import Accounting, Basic, accounting_of, accounting_of_terms
 from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -170,13 +170,13 @@ class Ledger:
 
         why = checked_reason(reason)
         store = SqlStore.open(path, check=False)
-        store.recover(why, _accounting_of(store.terms).loss)
+        store.recover(why, accounting_of_terms(store.terms).loss)
         return cls.open(path)
 
     @classmethod
     def _of(cls, store: Any) -> Self:
         ledger = cls.__new__(cls)
-        ledger._start(_accounting_of(store.terms), store.terms, store)
+        ledger._start(accounting_of_terms(store.terms), store.terms, store)
         made_any.set()
         return ledger
 
@@ -415,7 +415,3 @@ def _unpickled(path: str, beginning: str) -> Ledger:
     from dpframe.store.sql import SqlStore
 
     return Ledger._of(SqlStore.again(path, beginning))
-
-
-def _accounting_of(terms: Terms) -> Accounting:
-    return accounting_of(terms.accounting, terms.limit.epsilon, terms.limit.delta)

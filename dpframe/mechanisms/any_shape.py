@@ -13,7 +13,7 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.guarantee import PrivacyLoss, down, exact_delta, exact_epsilon, up
-from dpframe.mechanisms import gaussian, generalized, renyi
+from dpframe.mechanisms import curves, gaussian, generalized, renyi
 from dpframe.mechanisms.family import (
     Stepped,
     checked_confidence,
@@ -149,6 +149,11 @@ class GeneralizedGaussian(Stepped):
         return float(((2.0 * steps - 1.0) * tails).sum()) * self.grid**2
 
     @property
+    def pure_epsilon(self) -> float | None:
+        """The epsilon that holds without a delta, rounded up: only of p = 1."""
+        return self._ratio if self.p == 1.0 else None
+
+    @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up; no mu is proven but for p = 1 and p = 2."""
         if self.p == 1.0:
@@ -187,6 +192,10 @@ class GeneralizedGaussian(Stepped):
         """The smallest epsilon at this delta; rounded up."""
         gaussian.check_range("delta", delta, 0.0, 1.0, closed=self.p == 1.0)
         return generalized.epsilon_of_ratio(self.p, self._ratio, float(delta))
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        return curves.both_sides(epsilons, lambda some: curves.of_generalized(self.p, self._ratio, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""

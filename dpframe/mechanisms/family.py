@@ -12,7 +12,7 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.guarantee import checked_float, down, exact_delta, exact_epsilon, up
-from dpframe.mechanisms import gaussian, renyi
+from dpframe.mechanisms import curves, gaussian, renyi
 
 LARGEST_LAPLACE = noise.LARGEST_SCALE
 LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # b = sigma sqrt(2) must fit as well
@@ -54,6 +54,10 @@ class Mechanism(Protocol):
     @property
     def variance(self) -> float: ...
     @property
+    def pure_epsilon(self) -> float | None:
+        """The epsilon that holds without a delta, rounded up; None where there is none."""
+
+    @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
 
@@ -63,6 +67,9 @@ class Mechanism(Protocol):
     def interval(self, confidence: float) -> float: ...
     def delta(self, epsilon: float) -> float: ...
     def epsilon(self, delta: float) -> float: ...
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, also negative ones, in double precision."""
+
     def add_noise(self, totals: noise.Integers) -> noise.Integers: ...
 
 
@@ -176,15 +183,16 @@ class Laplace(Stepped):
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian.pure_to_mu(self._pure_epsilon)) ** 2
+        return Fraction(gaussian.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""
         return renyi.of_discrete_laplace(math.ceil(self.step_sensitivity), Fraction(self.step_scale), order)
 
     @property
-    def _pure_epsilon(self) -> float:
-        return up(Fraction(self.step_sensitivity) / Fraction(self.step_scale))  # the claim is rounded up
+    def pure_epsilon(self) -> float:
+        """The epsilon that holds without a delta: sensitivity over scale, rounded up."""
+        return up(Fraction(self.step_sensitivity) / Fraction(self.step_scale))
 
     def interval(self, confidence: float) -> float:
         """The smallest half-width that holds the noise with this confidence."""
@@ -215,13 +223,18 @@ class Laplace(Stepped):
         """The smallest epsilon at this delta; rounded up."""
         if not 0.0 <= checked_float("delta", delta) <= 1.0:
             raise InvalidArgument(f"delta must be a number with 0 <= delta <= 1, not {shown(delta)}.")
-        low, high = 0.0, self._pure_epsilon
+        low, high = 0.0, self.pure_epsilon
         if self.delta(0.0) <= delta:
             return 0.0
         for _ in range(100):
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        shift, scale = math.ceil(self.step_sensitivity), self.step_scale
+        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(shift, scale, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
@@ -259,6 +272,7 @@ class Gaussian(Stepped):
     p: ClassVar[float] = 2.0
     norm: ClassVar[float] = 2.0
     cells: ClassVar[float] = math.inf
+    pure_epsilon: ClassVar[None] = None
     name: ClassVar[str] = "rounded Gaussian"
 
     @classmethod
@@ -335,6 +349,10 @@ class Gaussian(Stepped):
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
         return gaussian.epsilon_of_mu(self.mu, delta)
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""

@@ -83,11 +83,12 @@ def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
     highest = float(exponent(top))
     left, right = (_end(exponent, start, way, highest) for start, way in ((top, -1.0), (max(top, 1.0), 1.0)))
     grid = np.linspace(left, right, POINTS)
-    body = (grid[1] - grid[0]) * (float(np.exp(exponent(grid) - highest).sum()) + 1.0)
-    slope = p * (a * (-left) ** (p - 1.0) - (a - 1.0) * (ratio - left) ** (p - 1.0))
+    body = (grid[1] - grid[0]) * (float(np.exp(np.minimum(exponent(grid) - highest, 0.0)).sum()) + 1.0)
+    farthest = max(-left, right) + ratio
+    slopes = a * (-left) ** (p - 1.0), (a - 1.0) * (ratio - left) ** (p - 1.0)
+    slope = p * (slopes[0] - slopes[1] - ROUNDING * sum(slopes))
     tails = math.exp(-FAR) / max(slope, 1e-300) + math.exp(-FAR) / (p * right ** (p - 1.0))
-    terms = a * max(-left, right) ** p + (a - 1.0) * (max(-left, right) + ratio) ** p
-    error = ROUNDING * (1.0 + p) * (1.0 + terms)
+    error = ROUNDING * (1.0 + p) * (1.0 + 2.0 * a * farthest**p)  # of this many units the exponents may err
     moment = highest + math.log((body + tails) / (2.0 * math.gamma(1.0 + 1.0 / p))) + error
     return Fraction(max(moment, 0.0) * (1.0 + 2.0**-40)) / (Fraction(order) - 1)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
 from dpframe.guarantee import PrivacyLoss, checked_float, down, exact_epsilon, up
-from dpframe.mechanisms import bounded, gaussian, pure
+from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
 from dpframe.mechanisms.family import Stepped, checked_confidence, checked_integers, curve_point, positive
 
@@ -168,7 +168,8 @@ class TruncatedGeneralizedGaussian(Stepped):
         return Range(self.p, lowest, highest, self.step_sensitivity, 0.5, self.boundary, self.cells)
 
     @property
-    def _pure_epsilon(self) -> float:
+    def pure_epsilon(self) -> float:
+        """The epsilon that holds without a delta, rounded up."""
         return float(gaussian.rounded_up(self._range.loss(self.step_scale)))  # the claim is rounded up
 
     @property
@@ -239,19 +240,28 @@ class TruncatedGeneralizedGaussian(Stepped):
     def delta(self, epsilon: float) -> float:
         """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
         point = curve_point(epsilon)
-        own = self._pure_epsilon
+        own = self.pure_epsilon
         return 0.0 if point >= own else pure.delta_of_pure(own, Fraction(epsilon))
 
     def epsilon(self, delta: float) -> float:
         """An epsilon at this delta: at 0 its own; rounded up."""
         if not 0.0 <= checked_float("delta", delta) <= 1.0:
             raise InvalidArgument(f"delta must be a number with 0 <= delta <= 1, not {shown(delta)}.")
-        return pure.epsilon_of_pure(self._pure_epsilon, float(delta))
+        return pure.epsilon_of_pure(self.pure_epsilon, float(delta))
 
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian.pure_to_mu(self._pure_epsilon)) ** 2
+        return Fraction(gaussian.pure_to_mu(self.pure_epsilon)) ** 2
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """What it costs in Rényi differential privacy of this order: at most what any pure release does."""
+        return renyi.of_pure(self.pure_epsilon, order)
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons: at most that of randomized response, as of any pure release."""
+        scale = 1.0 / self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps), clamped to the bounds, with independent noise that stays within them."""

@@ -1,0 +1,240 @@
+"""One workload, every accounting: what each says of the same releases."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpframe import charts, report
+from dpframe.accounting import pld
+from dpframe.accounting.compositions import advanced_composition, optimal_composition
+from dpframe.accounting.protocol import typed_down
+from dpframe.accounting.renyi_dp import conversion
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.frames import build
+from dpframe.guarantee import down, exact_delta, shown_up, up
+from dpframe.mechanisms import gaussian
+from dpframe.mechanisms.any_shape import GeneralizedGaussian
+from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
+from dpframe.plan.plan import Plan
+
+SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
+ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
+REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
+EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What one accounting says of a workload: the smallest epsilon at the common delta, or None, and why."""
+
+    accounting: str
+    epsilon: float | None
+    note: str
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What each accounting says of one workload at one delta: what `compare_accounting` returns.
+
+    Parameters
+    ----------
+    workload : str
+        The releases, in words.
+    delta : float
+        At which every epsilon holds.
+    rows : tuple of Compared
+        One per accounting, each with `.accounting`, `.epsilon` (rounded up; None where it does not apply) and `.note`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> noise = dpf.Gaussian.calibrate(sensitivity=1, epsilon=0.5, delta=1e-6)
+    >>> [(row.accounting, round(row.epsilon, 2)) for row in dpf.compare_accounting([noise] * 4, delta=1e-6).rows[3:5]]
+    [('gdp', 1.05), ('rdp', 1.13)]
+    """
+
+    workload: str
+    delta: float
+    rows: tuple[Compared, ...]
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per accounting, as a Polars (or ``"pandas"``) frame."""
+        rows = [
+            {
+                "accounting": row.accounting,
+                "epsilon": math.nan if row.epsilon is None else row.epsilon,
+                "delta": self.delta,
+                "note": row.note,
+            }
+            for row in self.rows
+        ]
+        return build.of_rows(rows, like)
+
+    def plot(self) -> Any:
+        """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""
+        points = [(row.accounting, row.epsilon) for row in self.rows if row.epsilon is not None]
+        words = charts.Words("What each accounting says of the same releases", (self.workload, self._at))
+        return charts.named_points(points, "epsilon (logarithmic)", report.number, words)
+
+    @property
+    def _at(self) -> str:
+        return f"at delta {self.delta:g}"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        rows = [
+            [row.accounting, "-" if row.epsilon is None else report.number(row.epsilon), row.note] for row in self.rows
+        ]
+        return ["accounting", "epsilon", "note"], rows
+
+    def __repr__(self) -> str:
+        facts = [("releases", self.workload), ("reads at", f"delta {self.delta:g}")]
+        return report.text_page("Accountings of one workload", facts, *self._table())
+
+    def _repr_html_(self) -> str:
+        return report.html_page("Accountings of one workload", [self.workload, self._at], *self._table())
+
+
+def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparison:
+    """What each accounting says of the same releases: the smallest epsilon at one delta.
+
+    Parameters
+    ----------
+    workload : Mechanism, Plan, or a sequence of them
+        The noise of every release; of a plan the noise of each of its statistics. ``[noise] * 100`` is a hundred.
+    delta : float
+        Of the whole, 0 < delta < 1.
+
+    Returns
+    -------
+    Comparison
+        With `.rows`, `.to_frame()` and `.plot()`. Every epsilon is rounded up.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    ``basic``, ``gdp`` and ``rdp`` may be the accounting of a ledger. ``rdp`` is the best order for this workload here,
+    while a ledger fixes its orders beforehand. ``advanced`` and ``optimal`` know nothing of the noise but its epsilon
+    and delta, and hold for equal releases. ``pld`` needs the extra ``accounting`` and a delta of at least 1e-12, and
+    takes noises that are fixed beforehand. See ``docs/accounting.md``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1)
+    >>> compared = dpf.compare_accounting([noise] * 100, delta=1e-6)
+    >>> [(row.accounting, round(row.epsilon, 2)) for row in compared.rows[:3]]
+    [('basic', 10.0), ('advanced', 6.31), ('optimal', 4.8)]
+    """
+    if delta is None:
+        raise MissingArgument(f"delta must be given: every accounting is read at one delta. {EXAMPLE}")
+    whole = exact_delta(delta)
+    if not whole:
+        raise InvalidArgument(f"delta must be above 0 to compare accountings. {EXAMPLE}")
+    noises = _noises(workload)
+    rows = (
+        _basic(noises, whole),
+        *_of_equal(noises, whole),
+        _gdp(noises, whole),
+        _rdp(noises, whole),
+        _pld(noises, whole),
+    )
+    return Comparison(_in_words(noises), shown_up(whole), rows)
+
+
+def _noises(workload: Any) -> tuple[Mechanism, ...]:
+    listed = list(workload) if isinstance(workload, (list, tuple)) else [workload]
+    found: list[Mechanism] = []
+    for one in listed:
+        if isinstance(one, Plan):
+            found += [part.mechanism for part in one.parts]
+        elif isinstance(one, (Laplace, Gaussian, GeneralizedGaussian, TruncatedGeneralizedGaussian)):
+            found.append(one)
+        else:
+            raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(one)}. {EXAMPLE}")
+    if not found:
+        raise InvalidArgument(f"workload must have at least one release. {EXAMPLE}")
+    return tuple(found)
+
+
+def _in_words(noises: Sequence[Mechanism]) -> str:
+    counts = Counter(noises)
+    words = [
+        f"{count:,} x {noise.name}, scale {report.number(noise.scale / noise.sensitivity)} sensitivities"
+        for noise, count in list(counts.items())[:3]
+    ]
+    rest = sum(list(counts.values())[3:])
+    return "; ".join([*words, f"{rest:,} more"] if rest else words)
+
+
+def _basic(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+    """Epsilons add up; the noises that are not pure share delta equally."""
+    counts = Counter(noises)
+    part = typed_down(delta / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
+    whole = sum((count * _epsilon(noise, part) for noise, count in counts.items()), Fraction(0))
+    return Compared("basic", up(whole), "epsilons and deltas add up")
+
+
+def _epsilon(noise: Mechanism, delta: float) -> Fraction:
+    """Of one release: of pure noise without a delta, of any other at this one; rounded up."""
+    return Fraction(noise.epsilon(delta) if noise.pure_epsilon is None else noise.pure_epsilon)
+
+
+def _of_equal(noises: Sequence[Mechanism], delta: Fraction) -> list[Compared]:
+    """Theorems on equal releases, of which they know epsilon and delta alone: the best of nine splits of delta."""
+    first, count = noises[0], len(noises)
+    if any(noise != first for noise in noises):
+        return [Compared(name, None, "for equal releases alone") for name in ("advanced", "optimal")]
+    splits = (
+        [(delta * s / count, delta * (1 - s)) for s in SPLITS] if first.pure_epsilon is None else [(Fraction(0), delta)]
+    )
+    each = [(_epsilon(first, down(leak)), leak, slack) for leak, slack in splits]
+    advanced = min(advanced_composition(e, leak, count, slack=slack).epsilon for e, leak, slack in each)
+    optimal = min(optimal_composition(e, leak, count, total_delta=delta).epsilon for e, leak, _ in each)
+    return [
+        Compared("advanced", advanced, "Dwork, Rothblum and Vadhan 2010, from epsilon and delta alone"),
+        Compared("optimal", optimal, "Kairouz, Oh and Viswanath 2015, from epsilon and delta alone"),
+    ]
+
+
+def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+    try:
+        total = sum((noise.mu_squared for noise in noises), Fraction(0))
+    except InvalidArgument:
+        return Compared("gdp", None, "a noise has no proven mu")
+    mu = math.nextafter(math.sqrt(up(total)), math.inf)
+    exact = all(isinstance(noise, Gaussian) for noise in noises)
+    note = "exact: all noise is Gaussian" if exact else "pure noise enters by its mu"
+    return Compared("gdp", gaussian.epsilon_of_mu(mu, down(delta)), note)
+
+
+def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+    """The best of many orders, which is valid since the workload is declared: first far apart, then closer."""
+    counts = Counter(noises)
+
+    def at(order: Fraction) -> Fraction:
+        return conversion(order, delta) + sum(count * noise.renyi(order) for noise, count in counts.items())
+
+    best = min(ORDERS, key=at)
+    for factor in REFINEMENTS:
+        best = min((1 + (best - 1) * factor**power for power in (-2, -1, 0, 1, 2)), key=at)
+    return Compared("rdp", up(max(at(best), Fraction(0))), f"the best order, {float(best):.4g}")
+
+
+def _pld(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+    try:
+        found = pld.composed_epsilon(noises, down(delta))
+    except ImportError:
+        return Compared("pld", None, pld.NEEDS_ACCOUNTING)
+    except InvalidArgument:
+        return Compared("pld", None, f"for a delta of at least {pld.LEAST_DELTA:g}")
+    return Compared("pld", found, "the noises are fixed beforehand")
