@@ -1934,6 +1934,112 @@ OPTIONS = [
         "order must be left out with rollup=True, whose fit has no use for it. Keep one.",
     ),
     Refusal(
+        "graph-unknown-end",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(graph=[("A", "B"), ("B", "Z")], epsilon=1),
+        VALUE,
+        "graph must join declared keys, unlike 'Z'. Declare it among the keys, or leave its edges out.",
+    ),
+    Refusal(
+        "graph-end-of-another-kind",
+        lambda df: df.dp.preview.group_by("age", keys=[1, 2]).count(graph=[("1", "2")], epsilon=1),
+        VALUE,
+        "graph must join declared keys, unlike '1'. Declare it among the keys, or leave its edges out.",
+    ),
+    Refusal(
+        "graph-unknown-combination",
+        lambda df: df.dp.group_by("ward", "age", keys=pl.DataFrame({"ward": ["A", "B"], "age": [1, 2]})).count(
+            graph=[(("A", 1), ("A", 2))], epsilon=1
+        ),
+        VALUE,
+        "graph must join declared keys, unlike ('A', 2). Declare it among the keys, or leave its edges out.",
+    ),
+    Refusal(
+        "graph-end-of-one-column",
+        lambda df: df.dp.group_by("ward", "age", keys={"ward": WARDS, "age": [1]}).count(graph=[("A", "B")], epsilon=1),
+        VALUE,
+        "graph must name a key by the values of ward, age, unlike ('A',). Write each end as a tuple.",
+    ),
+    Refusal(
+        "graph-no-pair",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(graph=["A", "B"], epsilon=1),
+        TYPE,
+        'graph must be a frame or a list of pairs of keys, unlike \'A\'. Write for instance graph=[("A", "B"), '
+        '("B", "C")].',
+    ),
+    Refusal(
+        "graph-triple",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(graph=[("A", "B", 2.5)], epsilon=1),
+        TYPE,
+        "graph must be a frame or a list of pairs of keys, unlike ('A', 'B', 2.5). Write for instance "
+        'graph=[("A", "B"), ("B", "C")].',
+    ),
+    Refusal(
+        "graph-array",
+        lambda df: df.dp.group_by("age", keys=[1, 2]).count(graph=np.array([[1, 2]]), epsilon=1),
+        TYPE,
+        "graph must be a frame or a list of pairs of keys, not an ndarray. Write for instance "
+        'graph=[("A", "B"), ("B", "C")].',
+    ),
+    Refusal(
+        "graph-three-columns",
+        lambda df: df.dp.group_by("age", keys=[1, 2]).count(
+            graph=pl.DataFrame({"u": [1], "v": [2], "length": [9.5]}), epsilon=1
+        ),
+        VALUE,
+        "graph must be a frame of two columns of keys (or of twice the columns that the groups have), not of 3. "
+        "Select those of the two ends.",
+    ),
+    Refusal(
+        "graph-nan",
+        lambda df: df.dp.group_by("age", keys=[1, 2]).count(graph=[(1, NAN)], epsilon=1),
+        VALUE,
+        "graph must be finite, not nan. Ask for the row of missing values with None.",
+    ),
+    Refusal(
+        "graph-of-one-number",
+        lambda df: df.dp.count(graph=[("A", "B")], epsilon=1),
+        VALUE,
+        'graph must be left out of a single number. Write group_by("ward", keys=[...]) first.',
+    ),
+    Refusal(
+        "graph-of-bins",
+        lambda df: df.dp.histogram("age", bins=[0, 50, 100], graph=[(0, 50)], epsilon=1),
+        VALUE,
+        "graph must be left out of bins, whose neighbors are known. Drop it.",
+    ),
+    Refusal(
+        "graph-with-rollup",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(graph=[("A", "B")], rollup=True, epsilon=1),
+        VALUE,
+        "graph must be left out with rollup=True, whose fit has no use for it. Keep one.",
+    ),
+    Refusal(
+        "graph-of-a-mean",
+        lambda df: df.dp.group_by("ward", keys=WARDS).mean("age", bounds=(0, 99), graph=[("A", "B")], epsilon=1),
+        VALUE,
+        "graph must be left out of means, which are not denoised. Drop it.",
+    ),
+    Refusal(
+        "graph-without-use",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(graph=[("A", "B")], denoise="james-stein", epsilon=1),
+        VALUE,
+        "graph must come with a denoiser that uses it, one of ['auto', 'spanning-tree-wavelets', 'trend-filter'], "
+        "not 'james-stein'. Keep one.",
+    ),
+    Refusal(
+        "graph-missing",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(denoise="spanning-tree-wavelets", epsilon=1),
+        VALUE,
+        "graph must be given for denoise='spanning-tree-wavelets'. Write for instance "
+        'graph=[("A", "B"), ("B", "C")].',
+    ),
+    Refusal(
+        "graph-in-group-by",
+        lambda df: df.dp.group_by("ward", keys=WARDS, graph=[("A", "B")]).count(epsilon=1),
+        TYPE,
+        "graph is not an argument of group_by, but of the question after it: group_by(...).count(graph=...).",
+    ),
+    Refusal(
         "rollup-of-one-number",
         lambda df: df.dp.count(rollup=True, epsilon=1),
         VALUE,

@@ -167,7 +167,7 @@ def test_the_laplace_identity_is_exact_on_the_grid(scale):
         for truth in (0.0, 1.0, 2.0, round(level), 7 * scale):
             values = truth + k
             taken = mass @ (k * np.clip(values, -level, level))
-            foreseen = mechanism.variance * (mass @ thresholds._kept_slope(values, mechanism, level))
+            foreseen = mechanism.variance * (mass @ thresholds.kept_slope(values, mechanism, level))
             assert foreseen == pytest.approx(taken, rel=1e-11)
 
 
@@ -181,7 +181,7 @@ def test_fine_grids_lose_no_digits(law):
     cdf = lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2)  # noqa: E731
     smooth = cdf((level - values) / b) - cdf((-level - values) / b)
     expected = smooth if law.p == 1.0 else (np.abs(values) < level).astype(float)
-    assert thresholds._kept_slope(values, law, level).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+    assert thresholds.kept_slope(values, law, level).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 # The choice

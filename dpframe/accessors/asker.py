@@ -42,6 +42,8 @@ class Asker:
     order : bool or str, optional
         After `group_by`: keys are declared in an order in which neighbors may be alike (True), or those of one column
         among several (its name). Bins are in order by themselves; False says that theirs means nothing.
+    graph : list of pairs, or frame, optional
+        After `group_by`: edges between declared keys whose groups may be alike. Public, like the keys.
     rollup : bool
         After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is the
         sum of its parts (see ``docs/denoising.md``).

@@ -45,6 +45,7 @@ class CallOptions(TypedDict, total=False):
     raw: bool
     rollup: bool
     order: bool | str | None
+    graph: Any
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None

@@ -8,8 +8,10 @@ from dpframe.denoise.choose import auto
 from dpframe.denoise.estimators import isotonic, james_stein, nonnegative, rounded
 from dpframe.denoise.mixture import empirical_bayes
 from dpframe.denoise.priors import posterior_mean
+from dpframe.denoise.spanning import spanning_tree_wavelets
 from dpframe.denoise.sums import consistent, public_total
 from dpframe.denoise.thresholds import hard_threshold, soft_threshold, sure_threshold
+from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import haar
 
 __all__ = [
@@ -25,5 +27,7 @@ __all__ = [
     "public_total",
     "rounded",
     "soft_threshold",
+    "spanning_tree_wavelets",
     "sure_threshold",
+    "trend_filter",
 ]

@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dpframe.denoise.estimators import james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
-from dpframe.denoise.laws import Floats, NoiseLaw
+from dpframe.denoise.graphs import edges_of
+from dpframe.denoise.laws import Floats, Integers, NoiseLaw
 from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_risk
+from dpframe.denoise.spanning import tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
+from dpframe.denoise.trend import Penalty, filtered, is_fine
 from dpframe.denoise.wavelets import Order, ordered_axes, shrunk
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
 WORTHWHILE = 0.98  # of the squared error of no denoising
+LARGEST = 2**18  # edges up to which a trend filter is tried
+LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of degree 1 is: its matrix has an entry each
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,14 @@ class Choice:
     estimated_rmse: float
 
 
-def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, order: Order = None) -> Floats:
+def auto(
+    values: Floats,
+    noise: NoiseLaw,
+    *,
+    nonnegative: bool | None = None,
+    graph: Any = None,
+    order: Order = None,
+) -> Floats:
     """Denoise by whichever estimator has the least estimated risk, no denoising among them.
 
     Parameters
@@ -40,6 +54,8 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, or
         The law of their noise.
     nonnegative : bool, optional
         Whether the true totals are known not to be negative; the result then is not negative either.
+    graph : array of integers, (m, 2), optional
+        Edges between cells that may be alike, as pairs of positions in ``values.ravel()``. Public.
     order : bool or tuple of int, optional
         Whether the order of a line means something; False says that a grid is none. A tuple names the axes along which
         neighbors may be alike.
@@ -52,16 +68,19 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, or
     Notes
     -----
     The candidates are James-Stein, a risk-chosen soft threshold, empirical Bayes and, where neighbors mean something,
-    Haar wavelets. The risk of each is estimated from the noisy values y = t + z (Stein 1981), on their grid g: with h
-    what the candidate takes off, E[z h(y)] = v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete
-    Laplace noise that is exact with H(y) = E[h(y + z')], z' a second draw of the same law; for rounded Gaussian noise
-    H = h, up to v min(1, (g / sigma)^2) / 8 in cells within a step of a threshold. (Stein's own identity is the limit
+    Haar wavelets, or on a graph spanning-tree wavelets and trend filters. The risk of each is estimated from the noisy
+    values y = t + z (Stein 1981), on their grid g: with h what the candidate takes off, E[z h(y)] =
+    v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete Laplace noise that is exact with
+    H(y) = E[h(y + z')], z' a second draw of the same law; for rounded Gaussian noise H = h, up to
+    v min(1, (g / sigma)^2) / 8 in cells within a step of a threshold. (Stein's own identity is the limit
     of a fine grid; on a coarse one it promises gains from zeros that the noise left alone.) For other shapes than these
     two the identity of the Gaussian is an approximation. A wavelet coefficient is c times a sum of cells, and one cell
     moves it by c: so the same holds with c z' for z'. Empirical Bayes learns from the values; its risk is that of
-    priors fitted to one half of the cells and tried on the other. A candidate is taken only where its estimate beats
-    no denoising by a standard error and by 2%, since less is not worth a bias; fewer than 32 cells have James-Stein
-    alone.
+    priors fitted to one half of the cells and tried on the other. For a trend filter E[z h] is v times the cells less
+    the degrees of freedom (Tibshirani and Taylor 2012): patches for degree 0, and kinks for degree 1, which is tried
+    for Gaussian noise on a fine grid only. For other noise the patches are counted after small moves of a quarter of
+    the cells at a time, as the identity above asks. A candidate is taken only where its estimate beats no denoising by
+    a standard error and by 2%, since less is not worth a bias; fewer than 32 cells have James-Stein alone.
 
     Examples
     --------
@@ -71,17 +90,20 @@ def auto(values: Floats, noise: NoiseLaw, *, nonnegative: bool | None = None, or
     >>> float(np.abs(dpf.denoise.auto(noisy, noise)).max()) < 1.0
     True
     """
-    return choose(values, noise, nonnegative=bool(nonnegative), order=order).values
+    return choose(values, noise, nonnegative=bool(nonnegative), graph=graph, order=order).values
 
 
-def choose(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, order: Order = None) -> Choice:
+def choose(
+    values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, graph: Any = None, order: Order = None
+) -> Choice:
     """As `auto`, with the name and the estimated error of what was chosen."""
     values = np.asarray(values, dtype=np.float64)
+    edges = edges_of(() if graph is None else graph, values.size)
     spread = values.size * noise.variance
     best = Choice("none", values, math.sqrt(noise.variance))
     if values.size >= FEWEST and noise.variance > 0.0:
         least = WORTHWHILE * spread
-        for name, risk, denoised in _candidates(values, noise, nonnegative, order):
+        for name, risk, denoised in _candidates(values, noise, nonnegative, edges, order):
             if risk < least:
                 least, best = risk, Choice(name, denoised(), math.sqrt(max(risk, 0.0) / values.size))
     if nonnegative:
@@ -90,7 +112,7 @@ def choose(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, order:
 
 
 def _candidates(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, order: Order
+    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, order: Order
 ) -> Iterator[tuple[str, float, Callable[[], Floats]]]:
     """Name, estimated summed squared error with its margin, and how to get the values."""
     yield "james-stein", james_stein_risk(values, noise), lambda: james_stein(values, noise)
@@ -102,8 +124,23 @@ def _candidates(
     if axes := ordered_axes(values, order):
         smooth = shrunk(values, noise, axes)
         yield "haar", smooth.risk + MARGIN * smooth.error, lambda: smooth.values + 0.0
+    if len(edges):
+        yield from _on_graph(values, noise, edges)
     risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
     yield "empirical-bayes", risk + MARGIN * error, lambda: empirical_bayes(values, noise, nonnegative=nonnegative)
+
+
+def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[tuple[str, float, Callable[[], Floats]]]:
+    """The candidates of `_candidates` that a graph adds."""
+    smooth = tree_shrunk(values, noise, edges)
+    yield "spanning-tree-wavelets", smooth.risk + MARGIN * smooth.error, lambda: smooth.values + 0.0
+    pairs = int(np.square(np.bincount(edges.ravel())).sum())
+    for degree, is_tried in enumerate((len(edges) <= LARGEST, pairs <= LARGEST_LINEAR and is_fine(noise))):
+        if is_tried:
+            found = filtered(values, noise, Penalty.of(edges, values.size, degree))
+            name = f"trend-filter of degree {degree} at {found.strength / math.sqrt(noise.variance):.2f}"
+            risk = found.risk + MARGIN * found.error
+            yield f"{name} standard deviations", risk, partial(np.add, found.values, 0.0)
 
 
 def james_stein_risk(values: Floats, noise: NoiseLaw) -> float:

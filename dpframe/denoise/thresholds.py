@@ -155,11 +155,11 @@ def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Thre
 
 def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Floats:
     """For each threshold, by row, and each value what it adds to the estimated squared error of no denoising."""
-    slope = _kept_slope(values / factor, noise, level / factor)
+    slope = kept_slope(values / factor, noise, level / factor)
     return np.square(np.minimum(np.abs(values), level)) - 2.0 * noise.variance * slope
 
 
-def _kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
+def kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
     """The slope of what a threshold takes off, h = clip(y, -level, level), as it counts in E[z h] (see `auto`)."""
     step = max(noise.grid, FINEST * math.sqrt(noise.variance))
     places, edge = values / step, level / step

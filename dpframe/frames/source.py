@@ -88,16 +88,22 @@ def library_of(frame: Any) -> Literal["pandas", "polars"]:
 
 def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
     """The rows of a frame of declared key combinations, as plain values in the order of `by`."""
-    native = nw.from_native(keys).lazy().collect(backend="polars").to_native() if not is_pandas(keys) else None
-    names = list(keys.columns) if native is None else native.columns
+    names = list(nw.from_native(keys).collect_schema().names())
     if set(names) != set(by):
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
-    if native is not None:
-        return list(native.select(map(_exactly, by)).rows())
-    return [
-        tuple(None if pandas_columns.is_missing(value) else value for value in row)
-        for row in keys[list(by)].itertuples(index=False)
-    ]
+    return rows_of(keys, by)
+
+
+def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a public frame, as plain values in the order of its columns, or of `columns`."""
+    if is_pandas(frame):
+        chosen = frame if columns is None else frame[list(columns)]
+        return [
+            tuple(None if pandas_columns.is_missing(value) else value for value in row)
+            for row in chosen.itertuples(index=False)
+        ]
+    native = nw.from_native(frame).lazy().collect(backend="polars").to_native()
+    return list((native if columns is None else native.select(map(_exactly, columns))).rows())
 
 
 def source_of(frame: Any) -> Source:

@@ -12,6 +12,7 @@ from dpframe.denoise import choose, estimators
 from dpframe.errors import InvalidArgument
 from dpframe.plan.plan import Plan
 from dpframe.queries.statistics import Mean, Measure
+from dpframe.release.graph import USES, End, edges_among
 from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
@@ -20,6 +21,12 @@ Floats = NDArray[np.float64]
 NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
 
 DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__ if name not in NEED_MORE}
+KNOWN = (  # what each of them takes of what a call knows
+    (denoise.haar, ("order",)),
+    (denoise.empirical_bayes, ("nonnegative",)),
+    (denoise.spanning_tree_wavelets, ("graph",)),
+    (denoise.trend_filter, ("graph", "order")),
+)
 
 
 def check_denoising(plan: Plan, wanted: Any) -> None:
@@ -39,7 +46,15 @@ def check_denoising(plan: Plan, wanted: Any) -> None:
         )
 
 
-def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any, order: Any) -> tuple[Floats, Any]:
+def denoised(
+    values: Floats,
+    measure: Measure,
+    plan: Plan,
+    wanted: Any,
+    *,
+    order: Any,
+    graph: tuple[tuple[End, End], ...] | None,
+) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
     law = plan.noise_of(measure)[0]
     if wanted is None or isinstance(measure, Mean) or not law.additive:
@@ -48,29 +63,28 @@ def denoised(values: Floats, measure: Measure, plan: Plan, wanted: Any, order: A
         return consistent(values, measure, plan)
     axes = ordered_axes(plan.query.keys, order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
+    edges = None if graph is None else edges_among(plan.query.keys, graph)
+    told = {"nonnegative": measure.statistics()[0].nonnegative, "order": axes, "graph": edges}
     said: list[dict[str, Any]] = []
     for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
-        cells, words = _step(cells, denoiser, law, measure.statistics()[0].nonnegative, axes)
-        said.append(words)
+        cells, words = _step(cells, denoiser, law, told)
+        said.append(words if edges is None or denoiser not in USES else {**words, "edges": len(edges)})
     return cells.reshape(values.shape), said
 
 
-def _step(
-    cells: Floats, denoiser: Any, law: Any, nonnegative: bool, axes: tuple[int, ...]
-) -> tuple[Floats, dict[str, Any]]:
+def _step(cells: Floats, denoiser: Any, law: Any, told: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
-        choice = choose.choose(cells, law, nonnegative=nonnegative, order=axes)
+        choice = choose.choose(cells, law, **told)
         return choice.values, {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
-    result = np.asarray(function(cells.copy(), law, **_known(function, nonnegative, axes)), dtype=np.float64)
+    result = np.asarray(function(cells.copy(), law, **_known(function, told)), dtype=np.float64)
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
 
 
-def _known(function: Any, nonnegative: bool, axes: tuple[int, ...]) -> dict[str, Any]:
+def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:
     """What a denoiser of dpframe may be told. Who asks for wavelets says that neighboring cells are alike."""
-    if function is denoise.haar:
-        return {"order": axes or True}
-    return {"nonnegative": nonnegative} if function is denoise.empirical_bayes else {}
+    said = told if told["order"] else {**told, "order": True}
+    return {name: said[name] for known, names in KNOWN for name in names if known is function}

@@ -13,6 +13,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.plan.accuracy import checked_size
 from dpframe.plan.pricing import Calibration
 from dpframe.release.denoising import DENOISERS
+from dpframe.release.graph import pairs_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Options:
     raw: bool = True
     rollup: bool = False
     order: bool | str | None = None
+    graph: Any = None
     ledger: Ledger | None = None
     unit: PrivacyUnit | None = None
     label: str | None = None
@@ -37,6 +39,7 @@ class Options:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
+        object.__setattr__(self, "graph", pairs_of(self.graph))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(
                 "confidence must come with within=, the error that it speaks of, not alone. "

@@ -29,6 +29,7 @@ from dpframe.queries.statistics import Mean, Measured, Statistic
 from dpframe.release import replay
 from dpframe.release.denoising import check_denoising
 from dpframe.release.denoising import denoised as denoised_of
+from dpframe.release.graph import check_graph
 from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
 from dpframe.statement import no_ledger
@@ -89,6 +90,7 @@ def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) 
     checked = check(frame, query, unit)
     limit = ledger.limit_amount if ledger else None
     ordered_axes(checked.keys, options.order)  # refused before anything is charged
+    check_graph(checked, options.graph, options.denoise)
 
     def plan_at(price: Price) -> Plan:
         plan = plan_of(
@@ -145,7 +147,9 @@ def _answered(
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
         values, errors = plan.query.answer(measure, measured)
-        better, denoised[name] = denoised_of(values, measure, plan, options.denoise, options.order)
+        better, denoised[name] = denoised_of(
+            values, measure, plan, options.denoise, order=options.order, graph=options.graph
+        )
         columns[name] = better
         if denoised[name] is not None and options.raw:
             columns[name + NOISY] = values

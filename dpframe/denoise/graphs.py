@@ -1,0 +1,119 @@
+"""Graphs of cells: which cells are neighbors, as pairs of positions; and the forests and differences along them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpframe.denoise.laws import Floats, Integers
+
+Sparse = Any  # of scipy.sparse, which has no types
+
+
+def edges_of(graph: Any, size: int) -> Integers:
+    """The edges of a graph of `size` cells, each once and from the lower to the higher position; no loops."""
+    edges = np.asarray(graph)
+    if edges.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise ValueError(
+            f"graph must be an (m, 2) array of integers, the positions of the ends of m edges, not one of shape "
+            f"{edges.shape} and dtype {edges.dtype}."
+        )
+    low, high = int(edges.min()), int(edges.max())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        raise ValueError(f"graph must hold positions of {size} values, from 0 to {size - 1}, unlike {wrong}.")
+    ends = np.sort(edges.astype(np.int64), axis=1)
+    return np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
+
+
+def lattice(shape: tuple[int, ...], axes: tuple[int, ...]) -> Integers:
+    """The edges between neighbors on a line or a grid, along these axes."""
+    places = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    ways = [np.moveaxis(places, axis, 0) for axis in axes]
+    pairs = [np.stack([way[:-1].ravel(), way[1:].ravel()], axis=1) for way in ways]
+    return np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs])
+
+
+def differences(edges: Integers, size: int) -> Sparse:
+    """The matrix that takes values to their differences along the edges."""
+    from scipy.sparse import csr_array
+
+    rows = np.arange(len(edges))
+    ones = np.ones(len(edges))
+    places = (np.concatenate([rows, rows]), np.concatenate([edges[:, 0], edges[:, 1]]))
+    return csr_array((np.concatenate([ones, -ones]), places), shape=(len(edges), size))
+
+
+def pieces(edges: Integers, size: int) -> Integers:
+    """The number of the connected piece in which each cell is."""
+    from scipy.sparse.csgraph import connected_components
+
+    return np.asarray(connected_components(_joined(edges, size), directed=False)[1], dtype=np.int64)
+
+
+def _joined(edges: Integers, size: int) -> Sparse:
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A spanning tree of each piece, the cells numbered such that every subtree is a range.
+
+    Place 0 is a hub that joins the trees and is no cell; the cells are at the places from 1 on.
+    """
+
+    cells: Integers  # by place, from place 1 on
+    parents: Integers  # the place of each place's parent; of the hub -1
+    ends: Integers  # the end of each place's subtree
+
+    @classmethod
+    def of(cls, edges: Integers, size: int, roots: Integers) -> Self:
+        """The trees of the shortest ways to the roots, one of each piece."""
+        order, before = _visited(edges, size, roots)
+        ways: list[int] = order.tolist()
+        parent: list[int] = before.tolist()
+        count = [1] * (size + 1)
+        for cell in reversed(ways[1:]):
+            count[parent[cell]] += count[cell]
+        place, free = [0] * (size + 1), [1] * (size + 1)
+        for cell in ways[1:]:
+            place[cell] = free[parent[cell]]
+            free[parent[cell]] += count[cell]
+            free[cell] = place[cell] + 1
+        at = np.array(place)
+        cells, parents, ends = (np.empty(size + 1, dtype=np.int64) for _ in range(3))
+        cells[at], ends[at] = np.arange(size + 1), at + np.array(count)
+        parents[at] = np.where(before >= 0, at[np.maximum(before, 0)], -1)
+        return cls(cells[1:], parents, ends)
+
+
+def far_roots(edges: Integers, size: int, count: int) -> list[Integers]:
+    """For each of `count` forests a root in each piece, each time a cell as far as can be from the roots before."""
+    piece = pieces(edges, size)
+    roots = [np.unique(piece, return_index=True)[1].astype(np.int64)]
+    while len(roots) < count:
+        order, _ = _visited(edges, size, np.unique(np.concatenate(roots)))
+        last = np.empty_like(roots[0])
+        last[piece[order[1:]]] = order[1:]  # of several, the last in the order stays
+        roots.append(last)
+    return roots
+
+
+def _visited(edges: Integers, size: int, roots: Integers) -> tuple[Integers, Integers]:
+    """The cells by their distance from the nearest root, a hub (number `size`) first, and before each its parent."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    spokes = np.stack([roots, np.full(roots.size, size)], axis=1)
+    order, before = breadth_first_order(_joined(np.concatenate([edges, spokes]), size + 1), size, directed=False)
+    return np.asarray(order, dtype=np.int64), np.asarray(before, dtype=np.int64)
+
+
+def averaged(values: Floats, piece: Integers) -> Floats:
+    """Each value replaced by the mean of its piece."""
+    return np.asarray((np.bincount(piece, values) / np.maximum(np.bincount(piece), 1))[piece])

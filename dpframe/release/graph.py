@@ -1,0 +1,103 @@
+"""The graph of a call: pairs of declared keys whose cells may be alike, as the caller writes them and as positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.denoise.graphs import edges_of
+from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.frames.source import is_frame, rows_of
+from dpframe.queries.cells import Keys, plain_key
+from dpframe.queries.edges import BinAxis
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Mean
+
+EXAMPLE = 'Write for instance graph=[("A", "B"), ("B", "C")].'
+USES = ("auto", "spanning-tree-wavelets", "trend-filter")  # denoisers that know what to do with a graph
+
+End = tuple[Any, ...]  # a key for each column
+
+
+def pairs_of(graph: Any) -> tuple[tuple[End, End], ...] | None:
+    """The edges as plain keys; typed errors for what is no list of pairs and no frame of them."""
+    if graph is None:
+        return None
+    pairs = _pairs_of_frame(graph) if is_frame(graph) else graph
+    if not isinstance(pairs, (list, tuple)):
+        raise InvalidType(f"graph must be a frame or a list of pairs of keys, not {named(graph)}. {EXAMPLE}")
+    return tuple((_end(pair[0]), _end(pair[1])) for pair in map(_pair, pairs))
+
+
+def _pair(pair: Any) -> Any:
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise InvalidType(f"graph must be a frame or a list of pairs of keys, unlike {shown(pair)}. {EXAMPLE}")
+    return pair
+
+
+def _pairs_of_frame(graph: Any) -> list[tuple[Any, Any]]:
+    rows = rows_of(graph)
+    width = len(rows[0]) if rows else 2
+    if width % 2:
+        raise InvalidArgument(
+            f"graph must be a frame of two columns of keys (or of twice the columns that the groups have), not of "
+            f"{width}. Select those of the two ends."
+        )
+    return [(row[: width // 2], row[width // 2 :]) for row in rows]
+
+
+def _end(end: Any) -> End:
+    return tuple(plain_key(value, "graph") for value in (end if isinstance(end, (list, tuple)) else (end,)))
+
+
+def edges_among(keys: Keys, pairs: tuple[tuple[End, End], ...]) -> NDArray[np.int64]:
+    """The positions of the ends among the cells, each edge once; typed errors for ends that are not declared."""
+    places = [{row: place for place, row in enumerate(axis.rows)} for axis in keys.axes]  # type: ignore[union-attr]
+    steps = [math.prod(keys.shape[axis + 1 :]) for axis in range(len(keys.axes))]
+    known: dict[End, int] = {}
+    for end in {end: None for pair in pairs for end in pair}:
+        known[end] = _position(end, keys, places, steps)
+    return edges_of([(known[first], known[second]) for first, second in pairs], keys.cells)
+
+
+def _position(end: End, keys: Keys, places: list[dict[End, int]], steps: list[int]) -> int:
+    if len(end) != len(keys.columns):
+        raise InvalidArgument(
+            f"graph must name a key by the values of {', '.join(keys.columns)}, unlike {shown(end)}. "
+            f"{EXAMPLE if len(keys.columns) == 1 else 'Write each end as a tuple.'}"
+        )
+    position, first = 0, 0
+    for axis, place, step in zip(keys.axes, places, steps, strict=True):
+        part = end[first : first + len(axis.columns)]
+        if part not in place:
+            raise InvalidArgument(
+                f"graph must join declared keys, unlike {shown(end[0] if len(end) == 1 else end)}. "
+                "Declare it among the keys, or leave its edges out."
+            )
+        position, first = position + place[part] * step, first + len(axis.columns)
+    return position
+
+
+def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise: Any) -> None:
+    """Refuse a graph that the question has no use for, and a denoiser that lacks one."""
+    wanted = denoise if isinstance(denoise, (list, tuple)) else [denoise]
+    if pairs is None:
+        if "spanning-tree-wavelets" in wanted:
+            raise InvalidArgument(f"graph must be given for denoise='spanning-tree-wavelets'. {EXAMPLE}")
+        return
+    if not query.keys.axes:
+        raise InvalidArgument('graph must be left out of a single number. Write group_by("ward", keys=[...]) first.')
+    if any(isinstance(axis, BinAxis) for axis in query.keys.axes):
+        raise InvalidArgument("graph must be left out of bins, whose neighbors are known. Drop it.")
+    if query.rollup:
+        raise InvalidArgument("graph must be left out with rollup=True, whose fit has no use for it. Keep one.")
+    if all(isinstance(measure, Mean) for _, measure in query.measures):
+        raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
+    if not any(isinstance(name, str) and name in USES for name in wanted):
+        raise InvalidArgument(
+            f"graph must come with a denoiser that uses it, one of {sorted(USES)}, not {shown(denoise)}. Keep one."
+        )
+    edges_among(query.keys, pairs)
