@@ -26,7 +26,8 @@ def main() -> int:
     chosen = _mixed([case for case in cases(tuple(options.engines), _prices(options)) if options.only in case.name])
     broken = contextlib.nullcontext() if options.seed_bug is None else scaled_noise(options.seed_bug)
     started = time.perf_counter()
-    print(f"{'':<34}{'frame':<11}{'noise':<15}{'claimed':>9}{'delta':>8}{'at least':>10}  {'samples':>9}  event")
+    heads = f"{'epsilon':>9}{'delta':>8}{'claimed':>9}{'at least':>10}  {'samples':>9}  event"
+    print(f"{'':<34}{'frame':<11}{'noise':<15}{heads}")
     audits = []
     with broken:
         for place, case in enumerate(chosen, start=1):
@@ -84,16 +85,19 @@ def _run(case: Case, options: argparse.Namespace, place: int, many: int) -> Audi
 
 
 def _line(found: Audit) -> str:
-    case, claimed = found.case, found.claimed
-    numbers = f"{claimed.epsilon:>9.4g}{claimed.delta:>8.3g}{found.bound:>10.3f}  {found.samples:>9,}"
-    verdict = "  OBJECTION: more was lost than charged" if found.bound > claimed.epsilon else ""
-    return f"{case.name:<34}{case.engine:<11}{case.price.name:<15}{numbers}  {found.event}{verdict}"
+    case, claimed, finding = found.case, found.claimed, found.found
+    numbers = f"{claimed.epsilon:>9.4g}{claimed.delta:>8.3g}{finding.claimed:>9.4g}{finding.lower_bound:>10.3f}"
+    verdict = "" if finding.holds else "  OBJECTION: more was lost than charged"
+    return (
+        f"{case.name:<34}{case.engine:<11}{case.price.name:<15}{numbers}  {finding.samples:>9,}"
+        f"  {finding.quantity}, {finding.event}{verdict}"
+    )
 
 
 def _markdown(audits: list[Audit]) -> list[str]:
     """One line per pair of neighbors and question: the largest bound of the frames that were audited."""
     prices = [price for price in PRICES if any(found.case.price == price for found in audits)]
-    heads = [f"{price.name}: epsilon {price.epsilon:g}, delta {price.delta:g}" for price in prices]
+    heads = [f"{price.name}: {_claims(next(a for a in audits if a.case.price == price))}" for price in prices]
     lines = ["| neighbors and question | " + " | ".join(heads) + " |", "|---" * (len(prices) + 1) + "|"]
     for name in dict.fromkeys(found.case.name for found in sorted(audits, key=lambda found: found.case.name)):
         cells = [_cell([a for a in audits if a.case.name == name and a.case.price == price]) for price in prices]
@@ -101,12 +105,17 @@ def _markdown(audits: list[Audit]) -> list[str]:
     return lines
 
 
+def _claims(found: Audit) -> str:
+    delta = f", delta {found.found.delta:g}" if found.found.delta else ""
+    return f"{found.found.quantity} {found.found.claimed:.3g}{delta}"
+
+
 def _cell(audits: list[Audit]) -> str:
     if not audits:
         return ""
     frames = ", ".join(sorted(found.case.engine for found in audits))
     objection = " **objection**" if any(found.flagged for found in audits) else ""
-    return f"{max(found.bound for found in audits):.2f}{objection} ({frames})"
+    return f"{max(found.found.lower_bound for found in audits):.2f}{objection} ({frames})"
 
 
 def _facts(found: Audit) -> dict[str, Any]:
@@ -115,9 +124,11 @@ def _facts(found: Audit) -> dict[str, Any]:
         "frame": found.case.engine,
         "noise": found.case.price.name,
         "claimed": {"epsilon": found.claimed.epsilon, "delta": found.claimed.delta},
-        "bound": found.bound,
-        "event": found.event,
-        "samples": found.samples,
+        "quantity": found.found.quantity,
+        "claimed bound": found.found.claimed,
+        "bound": found.found.lower_bound,
+        "event": found.found.event,
+        "samples": found.found.samples,
         "problems": list(found.problems),
     }
 

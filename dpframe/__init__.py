@@ -13,7 +13,7 @@ Examples
 ['age_left', 'age_right', 'count', 'count_noisy', 'count_error']
 """
 
-from dpframe import denoise
+from dpframe import audit, denoise
 from dpframe.accessors import Asker, Released, of
 from dpframe.accessors import accessor as _accessor
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -89,6 +89,7 @@ __all__ = [
     "__version__",
     "advanced_composition",
     "analytic_gaussian_sigma",
+    "audit",
     "classical_gaussian",
     "classical_gaussian_sigma",
     "compare_accounting",

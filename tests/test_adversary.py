@@ -189,6 +189,7 @@ def test_columns_of_any_name(engine, name):
     asked = {"q": dpf.sum("a1", bounds=(0, 10)), "m": dpf.mean(name, bounds=(0, 10))}
     grouped = frame.dp.group_by(name, keys=[1, 2, None]).agg(asked, **paid())
     assert grouped["q"].to_list() == pytest.approx([1, 2, 4], abs=NEAR)
+    assert next(iter(grouped.columns)) == name
     combinations = engine({"ward": ["A", "B"], name: [3, 2]})
     pairs = frame.dp.group_by("ward", name, keys=combinations).count(**paid(dpf.PrivacyUnit("person", max_rows=5)))
     assert pairs["count"].to_list() == pytest.approx([1, 1], abs=NEAR)
@@ -410,6 +411,19 @@ class TestAmbientLedgers:
 
         asyncio.run(together())
         assert (pair[0].spent.epsilon, pair[1].spent.epsilon) == (3, 3)
+
+
+def test_an_unnamed_column_keeps_its_name(tmp_path):
+    """Polars calls a column of Arrow that is named "" otherwise, and a Series of that name too."""
+    pytest.importorskip("pyarrow")
+    table = pl.DataFrame({"": [1, 2, 2], "g": ["A", "B", "B"]}).to_arrow()
+    assert dpf.of(table).count(**paid())["count"].to_list() == pytest.approx([3], abs=NEAR)
+    found = dpf.of(table).group_by("", keys=[1, 2]).count(**paid())
+    assert found["count"].to_list() == pytest.approx([1, 2], abs=NEAR)
+    found.dp.write_parquet(tmp_path / "counts.parquet")
+    for result in (found, dpf.read_parquet(tmp_path / "counts.parquet")):
+        assert result.columns == ["", "count", "count_error"]
+        assert not result.dp.provenance["altered"]
 
 
 def test_an_arrow_table_of_no_columns():

@@ -72,9 +72,9 @@ def test_every_docstring_runs(test):
 
 
 def public_objects() -> dict[str, object]:
-    names = [name for name in dpf.__all__ if name not in ("__version__", "denoise")]
-    found = {name: getattr(dpf, name) for name in names}
-    return found | {f"denoise.{name}": getattr(dpf.denoise, name) for name in dpf.denoise.__all__}
+    rooms = {"audit": dpf.audit, "denoise": dpf.denoise}
+    found = {name: getattr(dpf, name) for name in dpf.__all__ if name not in ("__version__", *rooms)}
+    return found | {f"{room}.{name}": getattr(rooms[room], name) for room in rooms for name in rooms[room].__all__}
 
 
 @pytest.mark.parametrize("name", public_objects())

@@ -25,7 +25,7 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
         import pandas
 
         return pandas.DataFrame(dict(columns))
-    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+    return pl.DataFrame({name: _series(name, values) for name, values in columns.items()})
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]], like: str, types: Mapping[str, type] | None = None) -> Any:
@@ -134,6 +134,7 @@ def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
         raise NoProvenance(f"the file {str(path)!r} carries no provenance: it was not written by .dp.write_parquet.")
     record = json.loads(metadata[RECORD.encode()])
     frame = table.to_pandas() if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
+    frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
     return attach(frame, record)
 
 

@@ -146,14 +146,21 @@ def _pandas_source(frame: Any) -> Source:
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     lazy = native.lazy()
-    empty = lazy.head(0).collect(backend="polars").to_native()
+    names = lazy.collect_schema().names()
+    empty = _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
 
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
-        columns = dict.fromkeys(column for _, column, _, _ in wanted) or empty.columns[:1]  # one, to count its rows
-        collected = (lazy.select(*columns) if columns else lazy).collect(backend="polars").to_native()
+        columns = list(dict.fromkeys(column for _, column, _, _ in wanted)) or names[:1]  # one, to count its rows
+        selected = lazy.select(*columns) if columns else lazy
+        collected = _renamed(selected.collect(backend="polars").to_native(), columns)
         return _polars_source(collected.lazy(), collected.schema).bring(wanted)
 
     return Source({name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
+
+
+def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The names of the caller: Polars calls an Arrow column that is named "" otherwise."""
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))
 
 
 def polars_type(dtype: pl.DataType) -> ColumnType:

@@ -1,0 +1,148 @@
+"""Seeded privacy bugs: each is put into a copy of the package, and the tests named for it must fail.
+
+    python benchmarks/mutants.py
+    python benchmarks/mutants.py --only "noise" --markdown
+
+Exits with 1 if a bug survives. The package itself is never touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutants_listed import MUTANTS, Mutant
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "dpframe"
+COPIED = (PACKAGE, "tests", "benchmarks", "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md")
+FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
+LONGEST = 300  # seconds
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    code: int
+    seconds: float
+    said: str
+
+    @property
+    def caught(self) -> bool:
+        return self.code == FAILED
+
+
+def main() -> int:
+    options = _arguments()
+    chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.room}: {mutant.name}"]
+    with tempfile.TemporaryDirectory() as folder:
+        root = copied(Path(folder))
+        if not options.skip_sound:
+            _sound(root, chosen)
+        outcomes = [_shown(outcome_of(mutant, root)) for mutant in chosen]
+    survivors = [found.mutant.name for found in outcomes if not found.caught]
+    print(f"\n{len(outcomes) - len(survivors)} of {len(outcomes)} caught")
+    if options.markdown:
+        print("", *_markdown(outcomes), sep="\n")
+    return int(bool(survivors))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="the mutants whose room and name contain this")
+    parser.add_argument("--skip-sound", action="store_true", help="do not run the tests without a bug first")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/security.md too")
+    return parser.parse_args()
+
+
+def copied(folder: Path) -> Path:
+    """Copy the package and its tests to a folder whose files may be broken."""
+    for name in COPIED:
+        source, target = ROOT / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    return folder
+
+
+def places(root: Path, text: str) -> list[Path]:
+    """List the files of the package that hold a text, one entry for each time that it occurs."""
+    files = sorted((root / PACKAGE).rglob("*.py"))
+    return [file for file in files for _ in range(file.read_text(encoding="utf-8").count(text))]
+
+
+def seeded(mutant: Mutant, root: Path) -> dict[Path, str]:
+    """Put the bug into the copy, and return the sound text of every file that it changed."""
+    sound: dict[Path, str] = {}
+    for old, new in mutant.changes:
+        found = places(root, old)
+        if len(found) != 1:
+            raise SystemExit(f"{mutant.name}: {old!r} must occur once in the package, not {len(found)} times")
+        text = found[0].read_text(encoding="utf-8")
+        sound.setdefault(found[0], text)
+        found[0].write_text(text.replace(old, new), encoding="utf-8")
+    return sound
+
+
+def outcome_of(mutant: Mutant, root: Path) -> Outcome:
+    """Seed one bug into the copy, run its tests, and take it out again."""
+    sound = seeded(mutant, root)
+    started = time.perf_counter()
+    try:
+        code, said = tested(mutant.tests, root)
+    finally:
+        for file, text in sound.items():
+            file.write_text(text, encoding="utf-8")
+    return Outcome(mutant, code, time.perf_counter() - started, said)
+
+
+def tested(tests: tuple[str, ...], root: Path) -> tuple[int, str]:
+    """Run tests on the copy: pytest's exit code and its last words."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
+    variables = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        found = subprocess.run(
+            command, cwd=root, env=variables, capture_output=True, text=True, check=False, timeout=LONGEST
+        )
+    except subprocess.TimeoutExpired:
+        return -1, f"no end within {LONGEST} s"
+    failed = [line for line in found.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return found.returncode, (failed or found.stdout.strip().splitlines() or [found.stderr[-200:]])[-1]
+
+
+def _sound(root: Path, chosen: list[Mutant]) -> None:
+    """Refuse to go on if a test fails without a bug: then it would catch every one of them."""
+    tests = sorted({test for mutant in chosen for test in mutant.tests})
+    code, said = tested(tuple(tests), root)
+    if code != 0:
+        raise SystemExit(f"the tests must pass without a bug: {said}")
+    print(f"without a bug {len(tests)} named tests or files pass: {said}\n")
+
+
+def _shown(found: Outcome) -> Outcome:
+    verdict = "caught" if found.caught else f"SURVIVED (exit code {found.code})"
+    print(f"{verdict:<10}{found.seconds:>6.1f} s  {found.mutant.room}: {found.mutant.name}\n{'':>20}{found.said}")
+    sys.stdout.flush()
+    return found
+
+
+def _markdown(outcomes: list[Outcome]) -> list[str]:
+    lines = ["| where | the bug | caught by |", "|---|---|---|"]
+    for found in outcomes:
+        caught = found.said.removeprefix("FAILED ").split(" - ")[0].split("[")[0].removeprefix("tests/")
+        lines.append(f"| {found.mutant.room} | {found.mutant.name} | {f'`{caught}`' if found.caught else '**none**'} |")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Which event tells two sides apart: learned and chosen on one half of the samples, counted on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.audit.bounds import Bound, Floats
+
+Integers = NDArray[np.int64]
+Score = Callable[[Any], Floats]  # a number per sample: large speaks for the first side
+Teach = Callable[[Any, Any], Sequence[tuple[str, Score]]]  # the scores that samples of both sides suggest
+
+THRESHOLDS = 200
+LOW_BITS = 8  # of a float's significand, where a careless sampler shows which value it started from
+LARGEST = np.finfo(np.float64).max
+
+
+def strongest(first: Any, second: Any, teach: Teach, bound: Bound, alpha: float) -> tuple[float, str]:
+    """The bound that holds but for a chance of alpha, and the event that shows it.
+
+    A quarter of the samples teaches the scores, and a quarter chooses score and threshold, since a score looks too good
+    on what it learned from. The other half is used once, so that its confidence limits hold for the chosen event.
+    """
+    learn, choose, test = ([first[place::step], second[place::step]] for place, step in ((0, 4), (2, 4), (1, 2)))
+    best, event = -1.0, None
+    for words, score in teach(*learn):
+        sides = [score(side) for side in choose]
+        cuts = np.unique(np.quantile(np.concatenate(sides), np.linspace(0, 1, THRESHOLDS), method="lower"))
+        for below, turn in ((False, 1), (False, -1), (True, 1), (True, -1)):
+            more, fewer = (_hits(side, cuts, below) for side in sides[::turn])
+            found = bound(more, fewer, len(sides[0]), alpha)
+            if found.max() > best:
+                best, event = float(found.max()), (words, score, float(cuts[found.argmax()]), below, turn)
+    if event is None:
+        return 0.0, "none"
+    words, score, cut, below, turn = event
+    more, fewer = (_hits(score(side), np.array([cut]), below) for side in test[::turn])
+    return float(bound(more, fewer, len(test[0]), alpha)[0]), f"{words} {'<' if below else '>='} {cut:.6g}"
+
+
+def _hits(values: Floats, cuts: Floats, below: bool) -> Integers:
+    """How many values lie at or above each cut, or below it."""
+    under = np.searchsorted(np.sort(values), cuts)
+    return under if below else values.size - under
+
+
+def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
+    """Values, likelihood ratios of all values together, and low bits; `finite` numbers, one row per sample."""
+    found: list[tuple[str, Score]] = []
+    for place in range(first.shape[1]):
+        found.append((f"value {place}", _value(place)))
+        found.append((f"low bits of value {place}", _low_bits(first[:, place], second[:, place], place)))
+    if first.shape[1] > 1:
+        found.append(("Gaussian likelihood ratio", _gaussian(first, second)))
+        found.append(("Laplace likelihood ratio", _laplace(first, second)))
+    return found
+
+
+def of_texts(first: Integers, second: Integers) -> list[tuple[str, Score]]:
+    """How much oftener the first side showed a text, the texts being numbered."""
+    most = int(max(first.max(initial=0), second.max(initial=0))) + 2
+    counts = [np.bincount(np.minimum(side, most), minlength=most + 1) + 1.0 for side in (first, second)]
+    ratio = np.log(counts[0] / counts[1])
+    return [("what is not a number: log ratio", lambda samples: ratio[np.minimum(samples, most)])]
+
+
+def finite(numbers: Floats) -> Floats:
+    """Numbers that can be ordered and added up: NaN below everything."""
+    return np.nan_to_num(numbers, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
+
+
+def _value(place: int) -> Score:
+    return lambda samples: np.asarray(samples[:, place])
+
+
+def _gaussian(first: Floats, second: Floats) -> Score:
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = (first.var(axis=0) + second.var(axis=0)) / 2
+        weights = (first.mean(axis=0) - second.mean(axis=0)) / np.where(variance > 0, variance, 1.0)
+    weights = np.where(np.isfinite(weights) & np.isfinite(variance), weights, 0.0)
+    return lambda samples: finite(np.where(weights == 0.0, 0.0, samples) @ weights)
+
+
+def _laplace(first: Floats, second: Floats) -> Score:
+    one, two = np.median(first, axis=0), np.median(second, axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.abs(second - two).mean(axis=0)
+    used = np.isfinite(scale) & (np.abs(one) < LARGEST) & (np.abs(two) < LARGEST)
+    scale = np.where(used & (scale > 0), scale, 1.0)
+
+    def score(samples: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = (np.abs(samples - two) - np.abs(samples - one)) / scale
+        return finite(np.where(used, finite(apart), 0.0).sum(axis=1))
+
+    return score
+
+
+def _low_bits(first: Floats, second: Floats, place: int) -> Score:
+    """How much oftener the first side showed the lowest bits of a sample's significand."""
+    counts = [np.bincount(_bits(side), minlength=2**LOW_BITS) + 1.0 for side in (first, second)]
+    ratio = np.log(counts[0] / counts[1])
+    return lambda samples: np.asarray(ratio[_bits(samples[:, place])])
+
+
+def _bits(values: Floats) -> Integers:
+    found: Integers = np.ascontiguousarray(values).view(np.int64) & (2**LOW_BITS - 1)
+    return found

@@ -1,0 +1,59 @@
+"""A share of ``benchmarks/fuzz.py``: odd neighboring frames on every engine; and the checks see seeded bugs."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import dpframe as dpf
+from dpframe.audit.outcomes import watched
+from dpframe.queries.statistics import Statistic
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import fuzz
+from fuzz_frames import KINDS, ROWS, Pair, form_of, pairs
+
+SUM = 8  # the turn in which a sum is asked
+SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@settings(max_examples=12, **SOME)
+@given(pairs())
+def test_totals_of_neighbors_stay_within_reach_on_every_engine(pair):
+    fuzz.check_totals(pair)
+
+
+@settings(max_examples=5, **SOME)
+@given(pairs())
+def test_neighbors_show_nothing_but_noise(pair):
+    fuzz.check_seen(pair)
+
+
+def a_pair(turn: int) -> Pair:
+    """Numbers of which one row is large, and the same without it."""
+    kind = next(kind for kind in KINDS if kind.name == "float64")
+    rows = [{"v": value, "g": "A", "u": 1} for value in (1.0, 2.0, 1e6)]
+    return Pair(kind, "x", ROWS, rows, rows[:2], turn)
+
+
+def test_a_sensitivity_that_is_too_small_is_found(monkeypatch):
+    monkeypatch.setattr(Statistic, "reach", property(lambda self: (0, 1)))
+    with pytest.raises(AssertionError, match="moves by"):
+        fuzz.check_totals(a_pair(SUM))
+
+
+def test_a_warning_that_depends_on_a_value_is_found():
+    def asks(dp, **price):
+        found = dp.count(**price)
+        if dp._frame.height > 2:
+            warnings.warn("many rows", stacklevel=2)
+        return found
+
+    shown = [form_of(pl.DataFrame({"x": [1] * rows}), asks, dpf.PrivacyUnit(), watched) for rows in (2, 3)]
+    assert shown[0] != shown[1]

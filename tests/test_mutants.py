@@ -1,0 +1,43 @@
+"""The list of seeded bugs still fits the code, and a sample of them is caught (``benchmarks/mutants.py``)."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import mutants
+from mutants_listed import MUTANTS
+
+SAMPLE = ("weights shaved to the wrong side", "a limit that may be passed by a billionth")
+TESTS = Path(__file__).parent
+
+
+def test_there_are_enough_of_them_and_each_has_a_name():
+    names = Counter(mutant.name for mutant in MUTANTS)
+    assert len(MUTANTS) >= 40
+    assert set(names.values()) == {1}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_bug_fits_the_code_and_names_tests_that_exist(mutant):
+    for old, new in mutant.changes:
+        assert len(mutants.places(mutants.ROOT, old)) == 1
+        assert old != new
+    assert mutant.tests
+    for test in mutant.tests:
+        file, *names = test.removeprefix("tests/").split("::")
+        text = (TESTS / file).read_text(encoding="utf-8")
+        assert all(f"def {name}(" in text or f"class {name}:" in text for name in names), test
+
+
+def test_a_sample_is_caught(tmp_path):
+    root = mutants.copied(tmp_path)
+    for mutant in MUTANTS:
+        if mutant.name in SAMPLE:
+            found = mutants.outcome_of(mutant, root)
+            assert found.caught, found.said
