@@ -49,6 +49,7 @@ from dpframe.mechanisms.bounded import truncated_generalized_gaussian_scale
 from dpframe.mechanisms.family import Gaussian, Laplace
 from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized import generalized_gaussian_scale
+from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
@@ -63,6 +64,7 @@ __all__ = [
     "Comparison",
     "Count",
     "DpframeError",
+    "ExponentialMechanism",
     "Gaussian",
     "GeneralizedGaussian",
     "InvalidArgument",
@@ -96,6 +98,7 @@ __all__ = [
     "count",
     "default_ledger",
     "denoise",
+    "exponential_mechanism",
     "generalized_gaussian",
     "generalized_gaussian_scale",
     "mean",

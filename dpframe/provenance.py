@@ -29,7 +29,7 @@ def record(
     place: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
-    columns = [name for name in frame.columns if name not in plan.query.keys.names]
+    columns = [name for name in frame.columns if plan.query.selects or name not in plan.query.keys.names]
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": version,
@@ -44,7 +44,7 @@ def record(
         },
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
-        "measures": {name: _measure(plan, name, denoised) for name, _ in plan.query.measures},
+        "measures": {} if plan.query.selects else {name: _measure(plan, name, denoised) for name in plan.columns},
         "statistics": [_statistic(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
@@ -73,6 +73,11 @@ def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_columns(frame: Any, facts: Mapping[str, Any], *, rows: bool = False) -> None:
     """Refuse a pandas frame that kept its record, but not the columns (or the rows) that the record speaks of."""
+    if not facts["measures"]:
+        raise InvalidArgument(
+            "the frame must hold released numbers, but a selection is one of the declared options alone. "
+            "Read it from the frame."
+        )
     ends = [(axis["columns"], ("_left", "_right") if "bins" in axis else ("",)) for axis in facts["cells"]]
     needed = [name + end for names, endings in ends for name in names for end in endings] + list(facts["measures"])
     needed += [name + ERROR for name in facts["measures"]]
@@ -163,14 +168,15 @@ def _measure(plan: Plan, name: str, denoised: Mapping[str, Any]) -> dict[str, An
 
 
 def _statistic(part: Any) -> dict[str, Any]:
+    noise = part.mechanism
+    law = {"p": noise.p, "variance": noise.variance} if math.isfinite(noise.p) else {}  # a choice has neither
     return {
         "measures": part.statistic.describe(),
-        "noise": part.mechanism.name,
-        "p": part.mechanism.p,
-        "scale": part.mechanism.scale,
-        "grid": part.mechanism.grid,
-        "variance": part.mechanism.variance,
-        "sensitivity": part.mechanism.sensitivity,
+        "noise": noise.name,
+        "scale": noise.scale,
+        "grid": noise.grid,
+        "sensitivity": noise.sensitivity,
         "share": part.share,
-        **part.mechanism.details,
+        **law,
+        **noise.details,
     }

@@ -49,7 +49,7 @@ class Sensitivity:
 
     def steps(self, p: float) -> float:
         """The l_p norm in grid steps, rounded up."""
-        if self.weighted and p not in (1, 2):
+        if self.weighted and p not in (1, 2, math.inf):
             raise InvalidArgument(
                 f"mechanism must have shape p = 1 or 2 for a unit with several rows, not p = {p:g}: "
                 "the weights of units bound the privacy loss in no other norm."
@@ -94,7 +94,7 @@ def of(statistic: Statistic, unit: PrivacyUnit, cells: int, merged: int | None =
 
 def _root_up(single: int, powers: Fraction, p: float) -> float:
     """Single * powers**(1/p), never below: an understated sensitivity would understate the noise."""
-    if powers == 1:
+    if powers == 1 or p == math.inf:
         return up(Fraction(single))
     if p == 1:
         return up(single * powers)

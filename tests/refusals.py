@@ -1789,6 +1789,37 @@ OPTIONS = [
         "mechanism must work on the statistic's grid 1.19209e-07, not 1. Pass grid=sensitivity.grid.",
     ),
     Refusal(
+        "select-delta",
+        lambda df: df.dp.select("ward", categories=["A"], epsilon=1, delta=1e-6),
+        TYPE,
+        "delta is not an argument of select: the exponential mechanism is purely private and needs none.",
+    ),
+    Refusal(
+        "select-mechanism",
+        lambda df: df.dp.preview.select("ward", categories=["A"], epsilon=1, mechanism="gaussian"),
+        TYPE,
+        "mechanism is not an argument of select: it is the exponential mechanism itself.",
+    ),
+    Refusal(
+        "select-denoise",
+        lambda df: df.dp.select("ward", categories=["A"], epsilon=1, denoise=None),
+        TYPE,
+        "denoise is not an argument of select: it releases no number.",
+    ),
+    Refusal(
+        "select-no-categories",
+        lambda df: df.dp.select("ward", epsilon=1),
+        MISSING,
+        'categories must be given: they are never taken from the data. Write for instance categories=["A", "B"].',
+    ),
+    Refusal(
+        "select-per-group",
+        lambda df: df.dp.group_by("ward", keys=["A"]).select("age", categories=[31], epsilon=1),
+        VALUE,
+        "select must be asked of the whole frame, not per group: one unit may sway the choice of many groups, and each "
+        "costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count.",
+    ),
+    Refusal(
         "bounded-noise-of-a-mean",
         lambda df: df.dp.mean("age", bounds=(0, 100), mechanism=BOUNDED, epsilon=1),
         VALUE,

@@ -155,6 +155,7 @@ CALLS = {
     "clipped histogram": lambda dp, **price: dp.histogram("age", bins=4, range=(0, 9), outside="clip", **price),
     "histogram of days": lambda dp, **price: dp.histogram("day", bins=DAYS, **price),
     "categories": lambda dp, **price: dp.histogram("ward", categories=["A", "B"], **price),
+    "select": lambda dp, **price: dp.select("ward", categories=["A", None], **price),
     "grid": lambda dp, **price: dp.histogram(["age", "day"], bins=[[0, 50, 100], DAYS], **price),
     "denoised by a function": lambda dp, **price: dp.histogram(
         "age", bins=[0, 50, 100], denoise=["james-stein", lambda values, noise: values], raw=False, **price

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from dpframe.accessors.calls import CallOptions, asks, nearest_of, sorted_out
+from dpframe.accessors.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
 from dpframe.accessors.released import OF_RESULTS
-from dpframe.errors import InvalidType, NoProvenance
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.frames.source import is_frame, key_rows
-from dpframe.queries.cells import Keys, bin_axes, key_axes
+from dpframe.queries.cells import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Measure, check_column
 from dpframe.queries.statistics import mean as mean_of
@@ -209,6 +209,53 @@ class Asker:
         return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
 
     @asks
+    def select(self, column: str, *, categories: Any = None, **options: Unpack[SelectOptions]) -> Any:
+        """The most common value of `column` among declared ones, chosen privately.
+
+        Parameters
+        ----------
+        column : str
+            A column of strings, numbers, dates or other values that a group-by can have.
+        categories : list
+            The values to choose from, from what you know and never from the data; None among them stands for missing
+            values. A Polars Enum declares its own.
+        **options
+            ``epsilon=`` or ``share=``, and ``ledger``, ``unit`` and ``label``; see `Asker`.
+
+        Returns
+        -------
+        DataFrame
+            One row with one column, named as `column`: the chosen value. A Plan instead after ``.preview``, whose error
+            says how far below the largest count the chosen one may be.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, MissingArgument
+            If an argument breaks its rule; after `group_by`, since one unit sways many groups.
+
+        Notes
+        -----
+        The exponential mechanism (McSherry and Talwar 2007) over exact counts, purely epsilon-private and drawn
+        exactly; see `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same
+        chance.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A"] * 900 + ["B"] * 40})
+        >>> ward = stays.dp.select("ward", categories=["A", "B", "C"], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+        >>> ward["ward"].to_list()
+        ['A']
+        """
+        if self._axes:
+            raise InvalidArgument(
+                "select must be asked of the whole frame, not per group: one unit may sway the choice of many groups, "
+                "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
+            )
+        asker = Asker(self._frame, (category_axis(column, categories),), self._finish)
+        return asker._asked("select", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
+
+    @asks
     def agg(self, *statistics: Any, **named: Any) -> Any:
         """Several statistics, priced and released as one call.
 
@@ -294,4 +341,4 @@ class Asker:
         raise AttributeError(f".dp has no {name!r}")
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, histogram, group_by(...).agg, preview>"
+        return "<.dp of a private frame: count, sum, mean, histogram, select, group_by(...).agg, preview>"

@@ -31,6 +31,32 @@ class _AutoInTables:
 AUTO_IN_TABLES = _AutoInTables()
 
 
+NOT_OF = {  # what a verb does not take of the options, and why
+    "select": {
+        "delta": "the exponential mechanism is purely private and needs none",
+        "mechanism": "it is the exponential mechanism itself",
+        "denoise": "it releases no number",
+        "raw": "it releases no number",
+        "rollup": "it releases no number",
+        "order": "it releases no number",
+        "within": "its error is how far the chosen count is below the largest: preview.select shows it for each price",
+        "confidence": "its error is how far the chosen count is below the largest: preview.select shows it",
+        "size": "it releases no mean",
+        "version": "only numbers are replayed",
+    }
+}
+
+
+class SelectOptions(TypedDict, total=False):
+    """What ``select`` takes besides its own arguments."""
+
+    epsilon: float | Fraction | Sequence[float] | None
+    share: float | Fraction | None
+    ledger: Ledger | None
+    unit: PrivacyUnit | None
+    label: str | None
+
+
 class CallOptions(TypedDict, total=False):
     """What every verb takes besides its own arguments."""
 
@@ -57,7 +83,8 @@ def asks(verb: Verb) -> Verb:
     own = [p for p in inspect.signature(verb).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     defaults = {field.name: field.default for field in fields(Options)} | {"denoise": AUTO_IN_TABLES}
     by_name = inspect.Parameter.KEYWORD_ONLY
-    options = [inspect.Parameter(name, by_name, default=default) for name, default in defaults.items()]
+    left_out = NOT_OF.get(verb.__name__, {})
+    options = [inspect.Parameter(name, by_name, default=defaults[name]) for name in defaults if name not in left_out]
     signature = inspect.Signature([*own, *options])
 
     @functools.wraps(verb)
@@ -74,7 +101,9 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
     arguments = list(signature.parameters)[1:]
     for name, value in named.items():
         if name not in arguments:
-            raise InvalidType(f"{name} is not an argument of {verb}. {nearest_of(name, arguments)}")
+            reason = NOT_OF.get(verb, {}).get(name)
+            words = f"{name} is not an argument of {verb}"
+            raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
         if isinstance(value, MEASURES):
             raise InvalidType(_option_words(name))
     if len(given) > 2:

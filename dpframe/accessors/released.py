@@ -26,7 +26,7 @@ class Released:
     (2,)
     """
 
-    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "agg", "group_by", "preview")
+    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "select", "agg", "group_by", "preview")
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts

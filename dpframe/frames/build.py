@@ -28,6 +28,11 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
     return pl.DataFrame({name: _series(name, values) for name, values in columns.items()})
 
 
+def row_of(frame: Any, place: int) -> Any:
+    """One row of a built frame as a frame of its own, with the same dtypes."""
+    return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]
+
+
 def of_rows(rows: Sequence[Mapping[str, Any]], like: str, types: Mapping[str, type] | None = None) -> Any:
     """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them."""
     library = checked_library(like)
@@ -82,8 +87,8 @@ def fingerprint(frame: Any, names: Iterable[str]) -> str:
             return ""
         try:
             digest.update(numbers(frame, name).astype("<f8").tobytes())
-        except (TypeError, ValueError):
-            return ""
+        except (TypeError, ValueError):  # a selected option, or numbers that were altered to something else
+            digest.update(repr([str(value) for value in frame[name].to_list()]).encode())
     return digest.hexdigest()
 
 

@@ -75,8 +75,12 @@ def _truncated(values: pl.Expr, weight: pl.Expr, statistic: Statistic) -> pl.Exp
 
 def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: float) -> Floats:
     """The weight of every unit. Its sum of n_g**p is its number of rows, and n_g**p - n_g for each pair of several."""
-    powers = rows.astype(np.float64)
     size = np.diff(np.append(starts, owner.size)).astype(np.float64)
+    if p == np.inf:  # the largest n_g: 1 but for what is in pairs of several
+        norm = np.ones(rows.size)
+        np.maximum.at(norm, owner[starts], size)
+        return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
+    powers = rows.astype(np.float64)
     np.add.at(powers, owner[starts], size**p - size)
     norm = np.maximum(powers, 1.0) ** (1.0 / p)
     return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))

@@ -104,7 +104,7 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """What the reader must know of rows that are left out or weighed down."""
         subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
-        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit))
+        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit, self.query.selects))
 
     def noise_of(self, measure: Measure, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Statistic that the measure is read off; `by` names a level of subtotals."""
@@ -185,7 +185,9 @@ class Plan:
             ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
             ("reads", "nothing yet, spends nothing yet"),
         ]
-        if cells > 2:
+        if self.query.selects:
+            facts.insert(2, ("releases", f"one of {cells:,} options"))
+        elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: the smallest epsilon that does"))
@@ -210,6 +212,8 @@ class Plan:
 
     def _error_words(self, name: str, planned: Planned) -> str:
         measure = dict(self.query.measures)[name]
+        if self.query.selects:
+            return f"at most {report.number(self._error(name, planned))} below the largest"
         if not isinstance(measure, Mean):
             return f"+-{report.number(self._error(name, planned))}"
         errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in self._sizes)
@@ -223,13 +227,14 @@ class Plan:
         return report.html_page(f"Plan: {self.query}", facts, *self._table())
 
 
-def _weight_notes(unit: PrivacyUnit) -> Sequence[str]:
-    """What the reader must know of how units are bounded."""
+def _weight_notes(unit: PrivacyUnit, selects: bool) -> Sequence[str]:
+    """What the reader must know of how units are bounded; a selection allows max_rows in every one of its options."""
     if unit.column is None:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
+    groups = "" if selects else f" and max_groups={unit.max_groups}"
     return (
-        f"a {unit.column} beyond max_rows={unit.max_rows} and max_groups={unit.max_groups} counts with one weight "
+        f"a {unit.column} beyond max_rows={unit.max_rows}{groups} counts with one weight "
         "below 1, so answers lean toward those with few rows",
         f"rows without a {unit.column} are {missing}",
     )

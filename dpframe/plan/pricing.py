@@ -15,6 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
@@ -45,10 +46,13 @@ def plan_of(
     """Price a query whose columns were already checked against the frame's schema."""
     statistics = query.statistics
     reach = [_reach(statistic, query, unit) for statistic in statistics]
-    pure = is_pure(mechanism, price, accounting, limit)
+    pure = query.selects or is_pure(mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, len(reach), pure=pure)
     choice = choose(reach, offered, accounting=accounting) if mechanism == AUTO else None
-    noises = choice.mechanisms if choice else _calibrated_all(mechanism, pure, reach, offered)
+    if query.selects:
+        noises: tuple[Mechanism, ...] = (_selecting(query, reach[0], offered[0]),)
+    else:
+        noises = choice.mechanisms if choice else _calibrated_all(mechanism, pure, reach, offered)
     if choice and accounting.name == "basic" and isinstance(noises[0], Laplace):
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     parts = tuple(
@@ -77,6 +81,18 @@ def _calibrated_all(
     if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
     return noises
+
+
+def _selecting(query: Query, sensitivity: Sensitivity, part: Part) -> ExponentialMechanism:
+    """The exponential mechanism over counts, which all rise when a unit is added and move both ways under replace."""
+    assert part.epsilon is not None
+    return ExponentialMechanism.of_steps(
+        sensitivity.steps(math.inf),
+        part.epsilon,
+        monotonic=not sensitivity.replace,
+        options=query.keys.cells,
+        grid=sensitivity.grid,
+    )
 
 
 def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:

@@ -64,9 +64,11 @@ class PlanTable:
         return charts.errors_by_price(points, charts.Words(f"Plans: {self.plans[0].query}", notes))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        header = ["epsilon", *(f"error of {name}" for name in self.plans[0].error)]
+        selects = self.plans[0].query.selects
+        words, sign = ("most below the largest, 95%", "") if selects else ("error of {}", "+-")
+        header = ["epsilon", *(words.format(name) for name in self.plans[0].error)]
         rows = [
-            [report.number(plan.cost.epsilon), *(f"+-{report.number(error)}" for error in plan.error.values())]
+            [report.number(plan.cost.epsilon), *(f"{sign}{report.number(error)}" for error in plan.error.values())]
             for plan in self.plans
         ]
         return header, rows

@@ -207,6 +207,15 @@ def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside
     return bin_axis(column, bins, value_range, outside)
 
 
+def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
+    """The options of ``select(column, categories=...)``; a Polars Enum declares them itself."""
+    check_column(column)
+    if categories is None:
+        missing = f"categories must be given: they are never taken from the data. {EXAMPLES['categories']}"
+        return DtypeAxis((str(column),), missing)
+    return value_axis(str(column), categories, "categories")
+
+
 def value_axis(column: str, values: object, argument: str) -> KeyAxis:
     """The axis of a list, tuple or range of keys or categories; anything else is probably data and is refused."""
     check_column(column)

@@ -30,6 +30,11 @@ class Query:
     measures: tuple[tuple[str, Measure], ...]
     rollup: bool = False  # whether subtotals are released too
 
+    @property
+    def selects(self) -> bool:
+        """Whether the answer is one of the cells, and not a number for each."""
+        return self.verb == "select"
+
     def __post_init__(self) -> None:
         if self.rollup:
             self._check_rollup()
@@ -109,6 +114,8 @@ class Query:
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def __str__(self) -> str:
+        if self.selects:
+            return f"most common of {self.keys.axes[0]}"
         asked = ", ".join(str(measure) for _, measure in self.measures)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
         subtotals = ", with subtotals" if self.rollup else ""

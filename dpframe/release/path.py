@@ -32,6 +32,7 @@ from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.graph import check_graph
 from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
+from dpframe.release.selecting import selected
 from dpframe.statement import no_ledger
 from dpframe.store.entries import Answer
 
@@ -143,6 +144,9 @@ def _answered(
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.statistic))
         measured[part.statistic] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
+    if plan.query.selects:
+        frame = selected(plan, measured)
+        return _recorded(plan, frame, {}, options, place)
     columns: dict[str, Any] = dict(plan.query.labels())
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
@@ -154,7 +158,11 @@ def _answered(
         if denoised[name] is not None and options.raw:
             columns[name + NOISY] = values
         columns[name + ERROR] = errors
-    frame = build.frame_of(columns, library_of(plan.frame))
+    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)
+
+
+def _recorded(plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None) -> Any:
+    """The released frame with its provenance."""
     facts = provenance.record(
         plan,
         frame,

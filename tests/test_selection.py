@@ -1,0 +1,324 @@
+"""The exponential mechanism: its law, its worst privacy loss, and the verb that chooses the most common value."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import special
+
+import dpframe as dpf
+from dpframe.frames.totals import totals
+from dpframe.noise import insecure_bits
+from dpframe.queries.cells import Keys, category_axis
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Count, Statistic
+
+FALSE_ALARM = 1e-9
+SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
+
+
+def law(scores, epsilon, spread):
+    weights = np.exp(epsilon / spread * (np.asarray(scores, dtype=float) - max(scores)))
+    return weights / weights.sum()
+
+
+def p_value(found, expected):
+    expected = expected * found.sum()
+    large = expected >= 5
+    return special.chdtrc(max(1, large.sum() - 1), ((found - expected)[large] ** 2 / expected[large]).sum())
+
+
+# The mechanism
+
+
+@pytest.mark.parametrize(("monotonic", "spread"), [(True, 3), (False, 6)])
+def test_choices_have_their_law(monotonic, spread):
+    choice = dpf.ExponentialMechanism.of_steps(3, 0.7, monotonic=monotonic, options=4)
+    scores = np.array([10, 4, 0, 12], dtype=np.int64)
+    with insecure_bits(11):
+        found = np.bincount([choice.choose(scores) for _ in range(8_000)], minlength=4)
+        public = np.bincount(
+            [dpf.exponential_mechanism(scores, epsilon=0.7, sensitivity=3, monotonic=monotonic) for _ in range(8_000)],
+            minlength=4,
+        )
+    for drawn in (found, public):
+        assert p_value(drawn, law(scores, 0.7, spread)) > FALSE_ALARM
+        assert p_value(drawn, law(scores, 0.7, spread * 0.7)) < FALSE_ALARM  # power: a choice that is too sharp
+
+
+@pytest.mark.parametrize("offset", [0, 2**60, -(2**63)])
+def test_the_law_depends_on_differences_alone(offset):
+    """Floats of such scores would all be equal; and no choice but ties is near chance."""
+    choice = dpf.ExponentialMechanism.of_steps(1, 1.0, monotonic=True, options=3)
+    scores = np.array([0, 2, 1], dtype=np.int64) + np.int64(offset)
+    with insecure_bits(5):
+        found = np.bincount([choice.choose(scores) for _ in range(5000)], minlength=3)
+        exact = np.bincount(
+            [
+                dpf.exponential_mechanism([int(score) for score in scores], epsilon=1, sensitivity=1, monotonic=True)
+                for _ in range(5000)
+            ],
+            minlength=3,
+        )
+    for drawn in (found, exact):
+        assert p_value(drawn, law([0, 2, 1], 1.0, 1)) > FALSE_ALARM
+
+
+def test_scores_of_any_kind_are_taken_exactly():
+    tiny = Fraction(1, 10**30)
+    for scores in ([0.1 + 0.2, 0.3], [Fraction(1, 3), Fraction(1, 3) + tiny], np.array([1.5, -1e300])):
+        assert dpf.exponential_mechanism(scores[:1], epsilon=1, sensitivity=1) == 0
+        assert dpf.exponential_mechanism(scores, epsilon=1, sensitivity=1) in (0, 1)
+    assert dpf.exponential_mechanism([0, 1], epsilon=1e6, sensitivity=1) == 1
+    assert dpf.exponential_mechanism([Fraction(0), tiny], epsilon=Fraction(10) ** 33, sensitivity=1) == 1
+
+
+SMALL = list(itertools.product(range(4), repeat=3))
+
+
+def worst_loss(epsilon, spread, neighbors):
+    return max(
+        np.abs(np.log(law(scores, epsilon, spread)) - np.log(law(other, epsilon, spread))).max()
+        for scores in SMALL
+        for other in neighbors(scores)
+    )
+
+
+def added(scores):
+    """One unit added, in any of the options that it sways, at most 2 in each."""
+    return [tuple(np.add(scores, moved)) for moved in itertools.product(range(3), repeat=3)]
+
+
+def replaced(scores):
+    return [
+        tuple(np.subtract(np.add(scores, one), other))
+        for one, other in itertools.product(itertools.product(range(3), repeat=3), repeat=2)
+    ]
+
+
+def test_no_neighbors_are_told_apart_by_more_than_epsilon():
+    for neighbors, spread in ((added, 2), (replaced, 4)):
+        found = worst_loss(1.5, spread, neighbors)
+        assert found <= 1.5 * (1 + 1e-12)
+        assert found > 0.75 * 1.5
+
+
+def test_the_sharper_choice_would_not_be_private_under_replacement():
+    """Seeded: the spread of counts that all move the same way, where they do not."""
+    assert worst_loss(1.5, 2, replaced) > 2.0
+
+
+@pytest.mark.parametrize("options", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("confidence", [0.05, 0.5, 0.95, 0.999])
+def test_the_shortfall_is_that_of_the_worst_scores(options, confidence):
+    choice = dpf.ExponentialMechanism.of_steps(2, 0.3, monotonic=False, options=options, grid=0.5)
+    shortfall = choice.interval(confidence)
+
+    def beyond(steps):
+        """P(the chosen score is at least so many steps below), where all but one are exactly so far below."""
+        rest = (options - 1) * math.exp(-0.3 * steps / 4)
+        return rest / (1 + rest)
+
+    assert beyond(shortfall / 0.5 + 1) <= 1 - confidence + 1e-12
+    assert shortfall == 0 or beyond(shortfall / 0.5) > 1 - confidence
+    assert choice.variance >= 0
+
+
+def test_curves_and_costs_are_those_of_pure_privacy():
+    choice = dpf.ExponentialMechanism.of_steps(1, 0.3, monotonic=True, options=5)
+    laplace = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.3)
+    assert choice.epsilon(0.0) == pytest.approx(0.3, rel=1e-15)
+    assert choice.delta(0.3) == 0.0
+    assert choice.delta(0.1) == pytest.approx((math.exp(0.3) - math.exp(0.1)) / (1 + math.exp(0.3)), rel=1e-12)
+    assert float(choice.mu_squared) == pytest.approx(float(laplace.mu_squared), rel=1e-12)
+    assert float(choice.renyi(Fraction(8))) == pytest.approx(float(laplace.renyi(Fraction(8))), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("scores must hold at least one", lambda: dpf.exponential_mechanism([], epsilon=1, sensitivity=1)),
+        ("scores must be real numbers", lambda: dpf.exponential_mechanism(["a"], epsilon=1, sensitivity=1)),
+        ("scores must be real numbers", lambda: dpf.exponential_mechanism([True, 1], epsilon=1, sensitivity=1)),
+        ("scores must be finite", lambda: dpf.exponential_mechanism([math.nan, 1], epsilon=1, sensitivity=1)),
+        ("scores must be finite", lambda: dpf.exponential_mechanism([1, math.inf], epsilon=1, sensitivity=1)),
+        ("epsilon must be", lambda: dpf.exponential_mechanism([1], epsilon=0, sensitivity=1)),
+        ("sensitivity must be", lambda: dpf.exponential_mechanism([1], epsilon=1, sensitivity=0)),
+        ("monotonic must be", lambda: dpf.exponential_mechanism([1], epsilon=1, sensitivity=1, monotonic="yes")),
+        ("step_sensitivity must be", lambda: dpf.ExponentialMechanism.of_steps(0, 1, monotonic=True, options=2)),
+    ],
+)
+def test_what_is_out_of_range_is_refused(words, call):
+    with pytest.raises(dpf.DpframeError, match=words):
+        call()
+
+
+# The verb
+
+DATA = {
+    "ward": ["A"] * 300 + ["B"] * 40 + [None] * 900,
+    "patient": [n // 3 for n in range(1240)],
+    "day": [date(2024, 1, 1)] * 1240,
+}
+
+
+def test_the_most_common_value_on_every_engine(engine):
+    ledger = dpf.Ledger(epsilon=3)
+    frame = engine(DATA)
+    with ledger:
+        ward = frame.dp.select("ward", categories=["A", "B", "C"], epsilon=1)
+        missing = frame.dp.select("ward", categories=["A", None], epsilon=1)
+        day = frame.dp.select("day", categories=[date(2024, 1, 1), date(2024, 1, 2)], epsilon=1, label="the day")
+    assert ledger.spent == dpf.PrivacyLoss(3.0)
+    assert engine.columns(ward) == {"ward": ["A"]}
+    assert engine.is_pandas or missing["ward"].to_list() == [None]
+    assert not engine.is_pandas or missing["ward"].isna().tolist() == [True]
+    assert str(day["day"].to_list()[0])[:10] == "2024-01-01"
+    facts = ward.dp.provenance
+    (statistic,) = facts["statistics"]
+    assert (facts["verb"], facts["measures"], facts["altered"]) == ("select", {}, False)
+    assert (statistic["noise"], statistic["options"], statistic["sensitivity"]) == ("exponential mechanism", 3, 1.0)
+    assert (statistic["scale"], day.dp.provenance["label"]) == (1.0, "the day")
+    assert "variance" not in statistic
+    jsonschema = pytest.importorskip("jsonschema")
+    for found in (ward, missing, day):
+        jsonschema.Draft202012Validator(SCHEMA).validate(found.dp.provenance)
+        assert not found.dp.provenance["altered"]
+
+
+def test_the_dtype_is_that_of_the_options_whichever_is_chosen():
+    with dpf.Ledger(epsilon=1e7), insecure_bits(1):
+        frame = pl.DataFrame({"ward": [None, None, None]}, schema={"ward": pl.String})
+        chosen = [frame.dp.select("ward", categories=["A", None], epsilon=1e6) for _ in range(2)]
+    assert [found.schema for found in chosen] == [pl.Schema({"ward": pl.String})] * 2
+    assert chosen[0]["ward"].to_list() == [None]
+
+
+def test_an_enum_declares_its_own_options():
+    frame = pl.DataFrame({"ward": ["A", "B"]}, schema={"ward": pl.Enum(["A", "B", "C"])})
+    with dpf.Ledger(epsilon=1):
+        plan = frame.dp.preview.select("ward", epsilon=1)
+        assert plan.parts[0].mechanism.options == 3
+        assert frame.dp.select("ward", epsilon=1)["ward"].to_list()[0] in ("A", "B", "C")
+
+
+@pytest.mark.parametrize("rows", [[], ["A", "B", "C"]])
+def test_ties_and_empty_frames_give_every_value_the_same_chance(rows):
+    frame = pl.DataFrame({"ward": rows}, schema={"ward": pl.String})
+    with dpf.Ledger(epsilon=10_000), insecure_bits(2):
+        found = [frame.dp.select("ward", categories=["A", "B", "C"], epsilon=5)["ward"][0] for _ in range(600)]
+    counts = np.array([found.count(ward) for ward in "ABC"])
+    assert p_value(counts, np.full(3, 1 / 3)) > FALSE_ALARM
+
+
+def test_replacement_takes_twice_the_spread():
+    plan = lambda **unit: pl.DataFrame(DATA).dp.preview.select(  # noqa: E731
+        "ward", categories=["A", "B"], epsilon=0.5, unit=dpf.PrivacyUnit(**unit)
+    )
+    assert plan().parts[0].mechanism.scale == 2.0
+    assert plan(neighbors="replace").parts[0].mechanism.scale == 4.0
+    assert plan(column="patient", max_rows=3, max_groups=7).parts[0].mechanism.scale == 6.0
+    assert plan(column="patient", max_rows=3, neighbors="replace").parts[0].mechanism.scale == 12.0
+
+
+def test_no_unit_moves_a_count_by_more_than_the_sensitivity(engine):
+    """The weights in the largest-entry norm: by leaving out each unit in turn, from uneven units."""
+    random = np.random.default_rng(8)
+    size = 400
+    columns = {
+        "ward": random.choice(["A", "B", "C", "D"], size, p=[0.7, 0.1, 0.1, 0.1]).tolist(),
+        "patient": random.choice(12, size, p=np.arange(1, 13) / 78).tolist(),
+    }
+    unit = dpf.PrivacyUnit(column="patient", max_rows=4)
+    query = Query("select", Keys((category_axis("ward", ["A", "B", "C"]),)), (("ward_shortfall", Count()),))
+    found = lambda rows: totals(engine(rows), query, unit, math.inf)[Statistic(None)]  # noqa: E731
+    whole = found(columns)
+    largest = 0
+    for patient in range(12):
+        kept = [place for place, other in enumerate(columns["patient"]) if other != patient]
+        moved = whole - found({name: [values[place] for place in kept] for name, values in columns.items()})
+        rows = [
+            sum(w == ward and p == patient for w, p in zip(columns["ward"], columns["patient"], strict=True))
+            for ward in "ABC"
+        ]
+        expected = np.array(rows) * min(1.0, 4 / max([*rows, 1]))
+        assert moved / 2**20 == pytest.approx(expected, abs=1e-5)
+        assert moved.min() >= 0
+        largest = max(largest, moved.max())
+    assert 4 * 2**20 * 0.999 < largest <= 4 * 2**20
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+def test_every_accounting_takes_it_as_pure(accounting):
+    ledger = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
+    laplace = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
+    pl.DataFrame(DATA).dp.select("ward", categories=["A", "B"], epsilon=0.1, ledger=ledger)
+    pl.DataFrame(DATA).dp.count(epsilon=0.1, mechanism="laplace", ledger=laplace)
+    assert ledger.spent.epsilon == pytest.approx(laplace.spent.epsilon, rel=1e-9)
+    pl.DataFrame(DATA).dp.select("ward", categories=["A", "B"], share=0.3, ledger=ledger)
+
+
+def test_a_plan_says_what_to_expect(engine):
+    plan = engine(DATA).dp.preview.select("ward", categories=["A", "B", "C"], epsilon=0.5)
+    assert plan.error == {"ward_shortfall": 7.0}
+    assert "one of 3 options" in repr(plan)
+    assert "at most 7 below the largest" in repr(plan)
+    table = engine(DATA).dp.preview.select("ward", categories=["A", "B", "C"])
+    assert "most below the largest" in repr(table)
+    assert table.to_frame()["ward_shortfall_error"].to_list() == [363.0, 121.0, 36.0, 12.0, 3.0, 1.0, 0.0]
+
+
+def test_a_selection_is_a_result(engine, tmp_path):
+    found = engine(DATA).dp.select("ward", categories=["A", "B"], epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    with pytest.raises(dpf.AlreadyReleased):
+        found.dp.select("ward", categories=["A"], epsilon=1)
+    for call in (found.dp.plot, found.dp.table, found.dp.errors, lambda: found.dp.to_numpy("ward")):
+        with pytest.raises(dpf.InvalidArgument, match="a selection is one of the declared options"):
+            call()
+    found.dp.write_parquet(tmp_path / "ward.parquet")
+    for like in ("polars", "pandas") if engine.is_pandas else ("polars",):
+        again = dpf.read_parquet(tmp_path / "ward.parquet", like=like)
+        assert again["ward"].to_list() == ["A"]
+        assert not again.dp.provenance["altered"]
+
+
+def test_another_value_is_told():
+    pandas = pytest.importorskip("pandas")
+    found = pandas.DataFrame(DATA).dp.select("ward", categories=["A", "B"], epsilon=9, ledger=dpf.Ledger(epsilon=9))
+    assert found.assign(ward=["B"]).dp.provenance["altered"]
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "ask"),
+    [
+        (dpf.InvalidType, "delta is not an argument of select: the exp", lambda dp: dp.select("ward", delta=1e-6)),
+        (dpf.InvalidType, "mechanism is not an argument of select", lambda dp: dp.select("ward", mechanism="laplace")),
+        (dpf.InvalidType, "denoise is not an argument of select", lambda dp: dp.select("ward", denoise="auto")),
+        (dpf.InvalidType, "version is not an argument of select", lambda dp: dp.select("ward", version="1")),
+        (dpf.InvalidType, "within is not an argument of select", lambda dp: dp.select("ward", within=3)),
+        (dpf.InvalidType, "bins is not an argument of select", lambda dp: dp.select("ward", bins=3)),
+        (dpf.MissingArgument, "categories must be given", lambda dp: dp.select("ward", epsilon=1)),
+        (dpf.MissingArgument, "column must be given", lambda dp: dp.select(categories=["A"], epsilon=1)),
+        (dpf.MissingArgument, "epsilon must be given", lambda dp: dp.select("ward", categories=["A"])),
+        (dpf.UnknownColumn, "column 'wart'", lambda dp: dp.select("wart", categories=["A"], epsilon=1)),
+        (dpf.WrongDtype, "categories of column", lambda dp: dp.select("patient", categories=["A"], epsilon=1)),
+        (
+            dpf.InvalidArgument,
+            "select must be asked of the whole frame",
+            lambda dp: dp.group_by("ward", keys=["A"]).select("patient", categories=[1], epsilon=1),
+        ),
+    ],
+)
+def test_wrong_calls_get_words_and_cost_nothing(engine, error, words, ask):
+    ledger = dpf.Ledger(epsilon=1)
+    with ledger, pytest.raises(error, match=words):
+        ask(engine(DATA).dp)
+    assert ledger.spent == dpf.PrivacyLoss(0.0)
