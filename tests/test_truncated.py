@@ -236,7 +236,7 @@ def test_variance_has_no_step_where_the_sum_ends(boundary, monkeypatch):
 
 
 @given(total=st.integers(-(2**63), 2**63 - 1), step=st.integers(-50, 50))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_clamping_moves_no_two_totals_apart_even_where_they_wrap(total, step):
     here = np.array([total], dtype=np.int64)
     with np.errstate(over="ignore"):
