@@ -64,7 +64,7 @@ CALLS = {
     "days": lambda dp, **words: dp.histogram("day", bins=DAYS, raw=False, **words),
     "grid": lambda dp, **words: dp.histogram(["age", "patient"], bins=[[0, 50, 100], [0, 2, 4]], **words),
     "categories": lambda dp, **words: dp.histogram("ward", categories=["A", "B"], denoise=["haar", "rounded"], **words),
-    "rollup": lambda dp, **words: dp.group_by("ward", keys=["A", "B"], rollup=True).count(**words),
+    "rollup": lambda dp, **words: dp.group_by("ward", keys=["A", "B"]).count(rollup=True, **words),
     "laplace": lambda dp, **words: dp.count(
         mechanism=lambda sensitivity, loss: dpf.Laplace.calibrate(
             sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid

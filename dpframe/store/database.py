@@ -63,13 +63,20 @@ class Database:
         try:
             with _guard:
                 with self._connected(write) as connection, connection.begin():
-                    if write and self.address.url:
-                        connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
-                        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(WAIT * 1000)}")
+                    for words in self._manners(write):
+                        connection.exec_driver_sql(words)
                     yield connection
                 self._left = self._state()
         except DBAPIError as error:
             raise LedgerError(_words(str(error.orig), self.address)) from None
+
+    def _manners(self, write: bool) -> tuple[str, ...]:
+        """What PostgreSQL must be told; SQLite has one snapshot a transaction, and one writer, anyway."""
+        if self.address.url is None:
+            return ()
+        if not write:
+            return ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",)
+        return ("SET LOCAL synchronous_commit = on", f"SET LOCAL lock_timeout = {int(WAIT * 1000)}")
 
     def close(self) -> None:
         """Let go of the connection; the next transaction makes another."""
@@ -194,6 +201,11 @@ REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
     (
         ("readonly", "read-only"),
         "cannot be written: nothing was charged. Let the file and its folder be written by this user",
+    ),
+    (
+        ("connection", "server closed", "shutting down", "starting up", "consuming input failed"),
+        "cannot be reached ({said}): no row was read. A charge that was on its way may stand. Ask again when the "
+        "server is back",
     ),
     (("full", "disk I/O", "too large"), "cannot be written ({said}): no row was read. Make room on its disk"),
     (
