@@ -11,17 +11,15 @@ from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
-from dpframe.accounting import Accounting, Basic, accounting_of, accounting_of_terms
+from dpframe.accounting import Accounting, Basic, accounting_of_terms
 from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
-    InvalidType,
     LedgerError,
-    MissingArgument,
-    shown,
 )
 from dpframe.frames import build
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit, exact_delta, exact_epsilon
+from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.ledger.making import made
 from dpframe.ledger.raising import checked_reason, raising
 from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of
 from dpframe.store.entries import Answer, Entry, Mark, Store, place_of
@@ -91,16 +89,7 @@ class Ledger:
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
     ) -> None:
-        if epsilon is None:
-            words = "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
-            raise MissingArgument(words)
-        if dataset is not None and not isinstance(dataset, str):
-            raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
-        typed = (exact_epsilon(epsilon), exact_delta(delta))
-        how = accounting_of(accounting, *typed)
-        terms = Terms(
-            checked_unit(unit) or ROWS, Limit(*typed, how.limit(*typed), how.one_is_enough), how.name, dataset, now()
-        )
+        how, terms = made(epsilon, delta, unit, accounting, dataset)
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.store.sql import SqlStore

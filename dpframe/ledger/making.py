@@ -1,0 +1,22 @@
+"""What a caller says of a new ledger, checked and put into terms."""
+
+from __future__ import annotations
+
+from dpframe.accounting import Accounting, accounting_of
+from dpframe.errors import InvalidType, MissingArgument, shown
+from dpframe.guarantee import PrivacyUnit, checked_unit, exact_delta, exact_epsilon
+from dpframe.store.terms import Limit, Terms
+from dpframe.store.texts import now
+
+
+def made(epsilon: object, delta: object, unit: object, accounting: object, dataset: object) -> tuple[Accounting, Terms]:
+    """The accounting and the terms of a new ledger."""
+    if epsilon is None:
+        words = "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
+        raise MissingArgument(words)
+    if dataset is not None and not isinstance(dataset, str):
+        raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
+    typed = (exact_epsilon(epsilon), exact_delta(delta))
+    how = accounting_of(accounting, *typed)
+    limit = Limit(*typed, how.limit(*typed), how.one_is_enough)
+    return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now())
