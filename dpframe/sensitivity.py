@@ -17,12 +17,25 @@ class Sensitivity:
 
     Notes
     -----
-    One weight w = min(1, R / ||n||_p), R = max_rows * groups**(1/p), multiplies all that a unit adds, where n_g counts
-    its rows in cell g. Then its counts have l_p norm at most R, and its sums at most max(|lower|, |upper|) * R, since
-    |S_g| <= max(|lower|, |upper|) * n_g. Under "replace" two such vectors are subtracted: of non-negative ones each
-    coordinate of the difference is at most the larger of the two, so the norm is at most 2**(1/p) times a single
-    one's; of signed ones at most twice (the triangle inequality); in a single cell at most the distance between the
-    least and the greatest value.
+    The largest l_p distance of two neighboring vectors (Liu 2018, Definition 1). Her Lemma 2, the p-th root of the sum
+    of each entry's p-th power, is used nowhere: it would let every entry move. Her Claim 3, the range of a bounded
+    statistic, is the case of a single cell.
+
+    A row adds between -L and U to one cell, M = max(L, U); 0 is among them, since its value may be missing. Of a count
+    L = 0 and U = 1; of a sum L = max(-lower, 0) and U = max(upper, 0); of a centred sum, which takes the middle of the
+    bounds off each value, L = middle - lower and U = upper - middle, about half the range each.
+
+    **Add-remove.** A row of its own moves one cell by at most M. A unit with n_g rows in cell g has the weight
+    w = min(1, R / ||n||_p), R = max_rows * groups**(1/p), and adds a_g between -L w n_g and U w n_g: so its norm is at
+    most M w ||n||_p <= M R. For p of infinity that is M max_rows, whatever the groups.
+
+    **Replace.** Two such vectors a and b are subtracted, with n and m for their weighted rows, and
+    abs(a_g - b_g) <= max(U n_g + L m_g, L n_g + U m_g).
+    In one cell, and in every one: at most (U + L) max_rows.
+    p = 1: the right side is at most M (n_g + m_g), so 2 M R in all.
+    p = 2: its square is at most (U^2 + L^2) (n_g^2 + m_g^2) (Cauchy and Schwarz), so sqrt(2 (U^2 + L^2)) R in all.
+    Rows of their own, any p: two cells move by at most M each, or one by at most U + L: the larger of 2**(1/p) M and
+    U + L.
 
     Examples
     --------
@@ -54,17 +67,16 @@ class Sensitivity:
                 f"mechanism must have shape p = 1 or 2 for a unit with several rows, not p = {p:g}: "
                 "the weights of units bound the privacy loss in no other norm."
             )
-        lower, upper = self.reach
-        largest, signed = max(-lower, upper), lower < 0 < upper
-        single = self.rows * largest
-        powers = Fraction(self.groups)  # the p-th power of what multiplies `single`
-        if self.replace and self.cells == 1:
-            single = self.rows * (upper - lower)
-        elif self.replace and signed:
-            single *= 2
-        elif self.replace:
-            powers *= 2
-        return _root_up(single, powers, p)
+        largest, other = sorted((-self.reach[0], self.reach[1]), reverse=True)
+        if not self.replace:
+            return _root_up(self.rows * largest, Fraction(self.groups), p)
+        one_cell = up(Fraction(self.rows * (largest + other)))
+        if self.cells == 1 or p == math.inf:
+            return one_cell
+        if self.weighted and p == 2:
+            return _root_up(self.rows, Fraction(2 * (largest**2 + other**2) * self.groups), p)
+        two_cells = _root_up(self.rows * largest, 2 * Fraction(self.groups), p)
+        return two_cells if self.weighted else max(two_cells, one_cell)
 
     def norm(self, p: float) -> float:
         """The l_p norm in the user's units, rounded up."""

@@ -104,19 +104,14 @@ def greatest(query, statistic, unit, p):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_one_row_attains_the_bound(query, neighbors):
-    """The bound is the largest distance itself; but that a row count in one cell does not change under replace,
-    and that a skewed signed sum under replace reaches only 2**(1/2) of its larger side in l_2, not twice."""
+    """The bound is the largest distance itself; but that a row count in one cell does not change under replace."""
     unit = PrivacyUnit(neighbors=neighbors)
     for statistic in query.statistics:
-        lower, upper = statistic.reach
         for p in (1, 2):
             stated = sensitivity.of(statistic, unit, query.keys.cells).steps(p)
             found = greatest(query, statistic, unit, p)
             assert found <= stated * (1 + 1e-15)
-            loose = neighbors == "replace" and (
-                (statistic.column is None and query.keys is EVERYTHING)
-                or (lower < 0 < upper and p == 2 and -lower != upper and query.keys is BY_GROUP)
-            )
+            loose = neighbors == "replace" and statistic.column is None and query.keys is EVERYTHING
             assert loose or found >= stated * (1 - 1e-15)
 
 
@@ -132,6 +127,21 @@ def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
     for statistic in query.statistics:
         stated = sensitivity.of(statistic, unit, 4).steps(p)
         assert distance(one[statistic], other[statistic], p) >= stated * (1 - 1e-6)
+
+
+def test_two_units_of_opposite_signs_nearly_attain_the_bound():
+    """Values of both signs in both units, in the shares that make Cauchy's inequality an equality."""
+    keys = Keys((KeyAxis(("g",), (("A",), ("B",))),))
+    query = Query("agg", keys, (("m", Sum("x", (-3.0, 4.0))),))
+    unit = PrivacyUnit(column="u", max_rows=200, max_groups=1, neighbors="replace")
+    mine = [("A", 4.0)] * 160 + [("B", -3.0)] * 120  # 200 in the l_2 norm
+    instead = [("A", -3.0)] * 120 + [("B", 4.0)] * 160
+    check(query, unit, [mine], [instead])
+    (statistic,) = query.statistics
+    one, other = (exact([rows], query, unit, 2)[statistic] for rows in (mine, instead))
+    stated = sensitivity.of(statistic, unit, 2).steps(2)
+    assert distance(one, other, 2) >= stated * (1 - 1e-6)
+    assert stated == pytest.approx(200 * 2**0.5 * 5 / 4 * 2**30, rel=1e-6)  # twice one unit's would be 13% more
 
 
 @pytest.mark.parametrize("heavy", [3, 5, 100, 4000])
@@ -160,13 +170,14 @@ def built(lower, upper, **facts):
 @given(st.integers(0, 2**50), st.integers(1, 2**50), st.integers(1, 2**20), st.integers(1, 2**20), st.booleans())
 def test_norms_are_rounded_up(down, upper, rows, groups, replace):
     facts = built(-down, upper, rows=rows, groups=groups, weighted=True, replace=replace)
-    largest, signed = max(down, upper), down > 0
-    single = rows * largest * (2 if replace and signed else 1)
-    powers = groups * (2 if replace and not signed else 1)
-    assert Fraction(facts.steps(1)) >= single * powers
-    assert facts.steps(1) == pytest.approx(single * powers, rel=1e-15)
-    assert Fraction(facts.steps(2)) ** 2 >= single**2 * powers
-    assert facts.steps(2) == pytest.approx(single * math.sqrt(powers), rel=1e-15)
+    largest, other = max(down, upper), min(down, upper)
+    first = rows * groups * largest * (2 if replace else 1)
+    squared = rows**2 * groups * (2 * (largest**2 + other**2) if replace else largest**2)
+    assert Fraction(facts.steps(1)) >= first
+    assert facts.steps(1) == pytest.approx(first, rel=1e-15)
+    assert Fraction(facts.steps(2)) ** 2 >= squared
+    assert facts.steps(2) == pytest.approx(math.sqrt(squared), rel=1e-15)
+    assert facts.steps(math.inf) == pytest.approx(rows * (largest + other * replace), rel=1e-15)
 
 
 def test_norms_of_any_shape_where_each_row_is_a_unit():
