@@ -1,7 +1,7 @@
-"""How much denoising gains on the DPBench histograms: squared error relative to no denoising.
+"""How much denoising gains: squared error relative to no denoising, on published, made-up and other histograms.
 
-Run it from the root of the repository: ``python benchmarks/denoise.py --json denoise.json --chart denoise.svg``.
-The histograms are not part of the repository; they are looked for in ``../shared/data/dpbench``.
+Run it from the root of the repository: ``python benchmarks/denoise.py --json denoise.json --chart denoise.png``.
+The data are not part of the repository; they are looked for in ``../shared/data``. ``--cases made-up`` needs none.
 """
 
 from __future__ import annotations
@@ -10,50 +10,62 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from denoise_cases import Case, made_up, of_tables, published
 
 import dpframe as dpf
 from dpframe import denoise, noise
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "dpbench"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 EPSILONS = (0.01, 0.1, 1.0)
 DELTA = 1e-6
+DRAWN = 8_000  # noisy cells that are averaged at least, to tell 2% from nothing
 BASELINES = ("none", "james-stein", "soft-threshold")
-
-Estimator = Callable[[Any, Any], Any]
-ESTIMATORS: dict[str, Estimator] = {
-    "none": lambda values, law: values,
-    "non-negative": denoise.nonnegative,
-    "james-stein": denoise.james_stein,
-    "soft-threshold": denoise.soft_threshold,
-    "hard-threshold": denoise.hard_threshold,
-    "sure-threshold": denoise.sure_threshold,
-    "haar": lambda values, law: denoise.haar(values, law, order=True),
-    "empirical-bayes": lambda values, law: denoise.empirical_bayes(values, law, nonnegative=True),
-    "auto": lambda values, law: denoise.auto(values, law, nonnegative=True, order=True),
+KINDS: dict[str, Callable[[Path], Iterator[Case]]] = {
+    "dpbench": published,
+    "made-up": lambda folder: made_up(),
+    "tables": of_tables,
 }
+
+Estimator = Callable[[Any, Any, Case], Any]
+ESTIMATORS: dict[str, Estimator] = {
+    "none": lambda values, law, case: values,
+    "non-negative": lambda values, law, case: denoise.nonnegative(values, law) if case.nonnegative else values,
+    "james-stein": lambda values, law, case: denoise.james_stein(values, law),
+    "soft-threshold": lambda values, law, case: denoise.soft_threshold(values, law),
+    "hard-threshold": lambda values, law, case: denoise.hard_threshold(values, law),
+    "sure-threshold": lambda values, law, case: denoise.sure_threshold(values, law),
+    "haar": lambda values, law, case: denoise.haar(values, law, order=True) if case.ordered else values,
+    "empirical-bayes": lambda values, law, case: denoise.empirical_bayes(values, law, nonnegative=case.nonnegative),
+    "auto": lambda values, law, case: denoise.auto(values, law, nonnegative=case.nonnegative, order=case.ordered),
+}
+SHOWN = ("james-stein", "soft-threshold", "sure-threshold", "haar", "empirical-bayes", "auto")
 
 
 def main() -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds histograms_1d.npz and _2d.npz")
-    parser.add_argument("--repeats", type=int, default=10, help="draws of the noise that are averaged")
+    parser.add_argument("--cases", choices=KINDS, default="dpbench")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds dpbench/ and the tables")
+    parser.add_argument("--repeats", type=int, default=10, help="draws of the noise that are averaged at least")
+    parser.add_argument("--only", nargs="+", default=list(ESTIMATORS), help="estimators, besides no denoising")
     parser.add_argument("--json", type=Path, help="write every figure here")
     parser.add_argument("--chart", type=Path, help="write a chart here (.html, .svg or .png); it needs altair")
     options = parser.parse_args()
-    histograms = loaded(options.data)
-    if not histograms:
+    cases = list(KINDS[options.cases](options.data))
+    if not cases:
         print(f"No histograms in {options.data}. Get DPBench (Hay et al. 2016) and name its folder with --data.")
         return 1
-    rows = [measured(*case, options.repeats) for case in cases(histograms)]
-    print(table(rows))
+    names = [name for name in ESTIMATORS if name in options.only and name != "none"]
+    rows = [measured(*one, names, options.repeats) for one in settings(cases)]
+    for key in ("histogram", "setting"):
+        print(table(rows, names, key) if key == "setting" or options.cases == "dpbench" else "")
     summary = summed_up(rows)
-    print(said(summary))
+    print("\n".join(f"{name}: {figure}" for name, figure in summary.items()))
     if options.json:
         options.json.write_text(json.dumps({"repeats": options.repeats, "rows": rows, "summary": summary}, indent=1))
     if options.chart:
@@ -61,44 +73,43 @@ def main() -> int:
     return 0
 
 
-def loaded(folder: Path) -> dict[str, Any]:
-    """The histograms by name: 4,096 cells, or 256 x 256."""
-    files = [folder / f"histograms_{axes}d.npz" for axes in (1, 2)]
-    if not all(file.exists() for file in files):
-        return {}
-    return {name: cells for file in files for name, cells in np.load(file).items()}
-
-
-def cases(histograms: dict[str, Any]) -> Iterator[tuple[str, Any, float, str, Any]]:
+def settings(cases: Iterable[Case]) -> Iterator[tuple[Case, float, str, Any]]:
     """Every histogram with every epsilon and noise."""
-    for name, truth in histograms.items():
+    for case in cases:
         for epsilon in EPSILONS:
-            yield name, truth, epsilon, "Laplace", dpf.Laplace.calibrate(sensitivity=1, epsilon=epsilon)
+            yield case, epsilon, "Laplace", dpf.Laplace.calibrate(sensitivity=1, epsilon=epsilon)
             law = dpf.Gaussian.calibrate(sensitivity=1, epsilon=epsilon, delta=DELTA)
-            yield name, truth, epsilon, "Gaussian", law
+            yield case, epsilon, "Gaussian", law
 
 
-def measured(name: str, truth: Any, epsilon: float, kind: str, law: Any, repeats: int) -> dict[str, Any]:
+def measured(case: Case, epsilon: float, kind: str, law: Any, names: list[str], repeats: int) -> dict[str, Any]:
     """Squared error of each estimator over that of the noisy values, both summed over the repeats."""
-    errors = dict.fromkeys(ESTIMATORS, 0.0)
-    for repeat in range(repeats):
+    errors = dict.fromkeys(["none", *names], 0.0)
+    for repeat in range(max(repeats, math.ceil(DRAWN / case.truth.size))):
         with noise.insecure_bits(repeat):  # the same noise each time: a benchmark, not a release
-            values = law.add_noise(truth).astype(np.float64)
-        for estimator, function in ESTIMATORS.items():
-            errors[estimator] += float(np.square(function(values, law) - truth).sum())
+            values = law.add_noise(case.truth).astype(np.float64)
+        for estimator in errors:
+            denoised = ESTIMATORS[estimator](values, law, case)
+            errors[estimator] += float(np.square(denoised - case.truth).sum())
     relative = {estimator: error / errors["none"] for estimator, error in errors.items()}
-    return {"histogram": name, "epsilon": epsilon, "noise": kind, **relative}
+    found = {"histogram": case.name, "cells": case.truth.size, "epsilon": epsilon, "noise": kind}
+    return {**found, "setting": f"{kind}, {epsilon:g}", **relative}
 
 
-def summed_up(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The figures of the summary line."""
-    against = [row["auto"] / min(row[name] for name in BASELINES) for row in rows]
-    return {
-        "auto, geometric mean": mean(row["auto"] for row in rows),
-        "auto against the best of none, James-Stein and soft threshold, geometric mean": mean(against),
-        "auto, worst": max(row["auto"] for row in rows),
-        "auto against that best, worst": max(against),
+def summed_up(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of the summary."""
+    worst = max(rows, key=lambda row: row["auto"])
+    found = {
+        "cases": len(rows),
+        "auto, geometric mean": round(mean(row["auto"] for row in rows), 4),
+        "auto, worst": [round(worst["auto"], 4), worst["histogram"], worst["setting"]],
+        "auto above 1.02": sum(row["auto"] > 1.02 for row in rows),
     }
+    if set(BASELINES) <= set(rows[0]):
+        against = [row["auto"] / max(min(row[name] for name in BASELINES), 1e-12) for row in rows]
+        found["auto against the best of none, James-Stein and soft threshold, geometric mean"] = round(mean(against), 4)
+        found["auto against that best, worst"] = round(max(against), 4)
+    return found
 
 
 def mean(figures: Any) -> float:
@@ -106,48 +117,58 @@ def mean(figures: Any) -> float:
     return math.exp(np.mean([math.log(max(figure, 1e-12)) for figure in figures]))
 
 
-def said(summary: dict[str, float]) -> str:
-    """The summary as one line."""
-    return "; ".join(f"{name} {figure:.3f}" for name, figure in summary.items())
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The figures as a table of Markdown."""
-    names = [name for name in ESTIMATORS if name != "none"]
-    lines = ["| histogram | epsilon | noise | " + " | ".join(names) + " |", "|---|---:|---|" + "---:|" * len(names)]
-    for row in rows:
-        figures = " | ".join(f"{row[name]:.3f}" for name in names)
-        lines.append(f"| {row['histogram']} | {row['epsilon']:g} | {row['noise']} | {figures} |")
-    lines.append(
-        "| geometric mean | | | " + " | ".join(f"{mean(row[name] for row in rows):.3f}" for name in names) + " |"
-    )
+def table(rows: list[dict[str, Any]], names: list[str], key: str) -> str:
+    """Geometric means by histogram or by noise, and the worst of `auto`, as a table of Markdown."""
+    lines = [f"| {key} | {' | '.join(names)} | `auto`, worst |", "|---|" + "---:|" * (len(names) + 1)]
+    groups = {row[key]: [other for other in rows if other[key] == row[key]] for row in rows}
+    for group, mine in (*groups.items(), ("all", rows)):
+        figures = " | ".join(f"{mean(row[name] for row in mine):.3f}" for name in names)
+        lines.append(f"| {group} | {figures} | {max(row['auto'] for row in mine):.3f} |")
     return "\n".join(lines)
 
 
 def chart(rows: list[dict[str, Any]]) -> Any:
-    """A point for each estimator, on a logarithmic scale; 1 is no denoising."""
+    """A dot for each case and estimator, and their geometric mean, on a logarithmic scale; 1 is no denoising."""
     import altair
 
+    names = [name for name in SHOWN if name in rows[0]]
     points = [
-        {
-            "case": f"{row['histogram']}, {row['epsilon']:g}",
-            "noise": row["noise"],
-            "estimator": name,
-            "error": row[name],
-        }
+        {"estimator": name, "error": row[name], "epsilon": f"{row['epsilon']:g}", "noise": row["noise"]}
         for row in rows
-        for name in ("james-stein", "soft-threshold", "haar", "empirical-bayes", "auto")
+        for name in names
     ]
+    means = [{"estimator": name, "error": mean(row[name] for row in rows)} for name in names]
+    across = altair.X(
+        "error:Q",
+        scale=altair.Scale(type="log"),
+        title="squared error / that of no denoising (logarithmic; less is better)",
+        axis=altair.Axis(values=[0.001, 0.01, 0.1, 1, 10], format="~g"),
+    )
+    rows_of = altair.Y("estimator:N", sort=names, title=None, axis=altair.Axis(labelFontSize=12))
+    dots = altair.Chart(altair.Data(values=points)).mark_point(size=40, opacity=0.8)
+    dots = dots.encode(
+        x=across,
+        y=rows_of,
+        color=altair.Color("epsilon:N", scale=altair.Scale(range=["#0b2f5e", "#3b7ab8", "#9fc2e4"])),
+        shape=altair.Shape("noise:N"),
+    )
+    middle = altair.Chart(altair.Data(values=means)).mark_tick(color="#c0392b", thickness=3, size=26)
+    middle = middle.encode(x=across, y=rows_of)
+    one = altair.Chart(altair.Data(values=[{"error": 1}])).mark_rule(color="#333333", strokeDash=[4, 3])
     return (
-        altair.Chart(altair.Data(values=points))
-        .mark_point(filled=True)
-        .encode(
-            x=altair.X("error:Q", scale=altair.Scale(type="log"), title="squared error / that of no denoising"),
-            y=altair.Y("case:N", sort=None, title="histogram, epsilon"),
-            color=altair.Color("estimator:N", sort=None),
-            shape=altair.Shape("estimator:N", sort=None),
-            column=altair.Column("noise:N"),
+        altair.layer(one.encode(x="error:Q"), dots, middle)
+        .properties(
+            width=520,
+            height=240,
+            title=altair.TitleParams(
+                "Denoising of the DPBench histograms",
+                subtitle=[
+                    f"a dot per histogram, epsilon and noise ({len(rows)}); red: geometric mean; dashed: no denoising"
+                ],
+                anchor="start",
+            ),
         )
+        .configure_view(stroke=None)
     )
 
 

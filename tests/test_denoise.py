@@ -144,14 +144,14 @@ def test_the_risk_of_a_soft_threshold_is_estimated_without_bias(law, scale, leve
 
 @both
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_risk_of_james_stein_is_estimated_without_bias(law, scale, monkeypatch):
+@pytest.mark.parametrize("centre", [0.0, "mean"])
+def test_the_risk_of_james_stein_is_estimated_without_bias(law, scale, centre):
     """Exact for Gaussian noise; for Laplace noise up to a part of order 1 / cells of the summed variance."""
-    monkeypatch.setattr(choose, "MARGIN", 0.0)
     mechanism = law(1, scale)
     bias, error = simulated(
         mechanism,
-        lambda values: choose.james_stein_risk(values, mechanism),
-        lambda values: denoise.james_stein(values, mechanism),
+        lambda values: choose._james_stein(values, mechanism, centre).risk,
+        lambda values: denoise.james_stein(values, mechanism, centre=centre),
     )
     assert abs(bias) < 6 * error + 0.01 * mechanism.variance * TRUTH.size
 

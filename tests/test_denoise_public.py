@@ -232,3 +232,26 @@ def test_a_million_nodes():
     parents = np.concatenate([[-1], np.zeros(1000, dtype=int), 1 + np.arange(1_000_000) % 1000])
     values = noisy(np.arange(parents.size) % 7, LAWS["gaussian"], 1)
     assert add_up(denoise.consistent(values, LAWS["gaussian"], parents=parents, nonnegative=True, whole=True), parents)
+
+
+# Few cells: James-Stein without harm
+
+
+@both
+@pytest.mark.parametrize("size", [3, 4, 5, 8, 16])
+def test_auto_does_no_harm_to_few_cells(law, size):
+    """A gate of 2% would: values are small where the noise made them so. Worst near 4 standard deviations."""
+    for away in (2.0, 4.0, 6.0):
+        truth = np.zeros(size)
+        truth[0] = np.rint(away * math.sqrt(law.variance))
+        draws = noisy(np.tile(truth, (1500, 1)), law, 3)
+        found = sum(np.square(denoise.auto(values, law) - truth).sum() for values in draws)
+        assert found <= 1.02 * np.square(draws - truth).sum()
+
+
+@both
+def test_values_that_are_alike_are_moved_toward_their_mean(law):
+    truth = np.full(12, 500)
+    draws = noisy(np.tile(truth, (60, 1)), law, 4)
+    found = sum(np.square(denoise.auto(values, law) - truth).sum() for values in draws)
+    assert found < 0.5 * np.square(draws - truth).sum()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.denoise.estimators import james_stein, shrinkage
+from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
 from dpframe.denoise.laws import Floats, Integers, NoiseLaw
@@ -22,7 +22,9 @@ from dpframe.denoise.wavelets import Order, ordered_axes, shrunk
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
-WORTHWHILE = 0.98  # of the squared error of no denoising
+WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not worth a bias
+FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
+WORTHWHILE_OF_FEW = 0.999
 LARGEST = 2**18  # edges up to which a trend filter is tried
 LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of degree 1 is: its matrix has an entry each
 
@@ -67,20 +69,25 @@ def auto(
 
     Notes
     -----
-    The candidates are James-Stein, a risk-chosen soft threshold, empirical Bayes and, where neighbors mean something,
-    Haar wavelets, or on a graph spanning-tree wavelets and trend filters. The risk of each is estimated from the noisy
-    values y = t + z (Stein 1981), on their grid g: with h what the candidate takes off, E[z h(y)] =
-    v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete Laplace noise that is exact with
-    H(y) = E[h(y + z')], z' a second draw of the same law; for rounded Gaussian noise H = h, up to
-    v min(1, (g / sigma)^2) / 8 in cells within a step of a threshold. (Stein's own identity is the limit
-    of a fine grid; on a coarse one it promises gains from zeros that the noise left alone.) For other shapes than these
-    two the identity of the Gaussian is an approximation. A wavelet coefficient is c times a sum of cells, and one cell
-    moves it by c: so the same holds with c z' for z'. Empirical Bayes learns from the values; its risk is that of
-    priors fitted to one half of the cells and tried on the other. For a trend filter E[z h] is v times the cells less
-    the degrees of freedom (Tibshirani and Taylor 2012): patches for degree 0, and kinks for degree 1, which is tried
-    for Gaussian noise on a fine grid only. For other noise the patches are counted after small moves of a quarter of
-    the cells at a time, as the identity above asks. A candidate is taken only where its estimate beats no denoising by
-    a standard error and by 2%, since less is not worth a bias; fewer than 32 cells have James-Stein alone.
+    The candidates are James-Stein around zero and around the mean, a risk-chosen soft threshold, empirical Bayes and,
+    where neighbors mean something, Haar wavelets, or on a graph spanning-tree wavelets and trend filters. The risk of
+    each is estimated from the noisy values y = t + z (Stein 1981), on their grid g: with h what the candidate takes
+    off, E[z h(y)] = v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete Laplace noise that is exact
+    with H(y) = E[h(y + z')], z' a second draw of the same law; for rounded Gaussian noise H = h, up to v min(1, (g /
+    sigma)^2) / 8 in cells within a step of a threshold. (Stein's own identity is the limit of a fine grid; on a coarse
+    one it promises gains from zeros that the noise left alone.) For other shapes than these two the identity of the
+    Gaussian is an approximation. A wavelet coefficient is c times a sum of cells, and one cell moves it by c: so the
+    same holds with c z' for z'. Empirical Bayes learns from the values; its risk is that of priors fitted to one half
+    of the cells and tried on the other. For a trend filter E[z h] is v times the cells less the degrees of freedom
+    (Tibshirani and Taylor 2012): patches for degree 0, and kinks for degree 1, which is tried for Gaussian noise on a
+    fine grid only. For other noise the patches are counted after small moves of a quarter of the cells at a time, as
+    the identity above asks.
+
+    A candidate is admitted only where its estimate beats no denoising by a standard error and by 2%, since less is not
+    worth a bias; of those admitted the one with the least estimate is taken. Fewer than 32 cells have James-Stein
+    alone, around zero or, where that is better by a standard error, around their mean. Its theorem is about always
+    shrinking: to ask for 2% first would harm fewer than 12 cells, by up to 5% in simulations, so they are asked for
+    0.1%.
 
     Examples
     --------
@@ -99,54 +106,83 @@ def choose(
     """As `auto`, with the name and the estimated error of what was chosen."""
     values = np.asarray(values, dtype=np.float64)
     edges = edges_of(() if graph is None else graph, values.size)
-    spread = values.size * noise.variance
     best = Choice("none", values, math.sqrt(noise.variance))
     if values.size >= FEWEST and noise.variance > 0.0:
-        least = WORTHWHILE * spread
-        for name, risk, denoised in _candidates(values, noise, nonnegative, edges, order):
-            if risk < least:
-                least, best = risk, Choice(name, denoised(), math.sqrt(max(risk, 0.0) / values.size))
+        found = _least(values, noise, nonnegative, edges, order)
+        best = best if found is None else Choice(found.name, found.denoised(), found.rmse(values.size))
     if nonnegative:
         return Choice(f"{best.name}, non-negative", projected(best.values, noise), best.estimated_rmse)
     return best
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A name, an estimated summed squared error, its standard error, and how to get the values."""
+
+    name: str
+    risk: float
+    margin: float
+    denoised: Callable[[], Floats]
+
+    def rmse(self, size: int) -> float:
+        """The root mean squared error to be expected, with the margin."""
+        return math.sqrt(max(self.risk + MARGIN * self.margin, 0.0) / size)
+
+
+def _least(values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, order: Order) -> Candidate | None:
+    """The candidate of the least estimate among those that are surely better than no denoising, if any is."""
+    spread = values.size * noise.variance
+    if values.size < ENOUGH:
+        around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
+        best = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
+        most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
+        return best if best.risk < most * spread else None
+    candidates = _candidates(values, noise, nonnegative, edges, order)
+    admitted = [one for one in candidates if one.risk + MARGIN * one.margin < WORTHWHILE * spread]
+    return min(admitted, key=lambda one: one.risk, default=None)
+
+
 def _candidates(
     values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, order: Order
-) -> Iterator[tuple[str, float, Callable[[], Floats]]]:
-    """Name, estimated summed squared error with its margin, and how to get the values."""
-    yield "james-stein", james_stein_risk(values, noise), lambda: james_stein(values, noise)
-    if values.size < ENOUGH:
-        return
+) -> Iterator[Candidate]:
+    yield _james_stein(values, noise, 0.0)
+    yield _james_stein(values, noise, "mean")
     best = best_threshold(values, noise)
     name = f"soft-threshold at {best.level / math.sqrt(noise.variance):.2f} standard deviations"
-    yield name, best.risk + MARGIN * math.sqrt(best.spread), lambda: soft_threshold(values, noise, threshold=best.level)
+    yield Candidate(
+        name, best.risk, math.sqrt(best.spread), partial(soft_threshold, values, noise, threshold=best.level)
+    )
     if axes := ordered_axes(values, order):
         smooth = shrunk(values, noise, axes)
-        yield "haar", smooth.risk + MARGIN * smooth.error, lambda: smooth.values + 0.0
+        yield Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     if len(edges):
         yield from _on_graph(values, noise, edges)
     risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
-    yield "empirical-bayes", risk + MARGIN * error, lambda: empirical_bayes(values, noise, nonnegative=nonnegative)
+    yield Candidate("empirical-bayes", risk, error, partial(empirical_bayes, values, noise, nonnegative=nonnegative))
 
 
-def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[tuple[str, float, Callable[[], Floats]]]:
+def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
     """The candidates of `_candidates` that a graph adds."""
     smooth = tree_shrunk(values, noise, edges)
-    yield "spanning-tree-wavelets", smooth.risk + MARGIN * smooth.error, lambda: smooth.values + 0.0
+    yield Candidate("spanning-tree-wavelets", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     pairs = int(np.square(np.bincount(edges.ravel())).sum())
     for degree, is_tried in enumerate((len(edges) <= LARGEST, pairs <= LARGEST_LINEAR and is_fine(noise))):
         if is_tried:
             found = filtered(values, noise, Penalty.of(edges, values.size, degree))
             name = f"trend-filter of degree {degree} at {found.strength / math.sqrt(noise.variance):.2f}"
-            risk = found.risk + MARGIN * found.error
-            yield f"{name} standard deviations", risk, partial(np.add, found.values, 0.0)
+            denoised = partial(np.add, found.values, 0.0)
+            yield Candidate(f"{name} standard deviations", found.risk, found.error, denoised)
 
 
-def james_stein_risk(values: Floats, noise: NoiseLaw) -> float:
-    """An estimate of the summed squared error of James-Stein, plus its margin."""
-    size, taken = values.size, shrinkage(values, noise)
-    margin = MARGIN * math.sqrt(2.0 * size) * noise.variance * taken**2
+def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
+    """James-Stein with Stein's estimate of its error, and that estimate's standard error."""
+    rest = values - centred(values, centre)
+    free = values.size - fitted(centre)  # what is left of the dimensions
+    taken = shrinkage(rest, noise, fitted(centre))
+    margin = math.sqrt(2.0 * values.size) * noise.variance * taken**2
     if taken == 1.0:
-        return max(0.0, float(np.square(values).sum()) - size * noise.variance) + margin
-    return (size - taken * (size - 2)) * noise.variance + margin
+        risk = max(0.0, float(np.square(rest).sum()) - (2 * free - values.size) * noise.variance)
+    else:
+        risk = (values.size - taken * (free - 2)) * noise.variance
+    name = "james-stein" if centre == 0.0 else "james-stein around the mean"
+    return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre))

@@ -80,7 +80,7 @@ def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Flo
     values = np.asarray(values, dtype=np.float64)
     middle = centred(values, centre)
     rest = values - middle
-    return middle + rest * (1.0 - shrinkage(rest, noise, _fitted(centre))) + 0.0  # no -0.0
+    return middle + rest * (1.0 - shrinkage(rest, noise, fitted(centre))) + 0.0  # no -0.0
 
 
 def rounded(values: Floats, noise: NoiseLaw) -> Floats:
@@ -160,7 +160,7 @@ def centred(values: Floats, centre: Centre) -> Floats:
     return np.asarray(centre, dtype=np.float64)
 
 
-def _fitted(centre: Centre) -> int:
+def fitted(centre: Centre) -> int:
     """How many numbers of the centre were taken from the values."""
     return int(isinstance(centre, str))
 
