@@ -238,15 +238,14 @@ def test_a_million_nodes():
 
 
 @both
-@pytest.mark.parametrize("size", [3, 4, 5, 8, 16])
+@pytest.mark.parametrize("size", [3, 5, 8])
 def test_auto_does_no_harm_to_few_cells(law, size):
     """A gate of 2% would: values are small where the noise made them so. Worst near 4 standard deviations."""
-    for away in (2.0, 4.0, 6.0):
-        truth = np.zeros(size)
-        truth[0] = np.rint(away * math.sqrt(law.variance))
-        draws = noisy(np.tile(truth, (1500, 1)), law, 3)
-        found = sum(np.square(denoise.auto(values, law) - truth).sum() for values in draws)
-        assert found <= 1.02 * np.square(draws - truth).sum()
+    truth = np.zeros(size)
+    truth[0] = np.rint(4.0 * math.sqrt(law.variance))
+    draws = noisy(np.tile(truth, (800, 1)), law, 3)
+    found = sum(np.square(denoise.auto(values, law) - truth).sum() for values in draws)
+    assert found <= 1.02 * np.square(draws - truth).sum()
 
 
 @both
