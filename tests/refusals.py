@@ -1959,12 +1959,6 @@ OPTIONS = [
         'Write order=True for keys of one column, or name the column, as in order="month".',
     ),
     Refusal(
-        "graph-with-rollup",
-        lambda df: df.dp.group_by("age", keys=[1, 2]).count(graph=[(1, 2)], rollup=True, epsilon=1),
-        VALUE,
-        "graph must be left out with rollup=True, whose fit has no use for it. Keep one.",
-    ),
-    Refusal(
         "order-with-rollup",
         lambda df: df.dp.group_by("age", keys=[1, 2]).count(order=True, rollup=True, epsilon=1),
         VALUE,

@@ -48,11 +48,8 @@ class Options:
         for argument in ("raw", "rollup"):
             if not isinstance(getattr(self, argument), bool):
                 raise InvalidType(f"{argument} must be True or False, not {shown(getattr(self, argument))}.")
-        for argument in ("order", "graph") if self.rollup else ():
-            if getattr(self, argument) is not None:
-                raise InvalidArgument(
-                    f"{argument} must be left out with rollup=True, whose fit has no use for it. Keep one."
-                )
+        if self.rollup and self.order is not None:
+            raise InvalidArgument("order must be left out with rollup=True, whose fit has no use for it. Keep one.")
         if self.rollup and self.denoise not in (None, "auto"):
             raise InvalidArgument(
                 f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoise)}: what makes subtotals add "
