@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from reporting import Row, classical_sigma, color, panel
+from reporting import Row, classical_sigma, color, panel, shown
 
 import dpframe as dpf
 
@@ -122,7 +122,7 @@ def table(rows: list[Row], field: str) -> list[Row]:
     found: dict[tuple[float, float], Row] = {}
     for row in at_every_delta(rows):
         start = {"epsilon": row["epsilon"], "delta": row["delta"]}
-        words = f"{row[field]:,.4g} ({row[field + ' sd']:.2g})"
+        words = f"{shown(row[field])} ({shown(row[field + ' sd'], 2)})"
         found.setdefault((row["epsilon"], row["delta"]), start)[row["noise"]] = words
     return list(found.values())
 

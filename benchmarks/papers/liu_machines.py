@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from counts import SETTINGS, Setting, bounded, chart, summed_up, table
 from liu_adult import Adult, read
-from reporting import Row, markdown, options, progress, written
+from reporting import Row, markdown, options, pivoted, progress, written
 
 from dpframe import noise
 
@@ -31,7 +31,7 @@ def main() -> int:
     tables = [
         markdown(controlled(adult)),
         f"Linear, {chosen.repeats} repeats:\n\n" + markdown(table(rows, "accuracy")),
-        "Radial, one repeat:\n\n" + markdown(kernels),
+        f"Radial, one repeat, delta {RADIAL}:\n\n" + markdown(pivoted(kernels, ["epsilon"], "noise", "accuracy")),
     ]
     written("liu_machines", rows, "\n\n".join(tables), chart(rows, {"accuracy": "accuracy"}), chosen.out)
     return 0

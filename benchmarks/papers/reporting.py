@@ -60,10 +60,10 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def shown(value: Any) -> str:
-    """A number to four digits, anything else as it is."""
+def shown(value: Any, digits: int = 4) -> str:
+    """A number to four digits, or as many as are asked for, and large ones whole; anything else as it is."""
     if isinstance(value, float):
-        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+        return f"{value:,.0f}" if 10**digits / 10 <= abs(value) < 1e9 else f"{value:.{digits}g}"
     return str(value)
 
 
