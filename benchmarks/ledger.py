@@ -103,7 +103,7 @@ def races(place: Callable[[str], Any], rounds: int) -> Drill:
     children = [CONTEXT.Process(target=racer, args=(barrier, paths, results)) for _ in range(PROCESSES)]
     for child in children:
         child.start()
-    charged = [results.get(timeout=600) for _ in children]
+    charged = [results.get(timeout=60 + 30 * rounds) for _ in children]
     finish(children, results)
     wrong = 0
     for number, path in enumerate(paths):

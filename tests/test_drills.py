@@ -122,3 +122,17 @@ def test_a_server_that_is_gone_is_told_and_nothing_is_read(server, monkeypatch):
     finally:
         server.start()
     assert drills.take(ledger)["entry"] == 1
+
+
+def test_a_lock_in_a_database_is_waited_for_and_then_refused(server, monkeypatch):
+    import psycopg
+
+    from dpframe.store import database
+
+    monkeypatch.setattr(database, "WAIT", 0.1)
+    ledger = dpf.Ledger(epsilon=1, path=server.url("locked"))
+    with psycopg.connect(host=str(server.folder), user=server.user, dbname="locked") as other:
+        other.execute("SELECT * FROM dpframe_ledger FOR UPDATE")
+        with pytest.raises(dpf.LedgerError, match=r"locked by another process since 0\.1 seconds"):
+            drills.take(ledger)
+    assert drills.take(ledger)["entry"] == 1

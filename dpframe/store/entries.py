@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from dpframe.errors import LedgerError, shown
@@ -141,14 +142,20 @@ class Row:
         """Whether its hash is that of its content and of the hash before it."""
         return head is not None and self.head == _link(head, self.body)
 
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The body as it was written; ValueError where it cannot be read."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
     def mark(self) -> Mark:
         """The place of this entry."""
-        found = json.loads(self.body)
-        return Mark(self.number, self.head, exact_amount(found["total"]), Limit.of(found["limit"]))
+        limit = Limit.of(self.facts["limit"])
+        return Mark(self.number, self.head, exact_amount(self.facts["total"]), limit)
 
     def entry(self) -> Entry:
         """What was stored."""
-        found = json.loads(self.body)
+        found = self.facts
         return Entry(
             found["time"],
             found["label"],
@@ -169,7 +176,7 @@ def follow(last: Mark, row: Row, where: str) -> Mark:
     if row.number != last.entry + 1 or not row.follows(last.head):
         raise changed(where, f"entry {last.entry + 1} does not follow from entry {last.entry}")
     try:
-        mark, entry, number = row.mark(), row.entry(), json.loads(row.body)["entry"]
+        mark, entry, number = row.mark(), row.entry(), row.facts["entry"]
     except (ValueError, KeyError, TypeError):
         raise changed(where, f"entry {row.number} cannot be read") from None
     if number != row.number or row.name != entry.name or mark.total != plus(last.total, entry.amount):

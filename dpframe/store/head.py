@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from dpframe.errors import LedgerError
 from dpframe.store.entries import Mark
@@ -42,17 +43,19 @@ def read(file: str) -> Head | None:
     path = path_of(file)
     try:
         with open(path, "rb") as opened:
-            heads = [head for slot in opened.read().split(b"\n") if (head := _head_of(slot))]
+            slots = [facts for slot in opened.read().split(b"\n") if (facts := _facts_of(slot))]
+        newest = max(slots, key=lambda facts: int(facts["entry"]), default=None)
+        head = None if newest is None else Head(newest["ledger"], Mark.of(newest))
     except FileNotFoundError:
         return None
-    except OSError:
-        heads = []
-    if not heads:
+    except (OSError, ValueError, KeyError, TypeError):
+        head = None
+    if head is None:
         raise LedgerError(
             f"the file {path!r} cannot be read as the head of a ledger. Put its newest intact copy back; "
             "or, if there is none, remove it and call dpf.Ledger.recover(path, reason=...)."
         )
-    return max(heads, key=lambda head: head.mark.entry)
+    return head
 
 
 def write(file: str, terms: Terms, mark: Mark) -> None:
@@ -88,14 +91,13 @@ def _begin(path: str, text: bytes, size: int) -> None:
             os.close(folder)
 
 
-def _head_of(slot: bytes) -> Head | None:
+def _facts_of(slot: bytes) -> dict[str, Any] | None:
     """What a slot holds, None where it was torn."""
-    try:
-        told, facts = slot.decode("ascii").rstrip().split(" ", 1)
-        found = json.loads(facts)
-        return Head(found["ledger"], Mark.of(found)) if told == digest(facts) else None
-    except (ValueError, KeyError, TypeError):
+    told, _, facts = slot.rstrip().partition(b" ")
+    if told.decode("ascii", "replace") != digest(facts):
         return None
+    found: dict[str, Any] = json.loads(facts)
+    return found
 
 
 def unwritten(file: str, error: OSError) -> LedgerError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dpframe.store.database import tables
@@ -9,17 +10,14 @@ from dpframe.store.entries import Entry, Mark, Row
 from dpframe.store.terms import Terms, changed
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Select
+    from sqlalchemy import Connection, Insert, Select
 
 
 def terms_text(connection: Connection, shown: str) -> str:
     """The terms. A writer is alone from here on."""
-    from sqlalchemy import select
-
     # FOR UPDATE makes a writer alone on PostgreSQL; SQLite has no such words and needs none
     write = connection.get_execution_options().get("dpframe_write")
-    asked = select(tables().terms.c.terms)
-    found = connection.execute(asked.with_for_update() if write else asked).scalar()
+    found = connection.execute(_terms(write=write is True)).scalar()
     if found is None:
         raise changed(shown, "its terms are gone")
     return str(found)
@@ -38,14 +36,13 @@ def append(connection: Connection, last: Mark, entry: Entry) -> Mark:
     """Write the entry that follows the last one."""
     row = Row.after(last, entry)
     columns = {"entry": row.number, "body": row.body, "head": row.head, "name": row.name}
-    connection.execute(tables().entries.insert().values(**columns))
+    connection.execute(_insertion(), columns)
     return row.mark()
 
 
 def all_of(connection: Connection, last: int | None = None) -> list[Row]:
     """The entries in their order, or the last ones only."""
-    asked = _entries().order_by(tables().entries.c.entry.desc()).limit(last)
-    return [_row(found) for found in connection.execute(asked)][::-1]
+    return [_row(found) for found in connection.execute(_last_entries(last))][::-1]
 
 
 def of_name(connection: Connection, name: str) -> list[Row]:
@@ -88,6 +85,25 @@ def answers_of(connection: Connection) -> list[tuple[int, bytes]]:
     return [(number, bytes(content)) for number, content in connection.execute(select(answers))]
 
 
+@cache
+def _terms(*, write: bool) -> Select[tuple[str]]:
+    from sqlalchemy import select
+
+    asked = select(tables().terms.c.terms)
+    return asked.with_for_update() if write else asked
+
+
+@cache
+def _insertion() -> Insert:
+    return tables().entries.insert()
+
+
+@cache
+def _last_entries(last: int | None) -> Select[tuple[int, str, str, str | None]]:
+    return _entries().order_by(tables().entries.c.entry.desc()).limit(last)
+
+
+@cache
 def _entries() -> Select[tuple[int, str, str, str | None]]:
     from sqlalchemy import select
 

@@ -203,7 +203,9 @@ class SqlStore:
             )
         last = self._end(connection)
         if self.database.address.file is not None:
-            known = None if head is None else rows.head_at(connection, self.terms, head.mark.entry)
+            known = None if head is None else last.head
+            if head is not None and head.mark.entry != last.entry:
+                known = rows.head_at(connection, self.terms, head.mark.entry)
             heads.hold(head, self.terms, last, known, self.shown)
         return last
 
@@ -237,8 +239,11 @@ class SqlStore:
             return
         try:
             with self.database.transaction(write=True) as connection:
-                # only if the file still knows my entry: the head must not follow a file that was put back meanwhile
-                if rows.head_at(connection, self.terms, mine.entry) == mine.head:
+                newest = rows.all_of(connection, last=1)[-1:]
+                if [row.head for row in newest] == [mine.head]:
+                    heads.write(file, self.terms, mine)
+                # otherwise only if the file still knows my entry: the head must not follow a file that was put back
+                elif rows.head_at(connection, self.terms, mine.entry) == mine.head:
                     heads.write(file, self.terms, self._end(connection))
         except OSError as error:
             raise heads.unwritten(file, error) from None
