@@ -265,6 +265,20 @@ def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
     assert (found[table.decided :] == 2**60).all()
 
 
+@pytest.mark.parametrize("law", [Law(1.0, 3.0, True), Law(2.0, 500.0), Law(3.0, 1e12)], ids=str)
+def test_weights_choose_what_they_belong_to(law):
+    """The first and the last weight of each even part of step 2, with last digits of zeros."""
+    table = tables.table_of(law)
+    ends, total = table.ends, int(table.ends[-1])
+    starts = np.concatenate([[0], ends[:-1]])
+    chosen = np.flatnonzero(ends[: table.evens] > starts[: table.evens])
+    weights = np.concatenate([starts[chosen], ends[chosen] - 1])
+    words = weights.astype(np.uint64) << np.uint64(64 - total.bit_length())
+    answers = iter([words.tobytes(), bytes(8 * words.size), b""])
+    found = fed(lambda size: next(answers), lambda: draws._tried(table, words.size))
+    assert found.tolist() == (table.highs[np.concatenate([chosen, chosen])] << table.blocks.digits).tolist()
+
+
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
     law = Law(p, draws.checked_scale(scale), discrete)

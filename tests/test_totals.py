@@ -365,3 +365,29 @@ def test_pairs_are_found_where_they_do_not_fit_one_integer():
     assert starts.tolist() == same_starts.tolist()
     assert code[rows].tolist() == code[small].tolist()
     assert cell[rows].tolist() == cell[small].tolist()
+
+
+def test_strings_are_numbered_apart_whatever_their_hashes(monkeypatch):
+    rng = np.random.default_rng(3)
+    names = [None if n == 7 else "é" * (n % 40) + str(n) for n in rng.integers(0, 300, 4000)]
+    units = pl.Series(names, dtype=pl.String)
+    plain, size = weights.unit_codes(units)
+    monkeypatch.setattr(weights, "MANY_ROWS", 0)
+    by_hash, larger = weights.unit_codes(units)
+    assert plain.max() < size
+    assert by_hash.max() < larger
+    pairs = set(zip(plain.tolist(), by_hash.tolist(), strict=True))
+    assert len(pairs) == len(set(plain.tolist())) == len(set(by_hash.tolist())) == 300
+    few = pl.Series(units.hash().to_numpy() % 250)  # some different strings share a hash
+    monkeypatch.setattr(pl.Series, "hash", lambda column: few)
+    assert weights._by_hash(units) is None
+    assert weights.unit_codes(units)[0].tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("rows", [8, 60_000])  # a join, and an Enum
+def test_declared_strings_are_found_among_others(rows):
+    values = ["b", None, "", "a", "é", "zz", "a ", "b"]
+    frame = pl.DataFrame({"k": [values[place % 8] for place in range(rows)]})
+    query = asked(lambda dp: dp.group_by("k", keys=["zz", "a", "absent", "b", ""]).count())
+    found = next(iter(whole(frame, query, PrivacyUnit(column="k", max_rows=rows)).values()))
+    assert [round(n / 2**20) for n in found] == [n * rows // 8 for n in (1, 1, 0, 2, 1)]

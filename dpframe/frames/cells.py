@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.frames.check import fits
-from dpframe.frames.source import Source, Wanted, tick_of
+from dpframe.frames.source import Source, Wanted, collected, tick_of
 from dpframe.queries.cells import KeyAxis, Keys
 from dpframe.queries.edges import BinAxis, temporal_edge
 
@@ -76,14 +76,13 @@ class Cells:
         coded = [self.source.column(column).coded for column in axis.columns]
         dtypes = [self._key_dtype(column, table.schema[name]) for column, name in zip(axis.columns, names, strict=True)]
         keys = key_table(axis, names, dtypes, coded)
-        if (
-            len(names) == 1
-            and table.height > keys.height
-            and (looked_up := _looked_up(table[names[0]], keys)) is not None
-        ):
-            return looked_up
-        found = table.select(names).join(keys, on=names, how="left", nulls_equal=True, maintain_order="left")
-        return found["cell"].fill_null(OUTSIDE).to_numpy()
+        if len(names) == 1 and table.height > keys.height:
+            column = table[names[0]]
+            for quick in (_looked_up, _spelled):
+                if (found := quick(column, keys)) is not None:
+                    return found
+        joined = table.select(names).join(keys, on=names, how="left", nulls_equal=True, maintain_order="left")
+        return joined["cell"].fill_null(OUTSIDE).to_numpy()
 
     def _key_dtype(self, column: str, brought: pl.DataType) -> pl.DataType:
         """The dtype in which declared keys are compared: a Decimal's own, though it is brought as a string."""
@@ -151,6 +150,16 @@ def _looked_up(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
     table[declared.cast(pl.Int64).to_numpy() - low + 1] = keys["cell"].to_numpy()
     near = column.cast(pl.Int64).fill_null(low - 1).to_numpy()
     return table.take(near - (low - 1), mode="clip")  # a difference that wraps is still outside
+
+
+def _spelled(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
+    """Codes of strings as an Enum of the declared ones; None for other columns, and where a missing key is declared."""
+    declared = keys.to_series(0)
+    if column.dtype != pl.String or declared.null_count() or keys.height == 0:
+        return None
+    places = pl.col(column.name).cast(pl.Enum(declared), strict=False).to_physical().cast(pl.Int64)
+    found = collected(column.to_frame().lazy().select(places.fill_null(keys.height)), len(column))
+    return np.append(keys["cell"].to_numpy(), OUTSIDE).take(found.to_series().to_numpy())
 
 
 def declared_values(axis: KeyAxis, place: int) -> list[Any]:

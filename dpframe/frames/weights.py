@@ -15,6 +15,9 @@ the rows that share a pair are brought together first.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -28,6 +31,7 @@ from dpframe.queries.statistics import WEIGHT_BITS, Statistic
 Floats = NDArray[np.float64]
 
 SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
+MANY_ROWS = 2**17  # of strings that are numbered by their hashes; below, threads cost more than they save
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
 
 
@@ -35,7 +39,7 @@ def bounded(
     table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
 ) -> dict[Statistic, Integers]:
     """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them."""
-    if unit.nulls == "drop":
+    if unit.nulls == "drop" and table["unit"].null_count():
         table = table.filter(pl.col("unit").is_not_null())
     most = unit.max_rows * min(unit.max_groups, cells) ** (1.0 / p)
     code, units = unit_codes(table["unit"])
@@ -48,8 +52,7 @@ def bounded(
     if merged:  # no unit that is not heavy may get a weight below 1: their rows are not brought together
         most_rows = unit.max_rows * min(unit.max_groups, cells)
         light = np.where(rows <= most_rows, light, np.minimum(light, most_rows * SHAVE / np.maximum(rows, 1)))
-    weight = light[code]
-    alone = weight.copy()
+    alone = light[code]
     alone[sharing] = 0.0  # what they add is added below, pair by pair
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
     asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.statistics)]
@@ -61,7 +64,7 @@ def bounded(
         shared = table[sharing]
         for statistic in terms.statistics:
             values = shared.with_columns(each=terms.each(statistic).fill_null(0))["each"].to_numpy()
-            pairs = pl.DataFrame({"v": np.add.reduceat(values, starts), "w": weight[sharing[starts]]})
+            pairs = pl.DataFrame({"v": np.add.reduceat(values, starts), "w": light[code[sharing[starts]]]})
             whole = pairs.select(_truncated(pl.col("v"), pl.col("w"), statistic)).to_series().to_numpy()
             found[statistic] = found[statistic] + added(whole, shared["cell"].to_numpy()[starts], cells)
     return found
@@ -110,7 +113,7 @@ def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
 
 
 def unit_codes(units: pl.Series) -> tuple[Integers, int]:
-    """An integer below the returned size for each unit, different for different ones; never a hash.
+    """An integer below the returned size for each unit, different for different ones: more than a hash.
 
     Integers in a range not much larger than their number are taken as they are; anything else is numbered.
     """
@@ -118,9 +121,39 @@ def unit_codes(units: pl.Series) -> tuple[Integers, int]:
     low, high = (int(units.min() or 0), int(units.max() or 0)) if units.dtype.is_integer() else (0, 2**64)  # type: ignore[arg-type]
     if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
         return (units.cast(pl.Int64) - low).fill_null(high - low + 1).to_numpy(), high - low + 1 + missing
+    if units.dtype == pl.String and len(units) >= MANY_ROWS and (numbered := _by_hash(units)) is not None:
+        return numbered
     import pyarrow
 
-    numbered = pyarrow.chunked_array([units.to_arrow()]).combine_chunks().dictionary_encode()
-    codes = pl.Series(pl.from_arrow(numbered.indices)).cast(pl.Int64)
-    distinct = len(numbered.dictionary)
+    encoded = pyarrow.chunked_array([units.to_arrow()]).combine_chunks().dictionary_encode()
+    codes = pl.Series(pl.from_arrow(encoded.indices)).cast(pl.Int64)
+    distinct = len(encoded.dictionary)
     return codes.fill_null(distinct).to_numpy(), distinct + missing
+
+
+def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:
+    """Numbers of the strings' hashes, which is faster; None if two different strings share a hash.
+
+    Every string is compared with one of those that have its number, so that numbers tell strings apart, not hashes.
+    """
+    import pyarrow
+
+    hashes, size, parts = units.hash().to_numpy(), len(units), cpu_count() or 1
+    codes = np.empty(size, dtype=np.int64)
+
+    def number(part: int) -> None:
+        rows = np.flatnonzero(hashes % np.uint64(parts) == part)
+        encoded = pyarrow.array(hashes[rows]).dictionary_encode()
+        codes[rows] = encoded.indices.to_numpy().astype(np.int64) * parts + part
+
+    def alike(part: int) -> bool:
+        rows = slice(size * part // parts, size * (part + 1) // parts)
+        return bool(units[rows].eq_missing(chosen.gather(codes[rows])).all())
+
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(number, range(parts)))
+        distinct = int(codes.max(initial=-1)) + 1
+        places = np.zeros(distinct, dtype=np.int64)
+        places[codes] = np.arange(size)
+        chosen = units.gather(places)
+        return (codes, distinct) if all(pool.map(alike, range(parts))) else None
