@@ -175,6 +175,16 @@ def test_exact_densities_keep_their_precision(law):
             assert abs(law.exact_peak(192) - law.exact_peak(600)) <= mpmath.ldexp(law.exact_peak(600), 16 - 192)
 
 
+def test_distances_of_an_interval():
+    third, half = Fraction(1, 3), Fraction(1, 2)
+    assert Law(2.0, 1.0).distances(-third, half) == (0, half)
+    assert Law(2.0, 1.0).distances(third, half) == (third, half)
+    assert Law(2.0, 1.0).distances(-half, -third) == (third, half)
+    assert Law(1.0, 1.0, True).distances(-5 * half, third) == (0, 3)  # the integers -3, -2, -1, 0
+    assert Law(1.0, 1.0, True).distances(Fraction(2), Fraction(3)) == (2, 2)  # 3 is not in it
+    assert Law(1.0, 1.0, True).distances(Fraction(-4), -7 * half) == (4, 4)
+
+
 @pytest.mark.parametrize("p", [0.5, 16.5, 64.0, math.nan, math.inf])
 def test_shapes_without_a_proven_bound_are_refused(p):
     with pytest.raises(ValueError, match="p must be"):

@@ -31,7 +31,8 @@ from dpframe.queries.statistics import WEIGHT_BITS, Statistic
 Floats = NDArray[np.float64]
 
 SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
-MANY_ROWS = 2**17  # of strings that are numbered by their hashes; below, threads cost more than they save
+THREADS = 2 ** ((cpu_count() or 1).bit_length() - 1)
+MANY_ROWS = 2**17  # below, threads cost more than they save
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
 
 
@@ -90,26 +91,41 @@ def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: 
 
 
 def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
-    """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts.
+    """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts."""
+    if code.size < MANY_ROWS:
+        return _pairs(code, cell, np.arange(code.size))
+
+    def of_part(part: int) -> tuple[Integers, Integers]:
+        return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == part))
+
+    with ThreadPoolExecutor(THREADS) as pool:  # all rows of a unit are in one part
+        parts = list(pool.map(of_part, range(THREADS)))
+    before = np.cumsum([0, *(rows.size for rows, _ in parts)])
+    starts = [starts + first for (_, starts), first in zip(parts, before, strict=False)]
+    return np.concatenate([rows for rows, _ in parts]), np.concatenate(starts)
+
+
+def _pairs(code: Integers, cell: Integers, rows: Integers) -> tuple[Integers, Integers]:
+    """As `_sharing`, among some rows.
 
     Where unit, cell and row fit 63 bits one plain sort brings pairs together; else a slower sort of positions.
     """
-    cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(code.size).bit_length()
+    code, cell = code[rows], cell[rows]
+    cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(rows.max(initial=0)).bit_length()
     key = (code << cell_bits) | cell
-    packs = int(code.max(initial=0)).bit_length() + cell_bits + row_bits <= 63
-    if packs:
+    if int(code.max(initial=0)).bit_length() + cell_bits + row_bits <= 63:
         key <<= row_bits
-        key |= np.arange(code.size)
+        key |= rows
         key.sort()
-        order, key = key, key >> row_bits
+        rows = key & ((1 << row_bits) - 1)
+        key >>= row_bits
     else:
         order = np.argsort(key, kind="stable")
-        key = key[order]
+        key, rows = key[order], rows[order]
     same = key[1:] == key[:-1]
     with_next, with_last = np.append(same, False), np.append(False, same)
     shared = np.flatnonzero(with_next | with_last)
-    rows = order[shared] & ((1 << row_bits) - 1)
-    return rows, np.flatnonzero(~with_last[shared])
+    return rows[shared], np.flatnonzero(~with_last[shared])
 
 
 def unit_codes(units: pl.Series) -> tuple[Integers, int]:
@@ -138,11 +154,11 @@ def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:
     """
     import pyarrow
 
-    hashes, size, parts = units.hash().to_numpy(), len(units), cpu_count() or 1
+    hashes, size, parts = units.hash().to_numpy(), len(units), THREADS
     codes = np.empty(size, dtype=np.int64)
 
     def number(part: int) -> None:
-        rows = np.flatnonzero(hashes % np.uint64(parts) == part)
+        rows = np.flatnonzero(hashes & np.uint64(parts - 1) == part)
         encoded = pyarrow.array(hashes[rows]).dictionary_encode()
         codes[rows] = encoded.indices.to_numpy().astype(np.int64) * parts + part
 
