@@ -338,6 +338,40 @@ def test_a_ledger_that_is_replaced_under_an_object_is_refused(path, tmp_path):
         take(ledger, "1/2")
 
 
+def test_a_file_that_is_replaced_amid_a_charge_is_no_free_release(path, tmp_path, monkeypatch):
+    """Also where the copy is the newest that the head knows of: the charge went into the file that is gone."""
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    take(ledger, "1/4")
+    copied, keep_head = keep(path, tmp_path / "copy"), sql.SqlStore._keep_head
+
+    def replaced(*arguments):
+        os.replace(copied, path)
+        keep_head(*arguments)
+
+    monkeypatch.setattr(sql.SqlStore, "_keep_head", replaced)
+    monkeypatch.setattr(release, "totals", lambda *_: pytest.fail("a row was read"))
+    with pytest.raises(dpf.LedgerError, match="was replaced while it was charged"):
+        PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+
+
+@pytest.mark.parametrize("replaced", [shutil.copy, os.replace], ids=["in place", "by another"])
+def test_one_object_sees_what_is_put_under_it(path, tmp_path, replaced):
+    """Its connection stays open between charges; it must not go on with a file that is no longer there."""
+    ledger, other = dpf.Ledger(epsilon=1, path=path), dpf.Ledger.open(path)
+    take(ledger, "1/4")
+    older = keep(path, tmp_path / "older")
+    take(other, "1/4")
+    newest = keep(path, tmp_path / "newest")
+    assert take(ledger, "1/4")["entry"] == 3
+    replaced(older, path)
+    for one in (ledger, other):
+        with pytest.raises(dpf.LedgerError, match="older copy"):
+            take(one, "1/4")
+    replaced(newest, path)
+    with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3"):
+        take(other, "1/4")
+
+
 # Older copies, changed files
 
 
@@ -425,7 +459,8 @@ def test_a_head_never_falls_back(path, restored, monkeypatch):
         lambda *_: None,
     )
     shutil.copy(newest, path)
-    kept._keep_head(mark)
+    with pytest.raises(dpf.LedgerError, match=r"was replaced while it was charged: no row was read"):
+        kept._keep_head(mark)
     assert head.read(str(path)).mark.entry == 4
 
 

@@ -46,6 +46,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_renew)
 
 
+class Locked(LedgerError):
+    """Another process held the ledger for as long as was waited."""
+
+
 class Database:
     """The tables of one ledger, over one connection, which the threads of a process use in turn."""
 
@@ -68,7 +72,7 @@ class Database:
                     yield connection
                 self._left = self._state()
         except DBAPIError as error:
-            raise LedgerError(_words(str(error.orig), self.address)) from None
+            raise _refusal(str(error.orig), self.address) from None
 
     def _manners(self, write: bool) -> tuple[str, ...]:
         """What PostgreSQL must be told; SQLite has one snapshot a transaction, and one writer, anyway."""
@@ -193,9 +197,10 @@ def _sqlite(file: str, *, create: bool) -> Any:
     return connection
 
 
+LOCKS = ("locked", "busy", "lock timeout")
 REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
     (
-        ("locked", "busy", "lock timeout"),
+        LOCKS,
         "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done",
     ),
     (
@@ -220,9 +225,12 @@ REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
 )
 
 
-def _words(said: str, address: Address) -> str:
+def _refusal(said: str, address: Address) -> LedgerError:
     said = said.strip().split("\n")[0][:80]
     for signs, words in REASONS:
         if any(sign in said for sign in signs):
-            return f"the ledger at {address.shown} {words.format(said=said, wait=WAIT)}."
-    return f"the ledger at {address.shown} cannot be used ({said}). No row was read. Ask whoever runs the database."
+            kind = Locked if signs is LOCKS else LedgerError
+            return kind(f"the ledger at {address.shown} {words.format(said=said, wait=WAIT)}.")
+    return LedgerError(
+        f"the ledger at {address.shown} cannot be used ({said}). No row was read. Ask whoever runs the database."
+    )

@@ -77,12 +77,11 @@ def answer_at(connection: Connection, entry: int) -> bytes | None:
     return None if found is None else bytes(found)
 
 
-def answers_of(connection: Connection) -> list[tuple[int, bytes]]:
-    """Every stored answer, with the number of its entry."""
+def answered(connection: Connection) -> list[int]:
+    """The entries of all stored answers."""
     from sqlalchemy import select
 
-    answers = tables().answers
-    return [(number, bytes(content)) for number, content in connection.execute(select(answers))]
+    return list(connection.execute(select(tables().answers.c.entry)).scalars())
 
 
 @cache

@@ -15,7 +15,7 @@ from dpframe.guarantee import Amount, PrivacyLoss
 from dpframe.store import head as heads
 from dpframe.store import rows
 from dpframe.store.address import Address
-from dpframe.store.database import Database
+from dpframe.store.database import Database, Locked
 from dpframe.store.entries import Allowed, Answer, Entry, Mark, answered, chain, follow, plus, refuse_other_facts
 from dpframe.store.head import Head
 from dpframe.store.terms import Limit, Terms, changed
@@ -68,7 +68,7 @@ class SqlStore:
                 )
             store = cls(database, Terms.of_text(rows.terms_text(connection, address.shown), address.shown))
         if check:
-            store.verify()
+            store.follow()
         return store
 
     @classmethod
@@ -134,16 +134,23 @@ class SqlStore:
             return self._last(connection, head)
 
     def verify(self) -> list[Mark]:
-        """Follow the whole chain, hold it against its head and against the stored answers; every place in it."""
+        """Follow the whole chain, and hold every stored answer against its entry."""
+        marks = self.follow()
+        with self.database.transaction(write=False) as connection:
+            found = [(row.number, row.entry().answer) for row in rows.all_of(connection) if row.name is not None]
+            stored = rows.answered(connection)
+            told = {number: answer for number, answer in found if answer is not None}
+            kept = {number: digest(rows.answer_at(connection, number) or b"") for number in stored}  # one at a time
+        if kept != told:
+            raise changed(self.shown, "its stored answers are not those that its entries tell of")
+        return marks
+
+    def follow(self) -> list[Mark]:
+        """Follow the whole chain, and hold it against its head; every place in it."""
         head = self._head()
         with self.database.transaction(write=False) as connection:
             last = self._last(connection, head)
-            found = rows.all_of(connection)
-            marks = chain(self.terms, found, self.shown)
-            hashes = {row.number: row.entry().answer for row in found if row.name is not None}
-            answers = {number: digest(content) for number, content in rows.answers_of(connection)}
-        if answers != {number: told for number, told in hashes.items() if told is not None}:
-            raise changed(self.shown, "its stored answers are not those that its entries tell of")
+            marks = chain(self.terms, rows.all_of(connection), self.shown)
         if marks[-1] != last:
             raise changed(self.shown, "its end does not follow from its beginning")
         return marks
@@ -239,15 +246,17 @@ class SqlStore:
             return
         try:
             with self.database.transaction(write=True) as connection:
-                newest = rows.all_of(connection, last=1)[-1:]
-                if [row.head for row in newest] == [mine.head]:
-                    heads.write(file, self.terms, mine)
-                # otherwise only if the file still knows my entry: the head must not follow a file that was put back
-                elif rows.head_at(connection, self.terms, mine.entry) == mine.head:
-                    heads.write(file, self.terms, self._end(connection))
+                # the head must not follow a file that was put back meanwhile, and does not know my entry
+                if rows.head_at(connection, self.terms, mine.entry) != mine.head:
+                    raise LedgerError(
+                        f"the ledger at {self.shown} was replaced while it was charged: no row was read. "
+                        "Put its newest copy back."
+                    )
+                newest = rows.all_of(connection, last=1)[-1]
+                heads.write(file, self.terms, mine if newest.head == mine.head else self._end(connection))
         except OSError as error:
             raise heads.unwritten(file, error) from None
-        except LedgerError:  # locked for long: the charge stands, and the head may be behind until the next one
+        except Locked:  # for long: the charge stands, and the head may be behind until the next one
             return
 
 
