@@ -340,3 +340,31 @@ def test_wavelets_along_one_axis_alone(law):
     assert relative(along, truth, law) < 0.7 * relative(denoise.haar, truth, law)
     moved = noisy(truth, law, 3)
     assert along(moved, law) == pytest.approx(denoise.haar(moved.T, law, order=(0,)).T)
+
+
+@both
+def test_any_function_may_shrink_the_coefficients(law):
+    """Steps of a few heights: coefficients are zero or far from it, as empirical Bayes learns."""
+    truth = np.repeat([0, 40, 10, 300], 256)
+    learned = lambda values, law: denoise.haar(values, law, order=True, shrink=denoise.empirical_bayes)  # noqa: E731
+    assert relative(learned, truth, law) < 0.2
+    moved = noisy(truth, law, 1)
+    kept = denoise.haar(moved, law, order=True, shrink=lambda values, law: values)
+    assert kept == pytest.approx(moved)
+    assert denoise.haar(moved.reshape(32, 32), law, shrink=denoise.sure_threshold).shape == (32, 32)
+    with pytest.raises(ValueError, match="shrink must return values of the shape"):
+        denoise.haar(moved, law, order=True, shrink=lambda values, law: values[1:])
+
+
+@both
+def test_coefficients_have_the_noise_that_is_told(law):
+    told = []
+
+    def look(values, noise):
+        told.append((values.std(), math.sqrt(noise.variance), values.size))
+        return values
+
+    denoise.haar(noisy(np.zeros(4096), law, 1), law, order=True, shrink=look)
+    assert told
+    for found, stated, size in told:
+        assert found == pytest.approx(stated, rel=6 / math.sqrt(size))
