@@ -51,10 +51,12 @@ from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized import generalized_gaussian_scale
 from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
+from dpframe.plan.joint import JointPlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
 from dpframe.release.path import VERSION as __version__  # noqa: N811
+from dpframe.release.together import plan_together, release_together
 from dpframe.sensitivity import Sensitivity
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "GeneralizedGaussian",
     "InvalidArgument",
     "InvalidType",
+    "JointPlan",
     "Laplace",
     "Ledger",
     "LedgerError",
@@ -104,9 +107,11 @@ __all__ = [
     "mean",
     "of",
     "optimal_composition",
+    "plan_together",
     "probabilistic_gaussian",
     "probabilistic_gaussian_sigma",
     "read_parquet",
+    "release_together",
     "set_default_ledger",
     "sum",
     "truncated_generalized_gaussian",

@@ -20,12 +20,14 @@ from dpframe.guarantee import down, exact_delta, shown_up, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.plan.plan import Plan
 
 SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
 REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
+KINDS = (Laplace, Gaussian, GeneralizedGaussian, TruncatedGeneralizedGaussian, ExponentialMechanism)
 EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
 
 
@@ -157,7 +159,7 @@ def _noises(workload: Any) -> tuple[Mechanism, ...]:
     for one in listed:
         if isinstance(one, Plan):
             found += [part.mechanism for part in one.parts]
-        elif isinstance(one, (Laplace, Gaussian, GeneralizedGaussian, TruncatedGeneralizedGaussian)):
+        elif isinstance(one, KINDS):
             found.append(one)
         else:
             raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(one)}. {EXAMPLE}")

@@ -170,6 +170,11 @@ def exact_delta(value: object) -> Fraction:
     return delta
 
 
+def exact_weight(value: object) -> Fraction:
+    """A weight as the rational of the typed decimal: finite and above 0."""
+    return _exact("weights", value, "finite numbers above 0", "weights={'name': 2}")
+
+
 def exact_share(value: object) -> Fraction:
     """A share of the limit: a Fraction as it is, a float as the nearest fraction with denominator up to 10**6."""
     share = _exact("share", value, "a number with 0 < share <= 1", "share=0.25 or share=Fraction(1, 52)")

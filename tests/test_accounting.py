@@ -53,6 +53,10 @@ def coordinates(accounting, amount):
     return zip(amount, accounting.orders, WEIGHTS, strict=True)
 
 
+def equal(count):
+    return (Fraction(1, count),) * count
+
+
 # The contract
 
 
@@ -63,7 +67,7 @@ def test_every_accounting_of_the_module_is_tested():
 
 def planned(accounting, price, limit, sensitivities, *, pure):
     """The mechanisms that a plan would take for its parts of the price."""
-    parts = accounting.parts(price, limit, len(sensitivities), pure=pure)
+    parts = accounting.parts(price, limit, equal(len(sensitivities)), pure=pure)
     return tuple(
         Laplace.of_steps(steps, part.epsilon, 1.0) if pure else Gaussian.of_mu(Fraction(steps), part.mu, 1.0)
         for steps, part in zip(sensitivities, parts, strict=True)
@@ -266,7 +270,7 @@ def test_what_callables_calibrate_to_is_not_above_their_part():
         (Fraction(3, 10), Fraction(0.3), Fraction(1, 7), Fraction(10**20 + 1, 3 * 10**20)), (1, 2, 3)
     ):
         for accounting in (Basic(), GaussianDP(DELTA)):
-            part = accounting.parts(Price(epsilon), None, count_, pure=True)[0]
+            part = accounting.parts(Price(epsilon), None, equal(count_), pure=True)[0]
             assert Fraction(repr(part.loss.epsilon)) <= part.epsilon
             assert part.loss.epsilon == pytest.approx(float(epsilon / count_), rel=1e-15)
 
@@ -332,18 +336,20 @@ def test_sums_of_mu_squared_are_never_understated(releases):
 def test_a_call_may_name_its_own_delta():
     """`epsilon=` at the delta of the call fixes sigma; what is charged is its mu."""
     accounting = GaussianDP(DELTA)
-    own, ledgers = (accounting.parts(Price.of(1, delta, None), None, 1, pure=False)[0].mu for delta in (1e-3, None))
+    own, ledgers = (
+        accounting.parts(Price.of(1, delta, None), None, equal(1), pure=False)[0].mu for delta in (1e-3, None)
+    )
     assert own == pytest.approx(gaussian.largest_mu(1.0, 1e-3), rel=1e-15)
     assert ledgers < own
     with pytest.raises(InvalidArgument, match="delta"):
-        accounting.parts(Price.of(1, 0, None), None, 1, pure=False)
+        accounting.parts(Price.of(1, 0, None), None, equal(1), pure=False)
 
 
 def test_a_callers_pure_noise_is_told_by_what_it_costs():
     """Two Laplace vectors each within its part's (epsilon, delta) are together not within the typed price."""
     accounting = GaussianDP(DELTA)
     price, limit = Price.of(1, None, None), accounting.limit(Fraction(50), DELTA)
-    part = accounting.parts(price, limit, 2, pure=False)[0]
+    part = accounting.parts(price, limit, equal(2), pure=False)[0]
     noise = Laplace.calibrate(sensitivity=1, epsilon=part.loss.epsilon)
     assert noise.delta(part.loss.epsilon) == 0.0
     amount = accounting.charge(price, limit, (noise, noise))
@@ -355,7 +361,7 @@ def test_a_callers_pure_noise_is_told_by_what_it_costs():
 def test_a_callers_gaussian_noise_costs_what_was_typed():
     accounting = GaussianDP(DELTA)
     price, limit = Price.of(1, None, None), accounting.limit(Fraction(2), DELTA)
-    part = accounting.parts(price, limit, 2, pure=False)[0]
+    part = accounting.parts(price, limit, equal(2), pure=False)[0]
     noise = Gaussian.calibrate(sensitivity=1, epsilon=part.loss.epsilon, delta=part.loss.delta)
     amount = accounting.charge(price, limit, (noise, noise))
     assert accounting.cost(price, amount, pure=False) == PrivacyLoss(1.0, 1e-6)

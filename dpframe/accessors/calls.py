@@ -66,6 +66,7 @@ class CallOptions(TypedDict, total=False):
     within: float | Mapping[str, float] | Sequence[float] | None
     confidence: float | None
     size: int | None
+    weights: Mapping[str, float] | None
     mechanism: str | Calibration | None
     denoise: Any
     raw: bool

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, fullest, root_down, share_of, typed_down
+from dpframe.accounting.protocol import Part, Shares, fullest, root_down, share_of, typed_down
 from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
@@ -33,13 +33,19 @@ class Basic:
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         return fullest(total, limit)
 
-    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         epsilon, delta = self._offered(price, limit)
-        mu = None
+        whole = None
         if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is shared, not epsilon
-            mu = root_down(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2 / count)
-        loss = PrivacyLoss(typed_down(epsilon / count), typed_down(delta / count))
-        return (Part(epsilon / count, mu, loss),) * count
+            whole = Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2
+        return tuple(
+            Part(
+                epsilon * share,
+                None if whole is None else root_down(whole * share),
+                PrivacyLoss(typed_down(epsilon * share), typed_down(delta * share)),
+            )
+            for share in shares
+        )
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return self._offered(price, limit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, ceil, floor, fullest, root_down, share_of, typed_down
+from dpframe.accounting.protocol import Part, Shares, ceil, floor, fullest, root_down, share_of, typed_down
 from dpframe.errors import InvalidArgument
 from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian
@@ -39,14 +39,17 @@ class GaussianDP:
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         return fullest(total, limit)
 
-    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
-            epsilon = price.epsilon / count
-            return (Part(epsilon, None, PrivacyLoss(typed_down(epsilon))),) * count
-        mu = root_down(self._offered(price, limit) / count)
+            each = [price.epsilon * share for share in shares]
+            return tuple(Part(epsilon, None, PrivacyLoss(typed_down(epsilon))) for epsilon in each)
+        offered = self._offered(price, limit)
+        return tuple(self._part(price, root_down(offered * share)) for share in shares)
+
+    def _part(self, price: Price, mu: float) -> Part:
         delta = typed_down(price.delta or self.delta)
         loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
-        return (Part(Fraction(gaussian.mu_to_pure(mu)), mu, loss),) * count
+        return Part(Fraction(gaussian.mu_to_pure(mu)), mu, loss)
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return (ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)

@@ -24,7 +24,7 @@ NEEDS_ACCOUNTING = "privacy loss distributions need dp-accounting: pip install '
 LEAST_DELTA = 1e-12
 POINTS = 2_000  # of the narrowest distribution, on each side of 0
 MOST_POINTS = 50_000  # of the widest
-HALVINGS = 50
+TRIED = 4.0 ** np.arange(-15.0, 21.0)
 TRUNCATED = 1e-5  # of delta: what all distributions together may lose in their tails, counted as an infinite loss
 SHAVED, ROUNDING = 1e-6, 2e-14  # of delta, and of any: what double precision may lose
 
@@ -62,14 +62,12 @@ class Composition:
 
 
 def _reach(mechanism: Mechanism, tail: float) -> float:
-    """The least epsilon at which the curve is not above `tail`; of pure noise its epsilon, which lies on the grid."""
-    low, high = 0.0, 1e-9
-    while float(mechanism.deltas(np.array([high]))[0]) > tail:
-        low, high = high, 2.0 * high
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if float(mechanism.deltas(np.array([middle]))[0]) <= tail else (middle, high)
-    return high
+    """An epsilon at which the curve is not above `tail`, nearly the least; of pure noise its own, on the grid."""
+    if mechanism.pure_epsilon is not None:
+        return mechanism.pure_epsilon
+    reach = float(TRIED[np.argmax(mechanism.deltas(TRIED) <= tail)])
+    nearer = np.linspace(reach / 4.0, reach, 64)
+    return float(nearer[np.argmax(mechanism.deltas(nearer) <= tail)])
 
 
 def _distribution(mechanism: Mechanism, reach: float, step: float) -> Any:

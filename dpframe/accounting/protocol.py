@@ -13,6 +13,8 @@ from dpframe.mechanisms.family import Mechanism
 
 MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
 
+Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
+
 
 @dataclass(frozen=True)
 class Part:
@@ -45,8 +47,8 @@ class Accounting(Protocol):
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         """How much of the limit that is: at most 1 where it is allowed."""
 
-    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
-        """Equal parts of the price for `count` Statistics measured together."""
+    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
+        """The parts of the price for Statistics measured together; `shares` add up to 1."""
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         """What the call costs, rounded up."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, ceil, floor, root_down, share_of, typed_down
+from dpframe.accounting.protocol import Part, Shares, ceil, floor, root_down, share_of, typed_down
 from dpframe.errors import InvalidArgument
 from dpframe.guarantee import SMALLEST_NORMAL, Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian, renyi
@@ -54,16 +54,19 @@ class RenyiDP:
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         return min((part / most for part, most in zip(total, limit, strict=True) if most), default=Fraction(0))
 
-    def parts(self, price: Price, limit: Amount | None, count: int, *, pure: bool) -> tuple[Part, ...]:
+    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
-            epsilon = price.epsilon / count
-            return (Part(epsilon, None, PrivacyLoss(typed_down(epsilon))),) * count
-        main = self.orders[0]
-        mu = root_down(self._offered(price, limit) / count)
+            each = [price.epsilon * share for share in shares]
+            return tuple(Part(epsilon, None, PrivacyLoss(typed_down(epsilon))) for epsilon in each)
+        offered = self._offered(price, limit)
+        return tuple(self._part(price, root_down(offered * share)) for share in shares)
+
+    def _part(self, price: Price, mu: float) -> Part:
         delta = typed_down(price.delta or self.delta)
         loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
+        main = self.orders[0]
         pure_epsilon = Fraction(renyi.largest_pure(renyi.of_gaussian(Fraction(mu) ** 2, main), main))
-        return (Part(pure_epsilon, mu, loss),) * count
+        return Part(pure_epsilon, mu, loss)
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return tuple(

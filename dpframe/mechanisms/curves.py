@@ -62,4 +62,4 @@ def of_generalized(p: float, ratio: float, epsilons: Floats) -> Floats:
         middle = (low + high) / 2.0
         above = np.abs(middle + ratio) ** p - np.abs(middle) ** p > epsilons
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return tail(high) - np.exp(epsilons) * tail(high + ratio)
+    return tail(high) - np.exp(np.minimum(epsilons, 700.0)) * tail(high + ratio)  # beyond, both are 0

@@ -93,6 +93,7 @@ def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
     return Fraction(max(moment, 0.0) * (1.0 + 2.0**-40)) / (Fraction(order) - 1)
 
 
+@lru_cache(maxsize=4096)
 def largest_pure(cost: Fraction, order: Fraction) -> float:
     """The largest epsilon whose epsilon-DP releases cost at most this much; rounded down."""
     guess = min(math.sqrt(2.0 * cost / order), float(cost) + math.log(2.0) / (float(order) - 1.0))

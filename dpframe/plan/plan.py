@@ -55,6 +55,10 @@ class Plan:
         With ``within=``: the error that the price was found for.
     size : int, optional
         How many values a mean is assumed to have, where the call says it.
+    asked
+        The options of the preview that made it.
+    together : tuple of str
+        The names of the plans that are released with it at one price, its own among them.
 
     Examples
     --------
@@ -84,6 +88,8 @@ class Plan:
     choice: Choice | None = None
     accuracy: Accuracy | None = None
     size: int | None = None
+    asked: Any = field(default=None, compare=False)
+    together: tuple[str, ...] = ()
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
@@ -104,7 +110,9 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """What the reader must know of rows that are left out or weighed down."""
         subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
-        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit, self.query.selects))
+        names = ", ".join(self.together)
+        together = (f"{names} are released together, and cost this together",) if self.together else ()
+        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit, self.query.selects), *together)
 
     def noise_of(self, measure: Measure, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Statistic that the measure is read off; `by` names a level of subtotals."""
@@ -132,9 +140,9 @@ class Plan:
     def _sizes(self) -> tuple[int, ...]:
         return TYPICAL_SIZES if self.size is None else (self.size,)
 
-    def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
-        rows = [
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per output column and Statistic, as plain values."""
+        return [
             {
                 "column": name,
                 "measures": planned.statistic.describe(),
@@ -146,7 +154,10 @@ class Plan:
             }
             for name, planned in self._rows()
         ]
-        return build.of_rows(rows, like)
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
+        return build.of_rows(self.rows(), like)
 
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""

@@ -17,8 +17,11 @@ from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
+from dpframe.plan.choice import Choice
 from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
+from dpframe.plan.shares import shares_of
+from dpframe.plan.tightening import Noises, tightened
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.sensitivity import Sensitivity
@@ -42,26 +45,55 @@ def plan_of(
     mechanism: str | Calibration | None,
     accounting: Accounting,
     limit: Amount | None,
+    weights: Any = None,
 ) -> Plan:
     """Price a query whose columns were already checked against the frame's schema."""
-    statistics = query.statistics
-    reach = [_reach(statistic, query, unit) for statistic in statistics]
+    statistics, shares = query.statistics, shares_of(query, weights)
+    reach = reaches(query, unit)
     pure = query.selects or is_pure(mechanism, price, accounting, limit)
-    offered = accounting.parts(price, limit, len(reach), pure=pure)
-    choice = choose(reach, offered, accounting=accounting) if mechanism == AUTO else None
-    if query.selects:
-        noises: tuple[Mechanism, ...] = (_selecting(query, reach[0], offered[0]),)
-    else:
-        noises = choice.mechanisms if choice else _calibrated_all(mechanism, pure, reach, offered)
+    offered = accounting.parts(price, limit, shares, pure=pure)
+    noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
+    if callable(mechanism) and len(noises) > 1 and accounting.name == "basic":
+        noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
     if choice and accounting.name == "basic" and isinstance(noises[0], Laplace):
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     parts = tuple(
-        Planned(statistic, sensitivity, noise, 1 / len(reach))
-        for statistic, sensitivity, noise in zip(statistics, reach, noises, strict=True)
+        Planned(statistic, sensitivity, noise, float(share))
+        for statistic, sensitivity, noise, share in zip(statistics, reach, noises, shares, strict=True)
     )
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
     return Plan(query, unit, price, accounting, amount, parts, cost, frame, choice)
+
+
+def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
+    """Calibrated together; without dp-accounting, where only it could tell, each keeps its part of the price."""
+    try:
+        return tightened(noises, *offered)
+    except ImportError:
+        return noises
+
+
+def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
+    """How far one unit moves the vector of each Statistic."""
+    return [_reach(statistic, query, unit) for statistic in query.statistics]
+
+
+def noises_of(
+    query: Query,
+    mechanism: str | Calibration | None,
+    pure: bool,
+    reach: Sequence[Sensitivity],
+    offered: Sequence[Part],
+    accounting: Accounting,
+) -> tuple[tuple[Mechanism, ...], Choice | None]:
+    """The noise of each Statistic for its part of the price; and why, where the least variance decided."""
+    if query.selects:
+        return (_selecting(query, reach[0], offered[0]),), None
+    if mechanism != AUTO:
+        return _calibrated_all(mechanism, pure, reach, offered), None
+    choice = choose(reach, offered, accounting=accounting)
+    return choice.mechanisms, choice
 
 
 def _reach(statistic: Statistic, query: Query, unit: PrivacyUnit) -> Sensitivity:

@@ -26,6 +26,7 @@ class Options:
     within: Any = None
     confidence: Any = None
     size: Any = None
+    weights: Any = None
     mechanism: str | Calibration | None = None
     denoise: Any = None
     raw: bool = True

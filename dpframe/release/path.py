@@ -56,14 +56,9 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     if isinstance(place, Answer):
         log.info("replayed %s of version %s", plan.query, options.version)
         return replay.replayed(plan, place.content)
-    found = _look(plan)
-    if found is None:
-        raise ReleaseFailed(
-            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
-            "values; the charge stands. Run the frame's own computation by itself to see the cause."
-        )
+    found = look(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    return replay.kept(plan, _answered(plan, found, options, place), entry, ledger)
+    return replay.kept(plan, answered(plan, found, options, place), entry, ledger)
 
 
 def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
@@ -71,10 +66,10 @@ def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
     ledger = payer.ledger_for(options.ledger)
     several = _several(options)
     if several is None:
-        return _planned(frame, query, options, ledger)
+        return replace(_planned(frame, query, options, ledger), asked=options)
     if not several:
         raise InvalidArgument("epsilon must list at least one price. Write for instance epsilon=[0.1, 1].")
-    return PlanTable(tuple(_planned(frame, query, one, ledger) for one in several))
+    return PlanTable(tuple(replace(_planned(frame, query, one, ledger), asked=one) for one in several))
 
 
 def _several(options: Options) -> list[Options] | None:
@@ -102,6 +97,7 @@ def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) 
             mechanism=options.mechanism,
             accounting=ledger.accounting if ledger else Basic(),
             limit=limit,
+            weights=options.weights,
         )
         check_denoising(plan, options.denoise)
         return plan if options.size is None else replace(plan, size=options.size)
@@ -126,6 +122,17 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
     return replace(plan_at(Price(epsilon, delta)), accuracy=accuracy)
 
 
+def look(plan: Plan) -> dict[Statistic, NDArray[np.int64]]:
+    """The exact totals."""
+    found = _look(plan)
+    if found is None:
+        raise ReleaseFailed(
+            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
+            "values; the charge stands. Run the frame's own computation by itself to see the cause."
+        )
+    return found
+
+
 def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     try:
@@ -136,7 +143,7 @@ def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
         return None
 
 
-def _answered(
+def answered(
     plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options, place: dict[str, Any] | None
 ) -> Any:
     """Everything from here on is noise and arithmetic on noisy numbers."""

@@ -1,0 +1,219 @@
+"""Several calls calibrated together, so that the whole costs what was stated and no noise is wasted between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpframe import report
+from dpframe.accounting import Accounting, Part
+from dpframe.accounting.protocol import Shares, root_down, typed_down
+from dpframe.frames import build
+from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, down
+from dpframe.mechanisms import gaussian
+from dpframe.plan.choice import Choice
+from dpframe.plan.plan import Plan, Planned
+from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, reaches
+from dpframe.plan.shares import shares_of, weights_of
+from dpframe.plan.tightening import Noises, tightened
+from dpframe.queries.query import Query
+from dpframe.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one of several calls asks for: its question, its frame, and how its noise is to be made."""
+
+    query: Query
+    frame: Any
+    mechanism: str | Calibration | None = None
+    weights: Any = None
+    size: int | None = None
+    options: Any = None
+
+
+@dataclass(frozen=True, repr=False)
+class JointPlan:
+    """Several plans at one price: what `plan_together` returns.
+
+    Parameters
+    ----------
+    plans : dict of Plan
+        By name, each with its own noise; their costs are that of the whole.
+    unit, accounting, amount
+        Who is protected, how losses add up, and what the whole takes in that exact quantity.
+    cost : PrivacyLoss
+        What all of them cost together, rounded up.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45], "ward": ["A", "B"]})
+    >>> plans = {
+    ...     "ages": people.dp.preview.histogram("age", bins=[0, 50, 100]),
+    ...     "wards": people.dp.preview.group_by("ward", keys=["A", "B"]).count(),
+    ... }
+    >>> print(dpf.plan_together(plans, epsilon=1.0, delta=1e-6))
+    JointPlan: ages, wards
+      protects    each row, add-remove neighbors
+      costs       epsilon 1, delta 1e-06 (basic accounting) for all together
+      reads       nothing yet, spends nothing yet
+    <BLANKLINE>
+      name   column  measures  takes  noise             scale  95% error
+      -----  ------  --------  -----  ----------------  -----  ---------
+      ages   count   rows      50%    rounded Gaussian  5.975  +-12
+      wards  count   rows      50%    rounded Gaussian  5.975  +-12
+    """
+
+    plans: Mapping[str, Plan]
+    unit: PrivacyUnit
+    accounting: Accounting
+    amount: Amount
+    cost: PrivacyLoss
+
+    @property
+    def error(self) -> dict[str, dict[str, float]]:
+        """The expected 95% half-widths, by name and output column."""
+        return {name: plan.error for name, plan in self.plans.items()}
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
+        rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
+        return build.of_rows(rows, like)
+
+    @property
+    def question(self) -> str:
+        """What is asked, in words: the ledger's entry."""
+        return "; ".join(f"{name}: {plan.query}" for name, plan in self.plans.items())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("protects", str(self.unit)),
+            ("costs", f"{self.cost} ({self.accounting.name} accounting) for all together"),
+            ("reads", "nothing yet, spends nothing yet"),
+        ]
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["name", "column", "measures", "takes", "noise", "scale", "95% error"]
+        rows = [
+            [
+                name,
+                row["column"],
+                row["measures"],
+                f"{100 * row['share']:.3g}%",
+                row["noise"],
+                report.number(row["scale"]),
+                f"+-{report.number(row['error'])}",
+            ]
+            for name, plan in self.plans.items()
+            for row in plan.rows()
+        ]
+        return header, rows
+
+    def __repr__(self) -> str:
+        return report.text_page(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
+
+    def _repr_html_(self) -> str:
+        facts = [f"{key}: {value}" for key, value in self._facts()]
+        return report.html_page(f"JointPlan: {', '.join(self.plans)}", facts, *self._table())
+
+
+def joint_plan(
+    wanted: Mapping[str, Wanted],
+    *,
+    unit: PrivacyUnit,
+    price: Price,
+    accounting: Accounting,
+    limit: Amount | None,
+    weights: Any = None,
+) -> JointPlan:
+    """Price several calls as one. Each takes its weight of the price, and divides it among its Statistics."""
+    of_name = weights_of({} if weights is None else weights, list(wanted), "plan")
+    shares = {name: tuple(of_name[name] * one for one in shares_of(w.query, w.weights)) for name, w in wanted.items()}
+    pure = {name: w.query.selects or _is_pure(w.mechanism, price, accounting, limit) for name, w in wanted.items()}
+    reach = {name: reaches(w.query, unit) for name, w in wanted.items()}
+    alike = accounting.name != "basic" or _alike(wanted, pure, accounting.charge(price, limit, ()))
+    if alike:
+        every = tuple(share for name in wanted for share in shares[name])
+        parts = _by_name(shares, accounting.parts(price, limit, every, pure=all(pure.values())))
+    else:
+        parts = _naive(shares, pure, accounting.charge(price, limit, ()))
+    noises, choices = {}, {}
+    for name, w in wanted.items():
+        noises[name], choices[name] = noises_of(w.query, w.mechanism, pure[name], reach[name], parts[name], accounting)
+    if not alike:
+        whole = tuple(noise for name in wanted for noise in noises[name])
+        noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
+    amount = accounting.charge(price, limit, tuple(noise for name in wanted for noise in noises[name]))
+    cost = accounting.cost(price, amount, pure=all(pure.values()))
+    names = tuple(wanted)
+    plans = {
+        name: replace(
+            _plan(w, unit, price, accounting, reach[name], noises[name], shares[name], choices[name]),
+            amount=amount,
+            cost=cost,
+            together=names,
+        )
+        for name, w in wanted.items()
+    }
+    return JointPlan(plans, unit, accounting, amount, cost)
+
+
+def _plan(
+    wanted: Wanted,
+    unit: PrivacyUnit,
+    price: Price,
+    accounting: Accounting,
+    reach: Sequence[Sensitivity],
+    noises: Noises,
+    shares: Shares,
+    choice: Choice | None,
+) -> Plan:
+    each = zip(wanted.query.statistics, reach, noises, shares, strict=True)
+    parts = tuple(Planned(statistic, one, noise, float(share)) for statistic, one, noise, share in each)
+    return Plan(
+        wanted.query,
+        unit,
+        price,
+        accounting,
+        (),
+        parts,
+        PrivacyLoss(0.0),
+        wanted.frame,
+        choice,
+        size=wanted.size,
+        asked=wanted.options,
+    )
+
+
+def _is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
+    """Laplace noise by name is pure, also where the others of the call need the delta that it names."""
+    return is_pure(mechanism, replace(price, delta=None) if mechanism == "laplace" else price, accounting, limit)
+
+
+def _alike(wanted: Mapping[str, Wanted], pure: Mapping[str, bool], offered: Amount) -> bool:
+    """Whether the whole has a closed form: all noise Gaussian, or all pure and no delta to use."""
+    if any(callable(w.mechanism) or w.mechanism == AUTO for w in wanted.values()):
+        return False
+    return not any(pure.values()) or (all(pure.values()) and offered[1] == 0)
+
+
+def _by_name(shares: Mapping[str, Shares], found: Sequence[Any]) -> dict[str, Any]:
+    """What belongs to each name of a flat sequence."""
+    rest = iter(found)
+    return {name: tuple(next(rest) for _ in own) for name, own in shares.items()}
+
+
+def _naive(shares: Mapping[str, Shares], pure: Mapping[str, bool], offered: Amount) -> dict[str, tuple[Part, ...]]:
+    """Parts that add up by basic composition: epsilon for all, delta for those that need one."""
+    epsilon, delta = offered
+    needs = sum((share for name, own in shares.items() if not pure[name] for share in own), Fraction(0)) or Fraction(1)
+
+    def part(share: Fraction, is_pure: bool) -> Part:
+        own, leak = epsilon * share, Fraction(0) if is_pure else delta * share / needs
+        mu = None if not leak else root_down(Fraction(gaussian.largest_mu(down(own), down(leak))) ** 2)
+        return Part(own, mu, PrivacyLoss(typed_down(own), typed_down(leak)))
+
+    return {name: tuple(part(share, pure[name]) for share in own) for name, own in shares.items()}

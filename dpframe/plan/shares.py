@@ -1,0 +1,49 @@
+"""Who takes which share of a price: weights by name, in what the accounting adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from dpframe.accounting.protocol import Shares
+from dpframe.errors import InvalidArgument, InvalidType, is_number, shown
+from dpframe.guarantee import exact_weight
+from dpframe.queries.query import Query
+
+
+def equal(count: int) -> Shares:
+    """The same share for each."""
+    return (Fraction(1, count),) * count
+
+
+def shares_of(query: Query, weights: Any) -> Shares:
+    """The share of each Statistic of a query: all the same, or as the weights of its output columns say.
+
+    The weight of a column is divided equally among the Statistics that it is read off (a mean takes two, each level of
+    subtotals its own); a Statistic that several columns are read off takes from each.
+    """
+    if weights is None:
+        return equal(len(query.statistics))
+    of_column = weights_of(weights, [name for name, _ in query.measures], "output column")
+    found = dict.fromkeys(query.statistics, Fraction(0))
+    for name, measure in query.measures:
+        needed = [one for one in query.statistics if one.over(None) in measure.statistics()]
+        for one in needed:
+            found[one] += of_column[name] / len(needed)
+    return tuple(found.values())
+
+
+def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fraction]:
+    """The checked weights of all `names`, scaled to add up to 1."""
+    example = f"Write for instance weights={{{names[0]!r}: 2}}: a name that is left out weighs 1."
+    if not isinstance(weights, Mapping):
+        raise InvalidType(f"weights must be a dict of numbers by {what}, not {shown(weights)}. {example}")
+    for name, value in weights.items():
+        if name not in names:
+            raise InvalidArgument(f"weights must name the {what}s {', '.join(names)}, not {shown(name)}. {example}")
+        if not is_number(value):
+            raise InvalidType(f"weights must be numbers above 0, and that of {name!r} is {shown(value)}. {example}")
+    found = {name: exact_weight(weights.get(name, 1)) for name in names}
+    total = sum(found.values(), Fraction(0))
+    return {name: weight / total for name, weight in found.items()}

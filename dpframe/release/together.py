@@ -1,0 +1,201 @@
+"""Several plans released at one price: calibrated together, charged once, and only then looked at."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dpframe.accounting import Basic
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.guarantee import Price, PrivacyUnit
+from dpframe.ledger import payer
+from dpframe.ledger.ledger import Ledger
+from dpframe.plan.joint import JointPlan, Wanted, joint_plan
+from dpframe.plan.plan import Plan
+from dpframe.plan.table import PlanTable
+from dpframe.release.denoising import check_denoising
+from dpframe.release.path import answered, look
+from dpframe.statement import no_ledger
+
+EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
+
+log = logging.getLogger("dpframe")
+
+
+def plan_together(
+    plans: Mapping[str, Plan | PlanTable],
+    *,
+    epsilon: float | Fraction | None = None,
+    delta: float | Fraction | None = None,
+    share: float | Fraction | None = None,
+    weights: Mapping[str, float] | None = None,
+    ledger: Ledger | None = None,
+) -> JointPlan:
+    """What several plans cost and err when they are released together. No row is read, nothing spent.
+
+    Parameters
+    ----------
+    plans, epsilon, delta, share, weights, ledger
+        As for `release_together`.
+
+    Returns
+    -------
+    JointPlan
+        With `.plans`, `.cost`, `.error`, `.to_frame()`.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> preview = pl.DataFrame({"age": [31, 45]}).dp.preview
+    >>> together = dpf.plan_together({"n": preview.count(), "age": preview.count("age")}, epsilon=1.0, delta=1e-6)
+    >>> together.error
+    {'n': {'count': 12.0}, 'age': {'count': 12.0}}
+    """
+    price = _price(epsilon, delta, share)
+    return _planned(plans, price, weights, payer.ledger_for(ledger))
+
+
+def release_together(
+    plans: Mapping[str, Plan | PlanTable],
+    *,
+    epsilon: float | Fraction | None = None,
+    delta: float | Fraction | None = None,
+    share: float | Fraction | None = None,
+    weights: Mapping[str, float] | None = None,
+    ledger: Ledger | None = None,
+    label: str | None = None,
+) -> dict[str, Any]:
+    """Release several plans at one price: the whole costs exactly that, with less noise than the price divided up.
+
+    Parameters
+    ----------
+    plans : dict of Plan
+        Made by ``.dp.preview``, by the name of the result. Prices of the previews play no part; their other options
+        are kept. They may be of different frames, and must protect the same unit.
+    epsilon, delta, share : float, optional
+        The price of the whole, as in every call.
+    weights : dict, optional
+        Of names: how much of the price each result takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
+        left out weighs 1. A result of weight 4 among others of 1 has half their Gaussian noise.
+    ledger : Ledger, optional
+        Who pays; by default the ``with`` around the call.
+    label : str, optional
+        A name for the ledger's one entry.
+
+    Returns
+    -------
+    dict of DataFrame
+        The results by name, as the verbs of the previews would return them.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule. Nothing was charged.
+    BudgetExceeded, NoLedger
+        If the ledger has too little left, or none is in sight. No row was read.
+    ImportError
+        If noises of different kinds need ``dpframe[accounting]``.
+
+    Notes
+    -----
+    Gaussian noise has a closed form: together it is one Gaussian vector (Balle and Wang 2018, Theorem 8), and each
+    result takes its part of mu^2. Where noises mix in a ledger with ``basic`` accounting, all scales are divided by
+    one factor, found by the privacy loss distribution of the whole (``docs/accounting.md``). All are charged in one
+    entry before any row is read.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
+    >>> plans = {
+    ...     "ages": people.dp.preview.histogram("age", bins=[0, 50, 100]),
+    ...     "wards": people.dp.preview.group_by("ward", keys=["A", "B"]).count(),
+    ... }
+    >>> results = dpf.release_together(plans, epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0, delta=1e-6))
+    >>> results["wards"].columns
+    ['ward', 'count', 'count_noisy', 'count_error']
+    """
+    price = _price(epsilon, delta, share)
+    if label is not None and not isinstance(label, str):
+        raise InvalidType(f"label must be a string, not {shown(label)}. Write for instance label='week 47'.")
+    payed = payer.ledger_for(ledger)
+    if payed is None:
+        raise no_ledger()
+    joint = _planned(plans, price, weights, payed)
+    payer.warn_unlimited(payed, joint.unit)
+    place = payed.charge(joint.amount, cost=joint.cost, query=joint.question, unit=joint.unit, label=label)
+    found = {name: look(plan) for name, plan in joint.plans.items()}
+    log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
+    return {
+        name: answered(plan, found[name], replace(plan.asked, label=plan.asked.label or label), place)
+        for name, plan in joint.plans.items()
+    }
+
+
+def _price(epsilon: Any, delta: Any, share: Any) -> Price:
+    if epsilon is None and share is None:
+        raise MissingArgument(
+            "epsilon must be given (or share=): the price of all plans together. Write for instance epsilon=1.0."
+        )
+    return Price.of(epsilon, delta, share)
+
+
+def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> JointPlan:
+    checked = _checked(plans)
+    joint = joint_plan(
+        {
+            name: Wanted(plan.query, plan.frame, plan.asked.mechanism, plan.asked.weights, plan.asked.size, plan.asked)
+            for name, plan in checked.items()
+        },
+        unit=_unit_of(checked, ledger),
+        price=price,
+        accounting=ledger.accounting if ledger else Basic(),
+        limit=ledger.limit_amount if ledger else None,
+        weights=weights,
+    )
+    for plan in joint.plans.values():
+        check_denoising(plan, plan.asked.denoise)
+    return joint
+
+
+def _checked(plans: Any) -> dict[str, Plan]:
+    """The plans by name; of a table of prices any one, since they differ in the price alone."""
+    if not isinstance(plans, Mapping):
+        raise InvalidType(f"plans must be a dict of plans by name, not {shown(plans)}. {EXAMPLE}")
+    if not plans:
+        raise InvalidArgument(f"plans must have at least one plan. {EXAMPLE}")
+    found = {}
+    for name, plan in plans.items():
+        if not isinstance(name, str):
+            raise InvalidType(f"plans must have strings as names, not {shown(name)}. {EXAMPLE}")
+        if not isinstance(plan, (Plan, PlanTable)):
+            raise InvalidType(f"plans must be made by .dp.preview, and {name!r} is {shown(plan)}. {EXAMPLE}")
+        one = plan.plans[0] if isinstance(plan, PlanTable) else plan
+        if one.asked is None:
+            raise InvalidArgument(f"plans must be made by .dp.preview, and {name!r} was made otherwise. {EXAMPLE}")
+        if one.asked.version is not None:
+            raise InvalidArgument(
+                f"version must be left out of plans that are released together, unlike in {name!r}: "
+                "only single calls are stored and replayed. Drop it there."
+            )
+        found[name] = one
+    return found
+
+
+def _unit_of(plans: Mapping[str, Plan], ledger: Ledger | None) -> PrivacyUnit:
+    first, *others = plans.items()
+    for name, plan in others:
+        if plan.unit != first[1].unit:
+            raise InvalidArgument(
+                f"plans must protect the same unit, but {first[0]!r} protects ({first[1].unit}) and {name!r} "
+                f"({plan.unit}). Preview them with the ledger that pays."
+            )
+    return ledger.unit_for(first[1].unit) if ledger else first[1].unit

@@ -1,0 +1,279 @@
+"""Calls that are calibrated together: one price, one charge, and never more noise than the price divided up."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe.guarantee import down
+from dpframe.mechanisms import gaussian
+from dpframe.plan.tightening import tightened
+from dpframe.release import together
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62, 7], "ward": ["A", "B", "A", "C"], "cost": [1.0, 2.0, 3.0, 4.0]})
+VISITS = pl.DataFrame({"ward": ["A", "A", "B"], "minutes": [10.0, 20.0, 30.0]})
+PREVIEW = PEOPLE.dp.preview
+DELTA = 1e-6
+
+
+def scales(joint):
+    return {name: plan.parts[0].mechanism.scale for name, plan in joint.plans.items()}
+
+
+def noises(joint):
+    return [part.mechanism for plan in joint.plans.values() for part in plan.parts]
+
+
+def mixed_plans():
+    return {
+        "laplace": PREVIEW.histogram("age", bins=[0, 50, 100], mechanism="laplace"),
+        "gaussian": PREVIEW.group_by("ward", keys=["A", "B"]).count(mechanism="gaussian", delta=DELTA),
+        "p = 3": PREVIEW.count(mechanism=dpf.generalized_gaussian(p=3), delta=DELTA),
+    }
+
+
+# How much noise
+
+
+def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by_four():
+    """1.96 times less, and exactly the one Gaussian vector of all four: the closed form."""
+    joint = dpf.plan_together({name: PREVIEW.count() for name in "abcd"}, epsilon=1, delta=DELTA)
+    naive = dpf.analytic_gaussian_sigma(1 / 4, DELTA / 4)
+    for scale in scales(joint).values():
+        assert naive / scale >= 1.9
+        assert scale == pytest.approx(2 * dpf.analytic_gaussian_sigma(1, DELTA), rel=1e-12)
+    whole = sum(noise.mu_squared for noise in noises(joint))
+    most = Fraction(gaussian.largest_mu(1.0, down(Fraction(1, 10**6)))) ** 2
+    assert most * (1 - Fraction(1, 10**12)) <= whole <= most
+
+
+def test_agg_and_released_together_are_the_same():
+    agg = PREVIEW.agg(n=dpf.count(), s=dpf.sum("cost", bounds=(0, 5)), epsilon=1, delta=DELTA)
+    plans = {"n": PREVIEW.count(), "s": PREVIEW.sum("cost", bounds=(0, 5))}
+    assert [part.mechanism for part in agg.parts] == noises(dpf.plan_together(plans, epsilon=1, delta=DELTA))
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.tuples(st.sampled_from(["count", "mean", "histogram"]), st.floats(0.1, 10)), min_size=1, max_size=5),
+    st.sampled_from([0.01, 0.5, 3.0]),
+    st.sampled_from([None, 1e-9, 1e-4]),
+)
+def test_never_more_noise_than_the_price_divided_by_the_weights(kinds, epsilon, delta):
+    make = {
+        "count": PREVIEW.count,
+        "mean": lambda **price: PREVIEW.mean("cost", bounds=(0, 5), **price),
+        "histogram": lambda **price: PREVIEW.histogram("age", bins=[0, 50, 100], **price),
+    }
+    plans = {str(place): make[kind](epsilon=9) for place, (kind, _) in enumerate(kinds)}
+    weights = {str(place): weight for place, (_, weight) in enumerate(kinds)}
+    joint = dpf.plan_together(plans, epsilon=epsilon, delta=delta, weights=weights)
+    total = sum(Fraction(repr(weight)) for weight in weights.values())
+    for place, (kind, weight) in enumerate(kinds):
+        part = Fraction(repr(weight)) / total
+        price = {"epsilon": Fraction(repr(epsilon)) * part} | (
+            {} if delta is None else {"delta": Fraction(repr(delta)) * part}
+        )
+        alone = make[kind](**price)
+        for ours, theirs in zip(joint.plans[str(place)].parts, alone.parts, strict=True):
+            assert ours.mechanism.scale <= theirs.mechanism.scale * (1 + 1e-12)
+    assert joint.cost == dpf.PrivacyLoss(epsilon, delta or 0.0)
+
+
+def test_mixed_noise_costs_exactly_its_price():
+    epsilon = 1.0
+    pytest.importorskip("dp_accounting", reason="the extra accounting")
+    from dpframe.accounting.pld import composed_epsilon
+
+    joint = dpf.plan_together(mixed_plans(), epsilon=epsilon, delta=DELTA)
+    third = Fraction(repr(epsilon)) / 3
+    naive = {
+        "laplace": 1 / float(third),
+        "gaussian": dpf.analytic_gaussian_sigma(float(third), DELTA / 3),
+        "p = 3": dpf.generalized_gaussian_scale(3, float(third), DELTA / 3),
+    }
+    gains = [naive[name] / scale for name, scale in scales(joint).items()]
+    assert min(gains) > 1.2
+    assert epsilon * (1 - 1e-4) <= composed_epsilon(noises(joint), DELTA) <= epsilon
+    less = tuple(type(noise)(**{**vars(noise), "step_scale": noise.step_scale * 0.99}) for noise in noises(joint))
+    assert composed_epsilon(less, DELTA) > epsilon  # a bug of 1% would be seen
+    assert joint.cost == dpf.PrivacyLoss(epsilon, DELTA)
+
+
+def test_many_pure_results_with_a_delta_have_less_noise():
+    pytest.importorskip("dp_accounting", reason="the extra accounting")
+    plans = {str(place): PREVIEW.count(mechanism="laplace") for place in range(40)}
+    assert set(scales(dpf.plan_together(plans, epsilon=1)).values()) == {40.0}
+    with_delta = set(scales(dpf.plan_together(plans, epsilon=1, delta=DELTA)).values())
+    assert len(with_delta) == 1
+    assert 20.0 < with_delta.pop() < 35.0
+
+
+def test_agg_calibrates_any_noise_together():
+    pytest.importorskip("dp_accounting", reason="the extra accounting")
+    noise = dpf.generalized_gaussian(p=3)
+    plan = PREVIEW.agg(a=dpf.count("age"), b=dpf.count("ward"), epsilon=1, delta=DELTA, mechanism=noise)
+    alone = dpf.generalized_gaussian_scale(3, 0.5, DELTA / 2)
+    assert alone / plan.parts[0].mechanism.scale > 1.2
+
+
+def test_noise_that_is_private_already_is_never_enlarged():
+    few = (dpf.Gaussian(1.0, 1000.0), dpf.Gaussian(1.0, 1000.0))
+    assert all(
+        ours.scale < theirs.scale for ours, theirs in zip(tightened(few, 1, Fraction(1, 10**6)), few, strict=True)
+    )
+    full = (dpf.Laplace(1, 2.0), dpf.Laplace(1, 2.0))
+    assert tightened(full, Fraction(1), Fraction(0)) == full
+
+
+# Weights
+
+
+def test_a_weight_of_four_halves_gaussian_noise():
+    joint = dpf.plan_together(
+        {"n": PREVIEW.count(), "m": PREVIEW.count("age")}, epsilon=1, delta=DELTA, weights={"n": 4}
+    )
+    found = scales(joint)
+    assert found["m"] / found["n"] == pytest.approx(2.0, rel=1e-12)
+    agg = PREVIEW.agg(n=dpf.count(), m=dpf.count("age"), epsilon=1, delta=DELTA, weights={"n": 4})
+    assert [part.mechanism for part in agg.parts] == noises(joint)
+    assert [part.share for part in agg.parts] == [0.8, 0.2]
+
+
+def test_a_mean_divides_its_weight_between_its_two_vectors():
+    plan = PREVIEW.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 4)), epsilon=1, weights={"n": 2, "m": 2})
+    assert [part.share for part in plan.parts] == [0.5, 0.25, 0.25]
+    shared = PREVIEW.agg(c=dpf.count("cost"), m=dpf.mean("cost", bounds=(0, 4)), epsilon=1, weights={"c": 1})
+    assert sorted(part.share for part in shared.parts) == [0.25, 0.75]  # the count is measured once, for both
+
+
+def test_weights_of_a_pure_call_divide_epsilon():
+    plan = PREVIEW.agg(n=dpf.count(), m=dpf.count("age"), epsilon=1, weights={"n": 3})
+    assert [part.mechanism.scale for part in plan.parts] == [pytest.approx(4 / 3), 4.0]
+
+
+# One charge
+
+
+def test_the_answers_are_those_of_the_previews():
+    plans = {
+        "ages": PREVIEW.histogram("age", bins=[0, 50, 100], raw=False, label="by age"),
+        "visits": VISITS.lazy()
+        .dp.preview.group_by("ward", keys=["B", "A"])
+        .agg(n=dpf.count(), m=dpf.mean("minutes", bounds=(0, 60)), denoise=None),
+    }
+    ledger = dpf.Ledger(epsilon=2e6, delta=1e-6, accounting="basic")
+    found = dpf.release_together(plans, epsilon=1e6, delta=1e-6, ledger=ledger, label="both")
+    assert found["ages"].columns == ["age_left", "age_right", "count", "count_error"]
+    assert found["ages"]["count"].to_list() == [3.0, 1.0]
+    assert found["visits"]["n"].to_list() == [1.0, 2.0]
+    assert found["visits"]["m"].to_list() == pytest.approx([30.0, 15.0], abs=0.5)
+    assert [frame.dp.provenance["label"] for frame in found.values()] == ["by age", "both"]
+    for frame in found.values():
+        assert frame.dp.provenance["cost"] == {"epsilon": 1e6, "delta": 1e-6, "accounting": "basic"}
+        assert "ages, visits are released together, and cost this together" in frame.dp.provenance["notes"]
+    listed = ledger.to_frame()
+    assert listed["query"].to_list()[0].startswith("ages: count() by age: 2 bins; visits: ")
+    assert (listed.height, ledger.spent) == (1, dpf.PrivacyLoss(1e6, 1e-6))
+
+
+def test_pandas_and_polars_frames_together():
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame({"age": [31, 45]})
+    plans = {"one": people.dp.preview.count(), "other": PREVIEW.count()}
+    found = dpf.release_together(plans, epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))
+    assert isinstance(found["one"], pandas.DataFrame)
+    assert isinstance(found["other"], pl.DataFrame)
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+def test_a_share_of_one_fills_every_ledger(accounting):
+    ledger = dpf.Ledger(epsilon=1, delta=DELTA, accounting=accounting)
+    plans = {name: PREVIEW.count() for name in "abc"}
+    dpf.release_together(plans, share=Fraction(1, 2), ledger=ledger)
+    dpf.release_together(plans, share=Fraction(1, 2), ledger=ledger, weights={"a": 7})
+    assert ledger.remaining.epsilon < 1e-5
+    assert ledger.accounting.filled(ledger._store.last().total, ledger.limit_amount) > 1 - 1e-9
+    with pytest.raises(dpf.BudgetExceeded):
+        dpf.release_together(plans, share=Fraction(1, 10**6), ledger=ledger)
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_a_ledger_is_charged_what_the_noises_cost(accounting):
+    ledger = dpf.Ledger(epsilon=1, delta=DELTA, accounting=accounting)
+    plans = {"laplace": PREVIEW.count(mechanism="laplace"), "gaussian": PREVIEW.count("age")}
+    joint = dpf.plan_together(plans, epsilon=0.5, ledger=ledger)
+    assert joint.amount == ledger.accounting.charge(None, None, tuple(noises(joint)))
+    assert joint.cost.epsilon <= 0.75
+    dpf.release_together(plans, epsilon=0.5, ledger=ledger)
+    assert ledger._store.last().total == joint.amount
+
+
+def test_all_is_charged_before_anything_is_read(monkeypatch):
+    ledger, seen = dpf.Ledger(epsilon=1), []
+    look = together.look
+
+    def watched(plan):
+        seen.append(ledger.spent.epsilon)
+        return look(plan)
+
+    monkeypatch.setattr(together, "look", watched)
+    plans = {"a": PREVIEW.count(), "b": PREVIEW.count("age")}
+    with pytest.raises(dpf.BudgetExceeded):
+        dpf.release_together(plans, epsilon=1.5, ledger=ledger)
+    assert (seen, ledger.spent.epsilon) == ([], 0.0)
+    dpf.release_together(plans, epsilon=0.75, ledger=ledger)
+    assert seen == [0.75, 0.75]
+
+
+def test_a_durable_ledger_tells_where_all_of_them_stand(tmp_path):
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "a.ledger")
+    found = dpf.release_together({"a": PREVIEW.count(), "b": PREVIEW.count("age")}, epsilon=0.5, ledger=ledger)
+    assert ledger.verify(*(frame.dp.provenance for frame in found.values()))["entry"] == 1
+
+
+def test_a_joint_plan_shows_itself():
+    joint = dpf.plan_together({"n": PREVIEW.count(), "m": PREVIEW.mean("cost", bounds=(0, 4))}, epsilon=1)
+    assert "for all together" in repr(joint)
+    assert "for all together" in joint._repr_html_()
+    assert joint.to_frame()["name"].to_list() == ["n", "m", "m"]
+    assert set(joint.error) == {"n", "m"}
+    assert joint.question == "n: count(); m: mean(cost) in [0, 4]"
+
+
+def test_mixed_noise_says_what_it_needs(monkeypatch):
+    from dpframe.accounting import pld
+
+    def gone():
+        raise ImportError(pld.NEEDS_ACCOUNTING)
+
+    monkeypatch.setattr(pld, "_dp_accounting", gone)
+    with pytest.raises(ImportError, match=r"dpframe\[accounting\]"):
+        dpf.plan_together(mixed_plans(), epsilon=1, delta=DELTA)
+    noise = dpf.generalized_gaussian(p=3)  # in one call each statistic then keeps its part of the price
+    plan = PREVIEW.agg(a=dpf.count("age"), b=dpf.count("ward"), epsilon=1, delta=DELTA, mechanism=noise)
+    assert plan.parts[0].mechanism.scale == pytest.approx(dpf.generalized_gaussian_scale(3, 0.5, DELTA / 2))
+    assert math.isfinite(plan.error["a"])
+
+
+def test_a_selection_among_the_results():
+    """The exponential mechanism is pure: beside Laplace noise epsilons add up."""
+    wards = PREVIEW.select("ward", categories=["A", "B", "C"])
+    ledger = dpf.Ledger(epsilon=1e6)
+    found = dpf.release_together({"ward": wards, "n": PREVIEW.count()}, epsilon=1e6, ledger=ledger)
+    assert found["ward"].rows()[0][0] == "A"
+
+
+def test_plans_that_protect_different_units_are_refused():
+    every, replaced = dpf.default_ledger(), dpf.PrivacyUnit(neighbors="replace")
+    plans = {"n": PREVIEW.count(ledger=every), "m": PREVIEW.count(unit=replaced, ledger=every)}
+    with pytest.raises(dpf.InvalidArgument, match="plans must protect the same unit, but 'n' protects"):
+        dpf.plan_together(plans, epsilon=1, ledger=every)
+    with pytest.raises(dpf.InvalidArgument, match="unit must be left out or equal the ledger's"):
+        dpf.plan_together({"m": plans["m"]}, epsilon=1, ledger=dpf.Ledger(epsilon=1))
