@@ -46,7 +46,7 @@ class Price:
 
     def options(self, ledger: dpf.Ledger) -> dict[str, Any]:
         delta = {"delta": self.delta} if self.delta and self.accounting == "basic" else {}
-        return {"epsilon": self.epsilon, "ledger": ledger, "mechanism": self.mechanism, **delta}
+        return {"epsilon": self.epsilon, "ledger": ledger, "mechanism": self.mechanism, "denoise": None, **delta}
 
 
 LAPLACE = Price("Laplace", 1.0)

@@ -7,10 +7,11 @@ columns are, and which frames of which libraries hold them.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,9 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
         "present": lambda dp, **price: dp.count(name, **price),
         "keys": lambda dp, **price: dp.group_by(name, keys=keys).count(**price),
         "keys of two": lambda dp, **price: dp.group_by("g", name, keys={"g": ["B", "A"], name: keys}).count(**price),
+        "subtotals": lambda dp, **price: dp.group_by("g", name, keys={"g": ["A", "C"], name: keys}, rollup=True).agg(
+            rows=dpf.count(), **price
+        ),
         "present in groups": lambda dp, **price: dp.group_by("g", keys=["A", "B", None]).count(name, **price),
     }
     if kind.name == "text":
@@ -216,32 +220,40 @@ def polars_frame(rows: Sequence[Row], name: str, dtype: Any) -> pl.DataFrame:
     )
 
 
-def frames(rows: Sequence[Row], kind: Kind, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the same rows in every library and in every dtype that holds them exactly."""
+def makers(kind: Kind) -> dict[str, Callable[[Sequence[Row], str], Any]]:
+    """List every library and dtype that holds such values exactly: how to make a frame of (rows, name)."""
+    found: dict[str, Callable[[Sequence[Row], str], Any]] = {}
     for dtype in kind.polars:
-        frame = polars_frame(rows, name, dtype)
-        yield f"Polars {dtype}", frame
-        yield f"LazyFrame {dtype}", frame.lazy()
-        half = frame.height // 2
-        yield f"Polars chunks {dtype}", pl.concat([frame[:half], frame[half:]], rechunk=False)
-        if HAS_ARROW and dtype != pl.Categorical:
-            yield f"Arrow {dtype}", frame.to_arrow()
+        made = partial(_polars_as, dtype)
+        found |= {f"{form} {dtype}": partial(made, form) for form in ("Polars", "LazyFrame", "chunks", "Arrow")}
+        if not HAS_ARROW or dtype == pl.Categorical:
+            del found[f"Arrow {dtype}"]
     if HAS_PANDAS:
-        yield from _pandas_frames(rows, kind, name)
+        found |= {f"pandas {dtype}": partial(_pandas_as, kind, dtype) for dtype in kind.pandas}
+    return found
 
 
-def _pandas_frames(rows: Sequence[Row], kind: Kind, name: str) -> Iterator[tuple[str, Any]]:
+def _polars_as(dtype: Any, form: str, rows: Sequence[Row], name: str) -> Any:
+    frame = polars_frame(rows, name, dtype)
+    if form == "LazyFrame":
+        return frame.lazy()
+    if form == "Arrow":
+        return frame.to_arrow()
+    half = frame.height // 2
+    return pl.concat([frame[:half], frame[half:]], rechunk=False) if form == "chunks" else frame
+
+
+def _pandas_as(kind: Kind, dtype: str, rows: Sequence[Row], name: str) -> Any:
     import pandas as pd
 
     columns = columns_of(rows, name)
     values = np.empty(len(rows), dtype=object)
     for place, value in enumerate(columns[name]):
         values[place] = value
-    for dtype in kind.pandas:
-        made = _fitting(pd, values, kind, dtype)
-        frame = pd.DataFrame({name: made, "g": columns["g"], "u": pd.array(columns["u"], dtype="Int64")})
-        frame["g"] = frame["g"].astype(object)
-        yield f"pandas {dtype}", frame
+    made = _fitting(pd, values, kind, dtype)
+    frame = pd.DataFrame({name: made, "g": columns["g"], "u": pd.array(columns["u"], dtype="Int64")})
+    frame["g"] = frame["g"].astype(object)
+    return frame
 
 
 def _fitting(pd: Any, values: Any, kind: Kind, dtype: str) -> Any:

@@ -3,21 +3,24 @@
     python benchmarks/mutants.py
     python benchmarks/mutants.py --only "noise" --markdown
 
-Exits with 1 if a bug survives. The package itself is never touched.
+Exits with 1 if a bug survives. The package itself is never touched. It needs a system that forks.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from mutants_listed import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +28,7 @@ PACKAGE = "dpframe"
 COPIED = (PACKAGE, "tests", "benchmarks", "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
 LONGEST = 300  # seconds
+HEAVY = ("numpy", "scipy.special", "polars", "narwhals", "pyarrow", "mpmath", "sqlalchemy", "pandas")
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,15 @@ class Outcome:
 
     @property
     def caught(self) -> bool:
-        return self.code == FAILED
+        """Whether a test failed, and not pytest itself."""
+        return self.code == FAILED and self.said.startswith("FAILED")
 
 
 def main() -> int:
     options = _arguments()
+    for name in HEAVY:  # once, and not for every bug
+        if importlib.util.find_spec(name.split(".")[0]) is not None:
+            importlib.import_module(name)
     chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.room}: {mutant.name}"]
     with tempfile.TemporaryDirectory() as folder:
         root = copied(Path(folder))
@@ -107,17 +115,33 @@ def outcome_of(mutant: Mutant, root: Path) -> Outcome:
 
 
 def tested(tests: tuple[str, ...], root: Path) -> tuple[int, str]:
-    """Run tests on the copy: pytest's exit code and its last words."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
-    variables = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        found = subprocess.run(
-            command, cwd=root, env=variables, capture_output=True, text=True, check=False, timeout=LONGEST
-        )
-    except subprocess.TimeoutExpired:
+    """Run tests on the copy, in a process of their own: pytest's exit code and its last words."""
+    said = root / "said.txt"
+    process = multiprocessing.get_context("fork").Process(target=_pytest, args=(tests, root, said))
+    process.start()
+    process.join(LONGEST)
+    if process.is_alive():
+        process.kill()
         return -1, f"no end within {LONGEST} s"
-    failed = [line for line in found.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return found.returncode, (failed or found.stdout.strip().splitlines() or [found.stderr[-200:]])[-1]
+    lines = said.read_text(encoding="utf-8").strip().splitlines() or ["nothing was said"]
+    failed = [line for line in lines if line.startswith("FAILED")]
+    return int(process.exitcode or 0), (failed or lines)[-1]
+
+
+def _pytest(tests: tuple[str, ...], root: Path, said: Path) -> None:
+    """In the child, which inherits the libraries that this file imports, and no dpframe."""
+    assert PACKAGE not in sys.modules
+    os.chdir(root)
+    os.environ["PYTHONPATH"] = str(root)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = True
+    with said.open("w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests])
+        sys.stdout.flush()
+    os._exit(int(code))
 
 
 def _sound(root: Path, chosen: list[Mutant]) -> None:

@@ -32,6 +32,10 @@ ATTAINED = "test_sensitivity.py::test_one_row_attains_the_bound"
 HEAVY = "test_sensitivity.py::test_a_unit_of_many_rows_stays_within_the_bound"
 NORMS = "test_sensitivity.py::test_norms_are_rounded_up"
 PEOPLE = f"{REGISTER}::test_55_61_and_63_one_person_reaches_no_farther_than_charged_for"
+WEIGHTS = (
+    "    norm = np.maximum(powers, 1.0) ** (1.0 / p)\n"
+    "    return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))"
+)
 NOISE = (
     _bug(
         "noise",
@@ -96,7 +100,7 @@ NOISE = (
                 "    del _buffer[: size * count]",
             ),
         ),
-        "test_noise.py::test_a_forked_child_does_not_repeat_its_parent",
+        f"{REGISTER}::test_90_a_forked_child_shares_no_draw_with_its_parent",
     ),
     _bug(
         "noise",
@@ -131,7 +135,7 @@ NOISE = (
         "undecided draws taken as decided",
         "        found[place] = below(int(drawn[place]), thresholds(int(place)))",
         "        pass",
-        "test_noise.py::test_undecided_points_are_kept_as_the_decided_ones",
+        f"{REGISTER}::test_02_to_04_what_double_precision_leaves_open_is_decided_exactly",
     ),
     _bug(
         "noise",
@@ -253,43 +257,43 @@ SENSITIVITY = (
     _bug(
         "sensitivity",
         "replace neighbors counted as add-remove, non-negative",
-        "            powers *= 2",
-        "            powers *= 1",
+        "two_cells = _root_up(self.rows * largest, 2 * Fraction(self.groups), p)",
+        "two_cells = _root_up(self.rows * largest, Fraction(self.groups), p)",
         ATTAINED,
     ),
     _bug(
         "sensitivity",
         "replace neighbors counted as add-remove, signed",
-        "            single *= 2",
-        "            single *= 1",
+        "return two_cells if self.weighted else max(two_cells, one_cell)",
+        "return two_cells",
         ATTAINED,
     ),
     _bug(
         "sensitivity",
         "one cell under replace moved by one end only",
-        "single = self.rows * (upper - lower)",
-        "single = self.rows * largest",
+        "one_cell = up(Fraction(self.rows * (largest + other)))",
+        "one_cell = up(Fraction(self.rows * largest))",
         ATTAINED,
     ),
     _bug(
         "sensitivity",
         "max_rows forgotten",
-        "single = self.rows * largest",
-        "single = largest",
+        "return _root_up(self.rows * largest, Fraction(self.groups), p)",
+        "return _root_up(largest, Fraction(self.groups), p)",
         NORMS,
     ),
     _bug(
         "sensitivity",
         "max_groups forgotten",
-        "powers = Fraction(self.groups)",
-        "powers = Fraction(1)",
+        "return _root_up(self.rows * largest, Fraction(self.groups), p)",
+        "return _root_up(self.rows * largest, Fraction(1), p)",
         NORMS,
     ),
     _bug(
         "sensitivity",
         "the upper bound taken for the larger one",
-        "largest, signed = max(-lower, upper), lower < 0 < upper",
-        "largest, signed = max(1, upper), lower < 0 < upper",
+        "largest, other = sorted((-self.reach[0], self.reach[1]), reverse=True)",
+        "other, largest = -self.reach[0], max(self.reach[1], 1)",
         ATTAINED,
     ),
     _bug(
@@ -298,6 +302,13 @@ SENSITIVITY = (
         "while Fraction(estimate) ** 2 < single * single * powers:",
         "while False:",
         NORMS,
+    ),
+    _bug(
+        "sensitivity",
+        "signed vectors of two people, as if only one end moved in each cell",
+        "Fraction(2 * (largest**2 + other**2) * self.groups)",
+        "Fraction(2 * largest**2 * self.groups)",
+        "test_sensitivity.py",
     ),
     _bug(
         "sensitivity",
@@ -423,15 +434,15 @@ UNITS = (
     _bug(
         "units",
         "a weight above 1",
-        "np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum",
-        "np.where(rows <= min(most, EXACT_ROWS), 1.5, np.minimum",
+        WEIGHTS,
+        WEIGHTS.replace("EXACT_ROWS), 1.0", "EXACT_ROWS), 1.5"),
         PEOPLE,
     ),
     _bug(
         "units",
         "no weights at all",
-        "np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))",
-        "np.ones(rows.size)",
+        WEIGHTS,
+        "    return np.ones(rows.size)",
         HEAVY,
         PEOPLE,
     ),
@@ -545,10 +556,10 @@ RESULTS = (
     _bug(
         "results",
         "cells without rows left out",
-        "    frame = build.frame_of(columns, library_of(plan.frame))",
+        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
         "    kept = np.asarray(values) > 0.5\n"
         "    columns = {name: [v for v, k in zip(c, kept) if k] for name, c in columns.items()}\n"
-        "    frame = build.frame_of(columns, library_of(plan.frame))",
+        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
         f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
     ),
     _bug(

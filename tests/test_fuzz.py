@@ -17,9 +17,8 @@ from dpframe.queries.statistics import Statistic
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import fuzz
-from fuzz_frames import KINDS, ROWS, Pair, form_of, pairs
+from fuzz_frames import KINDS, ROWS, Pair, asks, form_of, pairs
 
-SUM = 8  # the turn in which a sum is asked
 SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
@@ -35,17 +34,17 @@ def test_neighbors_show_nothing_but_noise(pair):
     fuzz.check_seen(pair)
 
 
-def a_pair(turn: int) -> Pair:
-    """Numbers of which one row is large, and the same without it."""
+def a_pair(verb: str) -> Pair:
+    """Numbers of which one row is large, and the same without it, in the turn of a verb."""
     kind = next(kind for kind in KINDS if kind.name == "float64")
     rows = [{"v": value, "g": "A", "u": 1} for value in (1.0, 2.0, 1e6)]
-    return Pair(kind, "x", ROWS, rows, rows[:2], turn)
+    return Pair(kind, "x", ROWS, rows, rows[:2], list(asks(kind, "x")).index(verb))
 
 
 def test_a_sensitivity_that_is_too_small_is_found(monkeypatch):
     monkeypatch.setattr(Statistic, "reach", property(lambda self: (0, 1)))
     with pytest.raises(AssertionError, match="moves by"):
-        fuzz.check_totals(a_pair(SUM))
+        fuzz.check_totals(a_pair("sum"))
 
 
 def test_a_warning_that_depends_on_a_value_is_found():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import os
 import random
 import re
 import sys
@@ -19,6 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
@@ -26,7 +28,7 @@ import pytest
 import dpframe as dpf
 from dpframe import noise
 from dpframe.frames.cells import added
-from dpframe.noise import tables
+from dpframe.noise import bits, tables
 from dpframe.sensitivity import of as sensitivity_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -124,6 +126,13 @@ def test_02_to_04_tails_are_not_cut(p, monkeypatch):
     beyond = 2.0 if p == 1.0 else 1.5
     expected = math.exp(-beyond) if p == 1.0 else math.erfc(beyond)
     assert np.mean(drawn > beyond) == pytest.approx(expected, abs=SIX * math.sqrt(expected / 3_000))
+
+
+def test_02_to_04_what_double_precision_leaves_open_is_decided_exactly():
+    """A chance that a float gives as one half, and that is none at all: more bits find out."""
+    nothing = mpmath.mpf(0), mpmath.mpf(0)
+    assert not bits.accepted(np.full(100, 0.5), 1.0, lambda place: iter([nothing])).any()
+    assert bits.accepted(np.full(100, 0.5), 2.0**-60, lambda place: iter([nothing])).any()  # decided as it is
 
 
 @pytest.mark.parametrize("denoiser", ["auto", "empirical-bayes", "soft-threshold", "james-stein", "nonnegative"])
@@ -784,6 +793,23 @@ def test_90_seeds_and_repetition_do_not_repeat_the_noise(engine):
         np.random.seed(1)
         drawn.append(values(frame.dp.histogram("x", bins=range(200), **paid(epsilon=0.1)), "count").tobytes())
     assert len(set(drawn)) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_90_a_forked_child_shares_no_draw_with_its_parent():
+    noise.discrete_laplace(1e12, 4)  # whatever is buffered is buffered now
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks where threads run
+        child = os.fork()
+    if child == 0:
+        os.write(writer, noise.discrete_laplace(1e12, 200).tobytes())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = np.frombuffer(os.read(reader, 1_600), dtype=np.int64)
+    assert np.count_nonzero(theirs == noise.discrete_laplace(1e12, 200)) <= 1
+    os.close(reader)
+    os.close(writer)
 
 
 # The register itself
