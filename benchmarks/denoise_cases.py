@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-SIZES = (8, 20, 40, 100, 400, 2_000)
+SIZES = (8, 40, 400)
 FEWEST, MOST = 8, 4_096  # cells of a column that is taken
 BINS = 64
 
