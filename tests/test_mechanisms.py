@@ -16,7 +16,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpframe import Gaussian, InvalidArgument, InvalidType, Laplace, analytic_gaussian_sigma
+from dpframe import (
+    Gaussian,
+    GeneralizedGaussian,
+    InvalidArgument,
+    InvalidType,
+    Laplace,
+    analytic_gaussian_sigma,
+)
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import LARGEST_SIGMA
 
@@ -57,6 +64,11 @@ def check(row, found):
         assert found == pytest.approx(float(row["independent"]), rel=1e-9, abs=1e-12)
 
 
+def delta_at(noise, epsilon):
+    """The curve at any epsilon; negative ones are those of privacy loss distributions alone."""
+    return noise.delta(epsilon) if epsilon >= 0 else float(noise.deltas(np.array([float(epsilon)]))[0])
+
+
 @published("gaussian_sigma")
 def test_published_sigmas(row):
     given_inputs = inputs(row)
@@ -67,9 +79,11 @@ def test_published_sigmas(row):
 @published("gaussian_delta")
 def test_published_deltas(row):
     given_inputs = inputs(row)
-    if given_inputs["scale"] == 0 or given_inputs["epsilon"] < 0:
-        pytest.skip("no noise, or a negative epsilon: neither exists here")
-    check(row, Gaussian(float(l2(given_inputs)), float(given_inputs["scale"])).delta(given_inputs["epsilon"]))
+    if given_inputs["scale"] == 0:
+        with pytest.raises(InvalidArgument, match="step_scale"):  # the row says delta 1: noise of scale 0 is none
+            Gaussian(float(l2(given_inputs)), 0.0)
+        return
+    check(row, delta_at(Gaussian(float(l2(given_inputs)), float(given_inputs["scale"])), given_inputs["epsilon"]))
 
 
 @published("gaussian_epsilon")
@@ -82,19 +96,26 @@ def test_published_epsilons(row):
 @published("discrete_laplace_delta")
 def test_published_discrete_laplace_deltas(row):
     given_inputs = inputs(row)
-    if given_inputs["epsilon"] < 0:
-        pytest.skip("a negative epsilon does not exist here")
-    check(row, Laplace(given_inputs["sensitivity"], 1.0 / given_inputs["scale"]).delta(given_inputs["epsilon"]))
+    check(row, delta_at(Laplace(given_inputs["sensitivity"], 1.0 / given_inputs["scale"]), given_inputs["epsilon"]))
 
 
 @published("laplace_delta")
 def test_published_laplace_deltas_on_a_fine_grid(row):
     given_inputs = inputs(row)
-    if given_inputs["epsilon"] < 0:
-        pytest.skip("a negative epsilon does not exist here")
     fine = 2**30
     noise = Laplace(round(given_inputs["sensitivity"] * fine), given_inputs["scale"] * fine, 1 / fine)
-    assert noise.delta(given_inputs["epsilon"]) == pytest.approx(float(row["expected"]), abs=1e-7)
+    assert delta_at(noise, given_inputs["epsilon"]) == pytest.approx(float(row["expected"]), abs=1e-7)
+    continuous = GeneralizedGaussian(given_inputs["sensitivity"], given_inputs["scale"], p=1.0)
+    check(row, delta_at(continuous, given_inputs["epsilon"]))
+
+
+@published("mixture_gaussian_delta")
+def test_published_deltas_of_mixtures_of_one_shift(row):
+    given_inputs = inputs(row)
+    if len(given_inputs["sensitivities"]) > 1:
+        pytest.skip("a unit is never sampled here, so its shift is never a mixture")
+    noise = Gaussian(given_inputs["sensitivities"][0], given_inputs["scale"])
+    check(row, noise.delta(given_inputs["epsilon"]))
 
 
 @published("accuracy")

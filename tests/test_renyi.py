@@ -89,6 +89,15 @@ def test_against_dp_accounting():
         assert max(ours_epsilon, 0.0) == pytest.approx(peer_epsilon, rel=1e-9)
 
 
+@published("renyi_subsampled_gaussian")
+def test_published_divergences_of_gaussian_noise(row):
+    given_inputs = inputs(row)
+    if given_inputs["q"] not in (0.0, 1.0):
+        pytest.skip("rows are never sampled here")
+    cost = Gaussian(1.0, float(given_inputs["sigma"])).renyi(Fraction(given_inputs["order"]))
+    check(row, float(cost * given_inputs["steps"]) if given_inputs["q"] else 0.0)
+
+
 @published("renyi_to_approxdp")
 def test_the_conversion_of_others(row):
     delta = Fraction(1, 10**5)

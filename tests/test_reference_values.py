@@ -1,0 +1,43 @@
+"""Which families of published values are held against dpframe, and which cannot be, and why."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.test_mechanisms import REASON, VALUES
+
+NOT_APPLIED = {
+    "discrete_gaussian_delta": "Gaussian noise is rounded here, not the discrete Gaussian",
+    "discrete_gaussian_delta_poisson": "Gaussian noise is rounded here, and rows are never sampled",
+    "discrete_gaussian_moments": "Gaussian noise is rounded here, not the discrete Gaussian",
+    "discrete_gaussian_sigma": "Gaussian noise is rounded here, not the discrete Gaussian",
+    "discrete_laplace_delta_poisson": "rows are never sampled",
+    "gaussian_delta_poisson": "rows are never sampled",
+    "gaussian_sigma_poisson": "rows are never sampled",
+    "gaussian_threshold": "keys are declared, never released through a threshold",
+    "laplace_delta_poisson": "rows are never sampled",
+    "laplace_threshold": "keys are declared, never released through a threshold",
+    "opendp_threshold": "keys are declared, never released through a threshold",
+    "partition_selection_truncated_geometric": "keys are declared, never released through a threshold",
+    "randomized_response": "answers are never randomized one by one",
+    "renyi_randomized_response": "answers are never randomized one by one",
+}
+
+
+def applied():
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    decorators = re.findall(r"^@published\(([^)]*)\)", text, re.MULTILINE)
+    return {family for found in decorators for family in re.findall(r'"(\w+)"', found)}
+
+
+def test_every_family_is_applied_or_has_a_reason():
+    if not VALUES.exists():
+        pytest.skip(REASON)
+    with VALUES.open(newline="") as file:
+        families = {row["family"] for row in csv.DictReader(file)}
+    assert families == applied() | set(NOT_APPLIED)
+    assert not applied() & set(NOT_APPLIED)
