@@ -22,6 +22,9 @@ integral of H' over it does not fall.
 For vectors of which one unit moves several cells: each cell loses at most K D_k, K the largest slope of H, so all
 together lose at most K times the l1 sensitivity. K = H'(L - h) for p >= 2 and H'(h) for p = 1, by the same argument.
 
+On a grid of at most 50 steps no proof is needed beyond this: the worst answer is the lowest one, an average over half a
+step on each side of c0, and its loss is evaluated for every pair of totals.
+
 **Inflated.** The noise is log-concave, so the ratio of densities falls with y, and its average over y <= c0 + h is at
 least every ratio in between: the worst answer is a bound. There the loss is log T(x - D) - log T(x), with T the upper
 tail and x = q' - c0 - h; log T is concave, so x = R - h is worst. K is the hazard rate there.
@@ -29,6 +32,7 @@ tail and x = q' - c0 - h; log T is concave, so x = R - h is worst. K is the haza
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,6 +45,7 @@ from dpframe.mechanisms.gaussian import LARGER, edge, rounded_up
 from dpframe.mechanisms.generalized import checked_shape
 
 DIGITS = 50
+FEW = 50  # steps between bounds, up to which the loss of every pair of totals is evaluated
 BOUNDARIES = ("truncated", "inflated")
 FORMULAS = ("exact", "liu", "exponential")
 
@@ -80,6 +85,10 @@ class Range:
                 return mpmath.log(_tail(p, far - min(shift, span)) / _tail(p, far))
             if self.cells > 1:
                 return shift * _slope(p, span, half)
+            if self.half and self.span <= FEW:
+                return _rise_in_steps(
+                    p, int(self.span / Fraction(self.half)) // 2, int(self.shift / self.half) // 2, half
+                )
             return _rise(p, span, min(shift, span), half)
 
 
@@ -91,6 +100,20 @@ def _rise(p: Any, span: Any, shift: Any, half: Any) -> Any:
     at_end = _inside(p, far) + _inside(p, half)
     within = _inside(p, far - shift) + _inside(p, half + shift)
     return shift + mpmath.log(within / at_end) if p == 1 else far**p - (far - shift) ** p + mpmath.log(at_end / within)
+
+
+def _rise_in_steps(p: Any, span: int, shift: int, half: Any) -> Any:
+    """The same of the rounded answers: the loss of the lowest one, between any two totals that are integers.
+
+    The ratio of densities falls with y, so that of the lowest answer, an average over its step, is the greatest.
+    """
+    import mpmath
+
+    beyond = [_tail(p, (2 * steps - 1) * half) for steps in range(span + 2)]  # a step is their difference, however far
+    whole = beyond[0] + beyond[1]
+    steps = [near - far for near, far in itertools.pairwise(beyond)]
+    loss = [mpmath.log((whole - beyond[q + 1] - beyond[span - q + 1]) / steps[q]) for q in range(span + 1)]
+    return max(high - low for low, high in zip(loss, loss[min(shift, span) :], strict=False))
 
 
 def _slope(p: Any, span: Any, half: Any) -> Any:
@@ -108,6 +131,8 @@ def _inside(p: Any, x: Any) -> Any:
 
     if p == 1 or x <= 0:
         return -mpmath.expm1(-x) if x > 0 else mpmath.mpf(0)
+    if p == 2:
+        return mpmath.sqrt(mpmath.pi) / 2 * mpmath.erf(x)
     power = x**p
     if power < 1:  # the lower function; above, its complement is the faster one
         return mpmath.gammainc(1 / p, 0, power) / p
@@ -120,6 +145,8 @@ def _tail(p: Any, x: Any) -> Any:
 
     if p == 1 and x >= 0:
         return mpmath.exp(-x)
+    if p == 2:
+        return mpmath.sqrt(mpmath.pi) / 2 * mpmath.erfc(x)
     if x <= 0 or x**p < 1:
         return mpmath.gamma(1 / p) / p + mpmath.sign(-x) * _inside(p, abs(x))
     return mpmath.gammainc(1 / p, x**p, mpmath.inf) / p
