@@ -306,7 +306,7 @@ def test_the_risk_of_wavelets_is_told(law):
         shrunk = tree_shrunk(values, law, GRID)
         return shrunk.risk, shrunk.values
 
-    bias, error = excess(law, PATCHES, estimate, 20)
+    bias, error = excess(law, PATCHES, estimate, 12)
     assert -0.06 - 4 * error < bias < 0.35  # the mean over trees is better than the trees
 
 
@@ -320,7 +320,7 @@ def test_the_risk_of_a_trend_filter_is_told(law, strength, monkeypatch):
         best = filtered(values, law, penalty)
         return best.risk, best.values
 
-    bias, error = excess(law, PATCHES, estimate, 16)
+    bias, error = excess(law, PATCHES, estimate, 10)
     slack = 0.25 if law.variance < 10 else 0.08  # neighbors that move together, on the safe side
     assert -0.03 - 4 * error < bias < slack + 4 * error
 
@@ -335,7 +335,7 @@ def test_the_plain_count_of_patches_would_flatter_laplace_noise(monkeypatch):
         best = filtered(values, law, penalty)
         return best.risk, best.values
 
-    bias, error = excess(law, PATCHES, estimate, 16)
+    bias, error = excess(law, PATCHES, estimate, 10)
     assert bias < -0.05 - 4 * error
 
 
@@ -350,16 +350,15 @@ def test_smooth_values_gain_from_a_higher_degree(law, degree):
 
 
 @laws
-@pytest.mark.parametrize("seed", range(2))
-def test_auto_does_no_harm_where_neighbors_are_not_alike(law, seed):
+def test_auto_does_no_harm_where_neighbors_are_not_alike(law):
     """Totals that are as wild as can be, and totals that are wild by a few deviations, on a random graph."""
-    random = np.random.default_rng(seed)
-    graph = random_graph(seed, 300, 600)
+    random = np.random.default_rng(0)
+    graph = random_graph(0, 300, 600)
     for wild in (1.0, 5.0):
         truth = np.rint(random.normal(scale=wild * math.sqrt(law.variance), size=300))
         harm = []
         for draw in range(3):
-            values = noisy(truth, law, 100 * seed + draw)
+            values = noisy(truth, law, draw)
             found = denoise.auto(values, law, graph=graph)
             harm.append(np.square(found - truth).sum() / np.square(values - truth).sum())
         assert np.mean(harm) <= 1.02

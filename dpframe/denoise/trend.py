@@ -55,10 +55,13 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
     -----
     The values b that minimize sum (y - b)^2 / 2 + s sum |P b|, where P takes differences along the edges (degree 0, the
     fused lasso), the graph's Laplacian L (1), or the differences of L b (2): Wang, Sharpnack, Smola and Tibshirani
-    (JMLR 2016). On a line P takes the differences of order degree + 1 (Tibshirani, Annals of Statistics 2014). The
-    strength s is the one of the least estimated risk (see `auto`) among 12. Degree 0 is solved in its dual by an
-    accelerated projected gradient method (Beck and Teboulle 2009), and its patches then exactly; the others by
-    splitting, with one sparse factorization for each strength. Both stop after 300 rounds at the latest.
+    (JMLR 2016). On a line P takes the differences of order degree + 1 (Tibshirani, Annals of Statistics 2014).
+
+    The strength s is the one of the least estimated risk (see `auto`) among 12. For Laplace noise and on coarse grids
+    that estimate is made for degree 0 only; degrees 1 and 2 take Stein's identity as it stands, which then favors
+    strengths that are too small. Degree 0 is solved in its dual by an accelerated projected gradient method (Beck and
+    Teboulle 2009), and its patches then exactly; the others by splitting, with one sparse factorization for each
+    strength. Both stop after 300 rounds at the latest.
 
     Examples
     --------
