@@ -25,6 +25,7 @@ class Server:
     programs: Path
     folder: Path
     user: str | None  # who runs it: a server refuses to be run by root
+    waits: bool = True  # for the disk; a drill that crashes the server, and not the machine, need not
 
     def run(self, program: str, *words: str) -> None:
         command = [str(self.programs / program), *words]
@@ -36,12 +37,13 @@ class Server:
 
     def start(self) -> None:
         options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=60"
+        options += "" if self.waits else " -c fsync=off"
         log = str(self.folder / "server.log")
-        self.run("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", log, "-o", options)
+        self.run("pg_ctl", "start", "-w", "-t", "300", "-D", str(self.folder / "data"), "-l", log, "-o", options)
 
     def stop(self, mode: str = "fast") -> None:
         """``immediate`` is a crash: nothing is written down, the next start recovers."""
-        self.run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", mode)
+        self.run("pg_ctl", "stop", "-w", "-t", "300", "-D", str(self.folder / "data"), "-m", mode)
 
     def url(self, name: str) -> str:
         """A database that is made for it."""
@@ -82,14 +84,14 @@ def runner() -> str | None:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Server]:
-    """A new cluster in a folder; it ends with the block."""
+def server(folder: Path, *, waits: bool = True) -> Iterator[Server]:
+    """A new cluster in a folder; it ends with the block. RuntimeError where the installed programs do not make one."""
     found, user = programs(), runner()
     assert found is not None
     folder.mkdir(parents=True, exist_ok=True)
     if user is not None:
         shutil.chown(folder, user)
-    one = Server(found, folder, user)
+    one = Server(found, folder, user, waits)
     one.run("initdb", "-D", str(folder / "data"), "-U", user or getpass.getuser(), "-A", "trust", "-E", "UTF8")
     one.start()
     try:
