@@ -65,6 +65,8 @@ CALLS = {
     "grid": lambda dp, **words: dp.histogram(["age", "patient"], bins=[[0, 50, 100], [0, 2, 4]], **words),
     "categories": lambda dp, **words: dp.histogram("ward", categories=["A", "B"], denoise=["haar", "rounded"], **words),
     "rollup": lambda dp, **words: dp.group_by("ward", keys=["A", "B"]).count(rollup=True, **words),
+    "select": lambda dp, **words: dp.select("ward", categories=["A", None, "B"], **words),
+    "select a day": lambda dp, **words: dp.select("day", categories=DAYS, **words),
     "laplace": lambda dp, **words: dp.count(
         mechanism=lambda sensitivity, loss: dpf.Laplace.calibrate(
             sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid

@@ -302,7 +302,6 @@ def test_another_value_is_told():
         (dpf.InvalidType, "delta is not an argument of select: the exp", lambda dp: dp.select("ward", delta=1e-6)),
         (dpf.InvalidType, "mechanism is not an argument of select", lambda dp: dp.select("ward", mechanism="laplace")),
         (dpf.InvalidType, "denoise is not an argument of select", lambda dp: dp.select("ward", denoise="auto")),
-        (dpf.InvalidType, "version is not an argument of select", lambda dp: dp.select("ward", version="1")),
         (dpf.InvalidType, "within is not an argument of select", lambda dp: dp.select("ward", within=3)),
         (dpf.InvalidType, "bins is not an argument of select", lambda dp: dp.select("ward", bins=3)),
         (dpf.MissingArgument, "categories must be given", lambda dp: dp.select("ward", epsilon=1)),

@@ -223,7 +223,7 @@ class Asker:
             The values to choose from, from what you know and never from the data; None among them stands for missing
             values. A Polars Enum declares its own.
         **options
-            ``epsilon=`` or ``share=``, and ``ledger``, ``unit`` and ``label``; see `Asker`.
+            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label`` and ``version``; see `Asker`.
 
         Returns
         -------

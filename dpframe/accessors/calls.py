@@ -42,7 +42,6 @@ NOT_OF = {  # what a verb does not take of the options, and why
         "within": "its error is how far the chosen count is below the largest: preview.select shows it for each price",
         "confidence": "its error is how far the chosen count is below the largest: preview.select shows it",
         "size": "it releases no mean",
-        "version": "only numbers are replayed",
     }
 }
 
@@ -55,6 +54,7 @@ class SelectOptions(TypedDict, total=False):
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None
+    version: str | None
 
 
 class CallOptions(TypedDict, total=False):

@@ -41,8 +41,10 @@ def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entr
     )
 
 
-def content_of(frame: Any, facts: dict[str, Any]) -> bytes:
+def content_of(plan: Plan, frame: Any, facts: dict[str, Any]) -> bytes:
     """What is stored of a released frame: its provenance and its numbers to the last bit. The keys are the caller's."""
+    if plan.query.selects:
+        return json.dumps({"format": FORMAT, "chosen": _chosen(plan, facts), "provenance": facts}).encode() + b"\n"
     columns: dict[str, Any] = {}
     numbers = []
     for name in facts["columns"]:
@@ -59,6 +61,9 @@ def replayed(plan: Plan, content: bytes) -> Any:
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
     columns: dict[str, Any] = dict(plan.query.labels())
+    if plan.query.selects:
+        chosen = build.row_of(build.frame_of(columns, library_of(plan.frame)), header["chosen"])
+        return build.attach(chosen, header["provenance"])
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
@@ -70,6 +75,13 @@ def kept(plan: Plan, frame: Any, entry: Entry, ledger: Ledger) -> Any:
     """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
     if entry.name is None:
         return frame
-    content = content_of(frame, build.record_of(frame) or {})
+    content = content_of(plan, frame, build.record_of(frame) or {})
     stored = ledger.keep(entry, content)
     return frame if stored == content else replayed(plan, stored)
+
+
+def _chosen(plan: Plan, facts: dict[str, Any]) -> int:
+    """Which of the declared cells was selected."""
+    cells = build.frame_of(dict(plan.query.labels()), library_of(plan.frame))
+    prints = (build.fingerprint(build.row_of(cells, place), facts["columns"]) for place in range(len(cells)))
+    return next(place for place, found in enumerate(prints) if found == facts["sha256"])
