@@ -1,6 +1,6 @@
 """How long a release takes, as a multiple of the plain aggregation of the same columns, measured side by side.
 
-    python benchmarks/speed.py --rows 1000000 10000000 --repeats 7 --json speed.json
+    python benchmarks/speed.py --rows 1000000 10000000 --repeats 3 --json speed.json
 
 Machines are noisy, so a release and its plain counterparts are timed in turn, and the median of the pairwise ratios is
 what counts. All data are generated in the run.
@@ -71,13 +71,8 @@ class Figure:
 def main() -> None:
     options = _arguments()
     started = time.perf_counter()
-    figures: list[Figure] = []
-    for section, found in _sections(options):
-        figures += found
-        print(f"\n{section}", *(_line(figure) for figure in found), sep="\n", flush=True)
-    print(f"\n{machine()}\n{time.perf_counter() - started:.0f} s in all")
-    if options.markdown:
-        print("", *_markdown(figures), sep="\n")
+    figures = [figure for found in _sections(options) for figure in found]
+    print(*_table(figures), f"\n{machine()}\n{time.perf_counter() - started:.0f} s in all", sep="\n")
     if options.json:
         written = {"machine": machine(), "repeats": options.repeats, "figures": [asdict(figure) for figure in figures]}
         with open(options.json, "w", encoding="utf-8") as file:
@@ -87,23 +82,22 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--repeats", type=int, default=7, help="how often each pair is timed")
-    parser.add_argument("--markdown", action="store_true", help="print the tables of benchmarks/README.md too")
+    parser.add_argument("--repeats", type=int, default=3, help="how often each pair is timed")
     parser.add_argument("--json", help="a file for the figures")
     parser.add_argument("--only", nargs="+", choices=[*SIZED, *UNSIZED], help="some of the scenarios")
     return parser.parse_args()
 
 
-def _sections(options: argparse.Namespace) -> Iterator[tuple[str, list[Figure]]]:
+def _sections(options: argparse.Namespace) -> Iterator[list[Figure]]:
     wanted = options.only or [*SIZED, *UNSIZED]
     for rows in options.rows:
         for name, cases in SIZED.items():
             if name in wanted:
-                yield f"{name}, {rows:,} rows", _ratios(name, rows, cases(rows), options.repeats)
+                yield _ratios(name, rows, cases(rows), options.repeats)
     for name, figures in UNSIZED.items():
         if name in wanted:
             _progress(name)
-            yield name, figures()
+            yield figures()
 
 
 def machine() -> str:
@@ -155,17 +149,8 @@ def _progress(words: str) -> None:
     print(f"  ... {words}", file=sys.stderr, flush=True)
 
 
-def _line(figure: Figure) -> str:
-    spread = f"{figure.value:9.2f} {figure.unit:<8} ({figure.least:.2f} - {figure.most:.2f})"
-    aim = "" if figure.aim is None else f"aim <= {figure.aim:g}"
-    times = "" if figure.ours is None else f"dpframe {figure.ours:,.1f} | "
-    times += ", ".join(
-        f"{name}{' *' if name == figure.baseline else ''} {taken:,.1f}" for name, taken in figure.plain.items()
-    )
-    return f"  {figure.name:<48} {spread:<38} {aim:<10}  {times}"
-
-
-def _markdown(figures: list[Figure]) -> list[str]:
+def _table(figures: list[Figure]) -> list[str]:
+    """The table of benchmarks/README.md."""
     lines = ["| | rows | median | least - most | aim | dpframe | plain |", "|---|---:|---:|---:|---:|---:|---|"]
     for figure in figures:
         rows = "" if figure.rows is None else f"{figure.rows:,}"
