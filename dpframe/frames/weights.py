@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -94,6 +95,8 @@ def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
     """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts."""
     if code.size < MANY_ROWS:
         return _pairs(code, cell, np.arange(code.size))
+    if (rows := _in_doubt(code, cell)) is not None:
+        return _pairs(code, cell, rows)
 
     def of_part(part: int) -> tuple[Integers, Integers]:
         return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == part))
@@ -126,6 +129,21 @@ def _pairs(code: Integers, cell: Integers, rows: Integers) -> tuple[Integers, In
     with_next, with_last = np.append(same, False), np.append(False, same)
     shared = np.flatnonzero(with_next | with_last)
     return rows[shared], np.flatnonzero(~with_last[shared])
+
+
+def _in_doubt(code: Integers, cell: Integers) -> Integers | None:
+    """All rows that share a pair and a few others, by a quick sort without places; None if they are many."""
+    cell_bits, bits = (int(number.max(initial=0)).bit_length() for number in (cell, code))
+    kind: Any = np.uint32 if bits + cell_bits <= 32 else np.int64
+    key: NDArray[Any] = (code.astype(kind) << cell_bits) | cell.astype(kind)
+    ordered = np.sort(key)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if twice.size > key.size // 8:
+        return None
+    last_bits = 2 ** max(16, (16 * twice.size).bit_length()) - 1
+    seen = np.zeros(last_bits + 1, dtype=np.bool_)
+    seen[twice & last_bits] = True
+    return np.flatnonzero(seen[key & last_bits])
 
 
 def unit_codes(units: pl.Series) -> tuple[Integers, int]:
