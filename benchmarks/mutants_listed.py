@@ -111,6 +111,20 @@ NOISE = (
     ),
     _bug(
         "noise",
+        "a choice as sharp under replacement as under addition",
+        "cls(reach * (1 if monotonic else 2),",
+        "cls(reach,",
+        "test_selection.py::test_replacement_takes_twice_the_spread",
+    ),
+    _bug(
+        "noise",
+        "noise on bounds for several cells by the loss of one",
+        "cells=1.0 if sensitivity.swayed == 1 else math.inf,",
+        "cells=1.0,",
+        "test_truncated.py::test_units_and_replacement_are_covered_by_the_l1_norm",
+    ),
+    _bug(
+        "noise",
         "noise that is never negative",
         "return drawn(table_of(Law(1.0, checked_scale(scale), discrete=True)), size)",
         "return np.abs(drawn(table_of(Law(1.0, checked_scale(scale), discrete=True)), size))",

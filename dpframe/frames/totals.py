@@ -29,7 +29,7 @@ PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
     """One int64 per cell and Statistic, in grid steps; cells in which no row falls are zeros.
 
-    `p` is the shape of the noise that will be added: the norm in which units are weighted. Subtotals are sums of the
+    `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
     totals of cells, modulo 2**64 as these.
     """
     found = _of_cells(frame, query, unit, p)

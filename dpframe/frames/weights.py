@@ -8,6 +8,8 @@ truncated toward zero. So its counts have l_p norm at most R and its sums at mos
 Where cells are merged into subtotals, w is at most max_rows * groups / ||n||_1 too: then no sum of a unit's entries is
 larger than max_rows * groups (times the larger bound). For p = 1 that is the same weight.
 
+For p of infinity (a selection) R is max_rows and the norm is the largest n_g: no count of a unit exceeds max_rows.
+
 Units with at most R rows in all have weight 1 in any norm (the l_1 norm is the largest). Of the others, the pairs of
 unit and cell are found by sorting one integer per row; a row that is alone in its pair is weighed as it is, and only
 the rows that share a pair are brought together first.
