@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -16,6 +19,9 @@ import dpframe as dpf
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from tests.test_mechanisms import check, inputs, published
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import accounting
 
 DELTA = 1e-6
 CURVES = {
@@ -258,3 +264,10 @@ def test_without_the_extra_pld_says_what_it_needs(monkeypatch):
         None,
         "privacy loss distributions need dp-accounting: pip install 'dpframe[accounting]'",
     )
+
+
+def test_a_share_of_the_comparison_with_dp_accounting():
+    pytest.importorskip("dp_accounting", reason="the extra accounting")
+    for name, differences in accounting.measured(4, random.Random(7)).items():
+        low, high = accounting.BOUNDS[name]
+        assert low <= min(differences) <= max(differences) <= high, name
