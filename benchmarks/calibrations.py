@@ -102,7 +102,7 @@ def laplace_delta(shift: int, scale: float, epsilon: float) -> Any:
 def truncated_loss(noise: dpf.TruncatedGeneralizedGaussian) -> Any:
     """The largest log-ratio over all answers and pairs of totals, from the probabilities of the answers."""
     lowest, highest = noise.step_output
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(DIGITS + 200):  # far answers are differences of numbers next to 1
         shape, b = mpmath.mpf(noise.p), mpmath.mpf(noise.step_scale)
         span = highest - lowest
         inside = [mpmath.gammainc(1 / shape, 0, ((k + mpmath.mpf(1) / 2) / b) ** shape) for k in range(span + 1)]
