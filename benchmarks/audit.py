@@ -13,10 +13,11 @@ import contextlib
 import json
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from audit_cases import ENGINES, PRICES, cases
-from auditing import Audit, Case, audit, scaled_noise
+from auditing import GROUPS, Audit, Case, audit, scaled_noise
 
 SINGLE_CALLS = 50  # a case of one sample a call gets this many times fewer samples
 
@@ -48,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=100_000, help="of each side, for each combination")
     parser.add_argument("--alpha", type=float, default=1e-4, help="chance that a sound release is objected to")
+    parser.add_argument("--groups", type=int, default=GROUPS, help="samples of one call")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--noises", nargs="+", choices=[price.name for price in PRICES])
     parser.add_argument("--only", default="", help="the combinations whose name contains this")
@@ -76,6 +78,7 @@ def _mixed(chosen: list[Case]) -> list[Case]:
 
 def _run(case: Case, options: argparse.Namespace, place: int, many: int) -> Audit:
     print(f"  ... {place} of {many}: {case.name}, {case.engine}, {case.price.name}", file=sys.stderr, flush=True)
+    case = case if case.groups == 1 else replace(case, groups=options.groups)
     samples = options.samples if case.groups > 1 else max(1_000, options.samples // SINGLE_CALLS)
     found = audit(case, samples, options.alpha)
     print(_line(found), flush=True)

@@ -37,6 +37,11 @@ def test_every_bug_fits_the_code_and_names_tests_that_exist(mutant):
         assert all(f"def {name}(" in text or f"class {name}:" in text for name in names), test
 
 
+def test_the_document_lists_every_bug():
+    page = (mutants.ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert [mutant.name for mutant in MUTANTS if f"| {mutant.name} |" not in page] == []
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_is_caught(name):
