@@ -34,6 +34,7 @@ def test_calibrations_are_never_below_the_exact_value_and_close_to_it(family):
 
 def test_the_drill_sees_a_scale_that_is_too_small(monkeypatch):
     """Seeded: noise that is a part in a billion too small, and a delta that is."""
+    pytest.importorskip("dp_accounting")
     real = calibrations.dpf.analytic_gaussian_sigma
     monkeypatch.setattr(calibrations.dpf, "analytic_gaussian_sigma", lambda *price: real(*price) * (1 - 1e-9))
     sigma, _curve = calibrations.gaussians(np.random.default_rng(1), 5)

@@ -41,4 +41,4 @@ def mu_bound(hits: Any, others: Any, size: int, alpha: float) -> Floats:
 
     more, fewer = at_least(hits, size, alpha / 2), at_most(others, size, alpha / 2)
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(np.maximum(special.ndtri(more) - special.ndtri(fewer), 0.0), nan=0.0)
+        return np.asarray(np.nan_to_num(np.maximum(special.ndtri(more) - special.ndtri(fewer), 0.0), nan=0.0))
