@@ -35,6 +35,13 @@ def on_tree(values: Any, law: Any) -> Any:
     return denoise.consistent(nodes, law, parents=parents, nonnegative=True, whole=True)
 
 
+def streets(size: int) -> Any:
+    """The edges of a grid, as of any graph."""
+    places = np.arange(size).reshape(-1, min(SIDE, size))
+    pairs = [(places[:, :-1], places[:, 1:]), (places[:-1], places[1:])]
+    return np.concatenate([np.stack([one.ravel(), other.ravel()], axis=1) for one, other in pairs])
+
+
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "no denoising": lambda values, law: values,
     "nonnegative": denoise.nonnegative,
@@ -48,11 +55,16 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "haar, line": lambda values, law: denoise.haar(values, law, order=True),
     "haar, grid": lambda values, law: denoise.haar(values.reshape(-1, min(SIDE, values.size)), law),
+    "spanning_tree_wavelets": lambda values, law: denoise.spanning_tree_wavelets(
+        values, law, graph=streets(values.size)
+    ),
+    "trend_filter, degree 0": lambda values, law: denoise.trend_filter(values, law, graph=streets(values.size)),
     "isotonic": denoise.isotonic,
     "public_total": lambda values, law: denoise.public_total(values, law, total=1e6, nonnegative=True),
     "consistent": on_tree,
     "rounded": denoise.rounded,
     "auto, line": lambda values, law: denoise.auto(values, law, nonnegative=True, order=True),
+    "auto, graph": lambda values, law: denoise.auto(values, law, nonnegative=True, graph=streets(values.size)),
     "auto, grid": lambda values, law: denoise.auto(values.reshape(-1, min(SIDE, values.size)), law, nonnegative=True),
 }
 
