@@ -241,8 +241,8 @@ CALIBRATION = (
     _bug(
         "calibration",
         "parts of a call with more mu than their share",
-        "        return Part(Fraction(gaussian.mu_to_pure(mu)), mu, loss)",
-        "        return Part(Fraction(gaussian.mu_to_pure(mu)), 1.5 * mu, loss)",
+        "        return Part(Fraction(gaussian.mu_to_pure(mu)), mu, gaussian_loss(price, mu, self.delta))",
+        "        return Part(Fraction(gaussian.mu_to_pure(mu)), 1.5 * mu, gaussian_loss(price, mu, self.delta))",
         f"{REGISTER}::test_29_parts_of_a_call_under_gdp_share_mu_squared",
     ),
     _bug(

@@ -21,9 +21,10 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -250,6 +251,17 @@ def as_float(value: Any) -> float:
         return float(value)
     except (OverflowError, ValueError):  # an int beyond the floats, a signaling NaN
         return math.nan
+
+
+def takes_two(function: Callable[..., Any]) -> bool:
+    """Whether it can be called with two arguments by position."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # written in C, without a signature
+        return True
+    return True
 
 
 def _is_plain(value: object) -> bool:

@@ -55,7 +55,7 @@ def record(
     if plan.query.rollup:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
     if plan.accuracy is not None:
-        facts["within"] = plan.accuracy.facts(plan.columns)
+        facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
     if plan.choice is not None:
         facts["chosen"] = plan.choice.facts
     if place is not None:

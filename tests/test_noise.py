@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import os
 import threading
-import warnings
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from forked import drawn_in_a_child
 from scipy import special
 
 from dpframe import Laplace, noise
@@ -494,18 +494,7 @@ def test_threads_draw_different_noise():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_does_not_repeat_its_parent():
-    noise.discrete_laplace(1e12, 4)  # whatever is buffered is buffered now
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks where threads run
-        child = os.fork()
-    if child == 0:
-        os.write(writer, noise.discrete_laplace(1e12, 4).tobytes())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert np.frombuffer(os.read(reader, 100), dtype=np.int64).tolist() != noise.discrete_laplace(1e12, 4).tolist()
-    os.close(reader)
-    os.close(writer)
+    assert drawn_in_a_child(4).tolist() != noise.discrete_laplace(1e12, 4).tolist()
 
 
 # Sizes, scales, sums

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, Shares, ceil, floor, fullest, root_down, share_of, typed_down
+from dpframe.accounting.protocol import (
+    Part,
+    Shares,
+    ceil,
+    floor,
+    fullest,
+    gaussian_loss,
+    largest_mu_squared,
+    pure_parts,
+    root_down,
+    share_of,
+)
 from dpframe.errors import InvalidArgument
 from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian
@@ -41,15 +52,12 @@ class GaussianDP:
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
-            each = [price.epsilon * share for share in shares]
-            return tuple(Part(epsilon, None, PrivacyLoss(typed_down(epsilon))) for epsilon in each)
+            return pure_parts(price.epsilon, shares)
         offered = self._offered(price, limit)
         return tuple(self._part(price, root_down(offered * share)) for share in shares)
 
     def _part(self, price: Price, mu: float) -> Part:
-        delta = typed_down(price.delta or self.delta)
-        loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
-        return Part(Fraction(gaussian.mu_to_pure(mu)), mu, loss)
+        return Part(Fraction(gaussian.mu_to_pure(mu)), mu, gaussian_loss(price, mu, self.delta))
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return (ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)
@@ -62,10 +70,7 @@ class GaussianDP:
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
         if price.epsilon is None:
             return share_of(price, limit)[0]
-        delta = price.delta if price.delta is not None else self.delta
-        if delta == 0:
-            raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
-        return floor(Fraction(gaussian.largest_mu(down(price.epsilon), down(delta))) ** 2)
+        return floor(largest_mu_squared(price, self.delta))
 
     def loss(self, amount: Amount) -> PrivacyLoss:
         if amount[0] == 0:

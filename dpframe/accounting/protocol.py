@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from dpframe.errors import MissingArgument
+from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.guarantee import Amount, Price, PrivacyLoss, down
+from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 
 MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
@@ -64,6 +65,27 @@ class Accounting(Protocol):
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         """What a caller whose call is refused should know of this accounting; empty where all is plain."""
+
+
+def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
+    """Parts of a price for pure noise: epsilon by itself is divided, whatever the accounting adds up."""
+    each = [epsilon * share for share in shares]
+    return tuple(Part(one, None, PrivacyLoss(typed_down(one))) for one in each)
+
+
+def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
+    """What callables calibrate a part of this mu to, at the call's delta or else the ledger's; rounded down."""
+    at = typed_down(price.delta or delta)
+    return PrivacyLoss(gaussian.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
+
+
+def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
+    """The mu^2 of Gaussian noise that costs a typed epsilon, at the call's delta or else the ledger's."""
+    assert price.epsilon is not None
+    at = price.delta if price.delta is not None else delta
+    if at == 0:
+        raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
+    return Fraction(gaussian.largest_mu(down(price.epsilon), down(at))) ** 2
 
 
 def share_of(price: Price, limit: Amount | None) -> Amount:

@@ -8,7 +8,17 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, Shares, ceil, floor, root_down, share_of, typed_down
+from dpframe.accounting.protocol import (
+    Part,
+    Shares,
+    ceil,
+    floor,
+    gaussian_loss,
+    largest_mu_squared,
+    pure_parts,
+    root_down,
+    share_of,
+)
 from dpframe.errors import InvalidArgument
 from dpframe.guarantee import SMALLEST_NORMAL, Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian, renyi
@@ -56,17 +66,14 @@ class RenyiDP:
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
-            each = [price.epsilon * share for share in shares]
-            return tuple(Part(epsilon, None, PrivacyLoss(typed_down(epsilon))) for epsilon in each)
+            return pure_parts(price.epsilon, shares)
         offered = self._offered(price, limit)
         return tuple(self._part(price, root_down(offered * share)) for share in shares)
 
     def _part(self, price: Price, mu: float) -> Part:
-        delta = typed_down(price.delta or self.delta)
-        loss = PrivacyLoss(gaussian.epsilon_of_mu(mu, delta) * (1.0 - 1e-9), delta)  # down: callables calibrate to it
         main = self.orders[0]
         pure_epsilon = Fraction(renyi.largest_pure(renyi.of_gaussian(Fraction(mu) ** 2, main), main))
-        return Part(pure_epsilon, mu, loss)
+        return Part(pure_epsilon, mu, gaussian_loss(price, mu, self.delta))
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return tuple(
@@ -86,10 +93,7 @@ class RenyiDP:
         """As mu^2: the typed price by the exact curve of Gaussian noise, or the share of the first order's limit."""
         if price.epsilon is None:
             return 2 * share_of(price, limit)[0] / self.orders[0]
-        delta = price.delta if price.delta is not None else self.delta
-        if delta == 0:
-            raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
-        return Fraction(gaussian.largest_mu(down(price.epsilon), down(delta))) ** 2
+        return largest_mu_squared(price, self.delta)
 
     def loss(self, amount: Amount) -> PrivacyLoss:
         if not any(amount):

@@ -24,17 +24,13 @@ EXAMPLE = "Write for instance within=50."
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The half-width of the interval that the noise of each output column is to stay within.
-
-    Of a mean the error depends on how many values it has: `size` says how many are assumed.
-    """
+    """The half-width of the interval that the noise of each output column is to stay within."""
 
     within: float | tuple[tuple[str, float], ...]
     confidence: float = CONFIDENCE
-    size: int | None = None
 
     @classmethod
-    def of(cls, within: object, confidence: object, size: int | None) -> Accuracy:
+    def of(cls, within: object, confidence: object) -> Accuracy:
         """Check the caller's words."""
         level = CONFIDENCE if confidence is None else checked_float("confidence", confidence)
         if not 0.0 < level < 1.0:
@@ -45,8 +41,8 @@ class Accuracy:
             for name in within:
                 if not isinstance(name, str):
                     raise InvalidType(f"within must be a number, or a dict of numbers by output column. {EXAMPLE}")
-            return cls(tuple((name, _error(error)) for name, error in within.items()), level, size)
-        return cls(_error(within), level, size)
+            return cls(tuple((name, _error(error)) for name, error in within.items()), level)
+        return cls(_error(within), level)
 
     def targets(self, columns: tuple[str, ...]) -> dict[str, float]:
         """The error asked for, by output column; a dict must name every one."""
@@ -60,9 +56,9 @@ class Accuracy:
             )
         return dict(self.within)
 
-    def facts(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """What the provenance says of it."""
-        return {"error": self.targets(columns), "confidence": self.confidence, "size": self.size}
+    def facts(self, columns: tuple[str, ...], size: int | None) -> dict[str, Any]:
+        """What the provenance says of it; `size` is how many values a mean was assumed to have."""
+        return {"error": self.targets(columns), "confidence": self.confidence, "size": size}
 
     def __str__(self) -> str:
         each = self.within if isinstance(self.within, tuple) else (("", self.within),)

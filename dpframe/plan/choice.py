@@ -52,6 +52,18 @@ class Choice:
         return {"mechanism": "auto", "why": self.why, "variances": dict(self.variances)}
 
 
+def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
+    """Pure noise for a part of the price."""
+    assert part.epsilon is not None
+    return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
+
+
+def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
+    """Gaussian noise for a part of the price."""
+    assert part.mu is not None
+    return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
+
+
 def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
     """The candidate whose variances have the least geometric mean; all Statistics of a call need one shape."""
     tried = _candidates(reach, parts, accounting)
@@ -63,11 +75,9 @@ def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: A
 def _candidates(reach: Sequence[Sensitivity], parts: Sequence[Part], accounting: Accounting) -> Iterator[Noises]:
     both = list(zip(reach, parts, strict=True))
     if all(part.epsilon is not None for part in parts):
-        yield tuple(
-            Laplace.of_steps(math.ceil(one.steps(1)), part.epsilon or Fraction(0), one.grid) for one, part in both
-        )
+        yield tuple(laplace_of(one, part) for one, part in both)
     if all(part.mu is not None for part in parts):
-        yield tuple(Gaussian.of_mu(Fraction(one.steps(2)), part.mu or 0.0, one.grid) for one, part in both)
+        yield tuple(gaussian_of(one, part) for one, part in both)
     one_cell = all(one.swayed == 1 and not one.weighted for one in reach)
     if accounting.name != "basic" or not one_cell:  # only there is another shape private
         return

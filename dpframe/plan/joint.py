@@ -13,13 +13,11 @@ from dpframe.accounting.protocol import Shares, root_down, typed_down
 from dpframe.frames import build
 from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, down
 from dpframe.mechanisms import gaussian
-from dpframe.plan.choice import Choice
-from dpframe.plan.plan import Plan, Planned
-from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, reaches
+from dpframe.plan.plan import Plan
+from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
 from dpframe.plan.shares import shares_of, weights_of
-from dpframe.plan.tightening import Noises, tightened
+from dpframe.plan.tightening import tightened
 from dpframe.queries.query import Query
-from dpframe.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
@@ -148,44 +146,24 @@ def joint_plan(
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
     amount = accounting.charge(price, limit, tuple(noise for name in wanted for noise in noises[name]))
     cost = accounting.cost(price, amount, pure=all(pure.values()))
-    names = tuple(wanted)
     plans = {
-        name: replace(
-            _plan(w, unit, price, accounting, reach[name], noises[name], shares[name], choices[name]),
-            amount=amount,
-            cost=cost,
-            together=names,
+        name: Plan(
+            w.query,
+            unit,
+            price,
+            accounting,
+            amount,
+            parts_of(w.query, reach[name], noises[name], shares[name]),
+            cost,
+            w.frame,
+            choices[name],
+            size=w.size,
+            asked=w.options,
+            together=tuple(wanted),
         )
         for name, w in wanted.items()
     }
     return JointPlan(plans, unit, accounting, amount, cost)
-
-
-def _plan(
-    wanted: Wanted,
-    unit: PrivacyUnit,
-    price: Price,
-    accounting: Accounting,
-    reach: Sequence[Sensitivity],
-    noises: Noises,
-    shares: Shares,
-    choice: Choice | None,
-) -> Plan:
-    each = zip(wanted.query.statistics, reach, noises, shares, strict=True)
-    parts = tuple(Planned(statistic, one, noise, float(share)) for statistic, one, noise, share in each)
-    return Plan(
-        wanted.query,
-        unit,
-        price,
-        accounting,
-        (),
-        parts,
-        PrivacyLoss(0.0),
-        wanted.frame,
-        choice,
-        size=wanted.size,
-        asked=wanted.options,
-    )
 
 
 def _is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:

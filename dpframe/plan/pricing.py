@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from dpframe import sensitivity as sensitivities
 from dpframe.accounting import Accounting, Part
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.accounting.protocol import Shares
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.plan.choice import Choice
+from dpframe.plan.choice import Choice, Noises, gaussian_of, laplace_of
 from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
 from dpframe.plan.shares import shares_of
-from dpframe.plan.tightening import Noises, tightened
+from dpframe.plan.tightening import tightened
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.sensitivity import Sensitivity
@@ -48,7 +47,7 @@ def plan_of(
     weights: Any = None,
 ) -> Plan:
     """Price a query whose columns were already checked against the frame's schema."""
-    statistics, shares = query.statistics, shares_of(query, weights)
+    shares = shares_of(query, weights)
     reach = reaches(query, unit)
     pure = query.selects or is_pure(mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, shares, pure=pure)
@@ -57,10 +56,7 @@ def plan_of(
         noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
     if choice and accounting.name == "basic" and isinstance(noises[0], Laplace):
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
-    parts = tuple(
-        Planned(statistic, sensitivity, noise, float(share))
-        for statistic, sensitivity, noise, share in zip(statistics, reach, noises, shares, strict=True)
-    )
+    parts = parts_of(query, reach, noises, shares)
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
     return Plan(query, unit, price, accounting, amount, parts, cost, frame, choice)
@@ -72,6 +68,12 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
         return tightened(noises, *offered)
     except ImportError:
         return noises
+
+
+def parts_of(query: Query, reach: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
+    """Each Statistic with its sensitivity, its noise and its share of the price."""
+    each = zip(query.statistics, reach, noises, shares, strict=True)
+    return tuple(Planned(statistic, one, noise, float(share)) for statistic, one, noise, share in each)
 
 
 def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
@@ -86,7 +88,7 @@ def noises_of(
     reach: Sequence[Sensitivity],
     offered: Sequence[Part],
     accounting: Accounting,
-) -> tuple[tuple[Mechanism, ...], Choice | None]:
+) -> tuple[Noises, Choice | None]:
     """The noise of each Statistic for its part of the price; and why, where the least variance decided."""
     if query.selects:
         return (_selecting(query, reach[0], offered[0]),), None
@@ -103,7 +105,7 @@ def _reach(statistic: Statistic, query: Query, unit: PrivacyUnit) -> Sensitivity
 
 def _calibrated_all(
     mechanism: str | Calibration | None, pure: bool, reach: Sequence[Sensitivity], offered: Sequence[Part]
-) -> tuple[Mechanism, ...]:
+) -> Noises:
     noises = tuple(calibrated(mechanism, pure, one, part) for one, part in zip(reach, offered, strict=True))
     if len(noises) > 1 and not all(noise.additive for noise in noises):
         raise InvalidArgument(
@@ -130,7 +132,7 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part) -> Exponentia
 def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
     """Whether the call's noise is to be pure: by name, or (under basic accounting) because it names no delta."""
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
-    if not (mechanism is None or named or _takes_two(mechanism)):
+    if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
         raise InvalidArgument(
             f"mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, "
@@ -165,28 +167,16 @@ def _no_delta(price: Price) -> InvalidArgument:
     )
 
 
-def _takes_two(mechanism: object) -> bool:
+def _is_calibration(mechanism: object) -> bool:
     """Whether it is a function of two arguments; a class such as dpf.Laplace would make uncalibrated noise."""
-    if not callable(mechanism) or isinstance(mechanism, type):
-        return False
-    try:
-        inspect.signature(mechanism).bind("sensitivity", "loss")
-    except TypeError:
-        return False
-    except ValueError:  # written in C, without a signature
-        return True
-    return True
+    return callable(mechanism) and not isinstance(mechanism, type) and takes_two(mechanism)
 
 
 def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part) -> Mechanism:
     """The noise of one Statistic for its part of the price."""
     if callable(mechanism):
         return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
-    if pure:
-        assert part.epsilon is not None
-        return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
-    assert part.mu is not None
-    return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
+    return laplace_of(sensitivity, part) if pure else gaussian_of(sensitivity, part)
 
 
 def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:

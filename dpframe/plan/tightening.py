@@ -10,9 +10,8 @@ from dpframe.accounting.pld import composed_epsilon
 from dpframe.accounting.protocol import root_down
 from dpframe.guarantee import down, up
 from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.family import Gaussian, Mechanism
-
-Noises = tuple[Mechanism, ...]
+from dpframe.mechanisms.family import Gaussian
+from dpframe.plan.choice import Noises
 
 CLOSE = 1e-6  # relative, of the factor and of epsilon
 MOST_STEPS = 40

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, InvalidType, shown, takes_two
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.accuracy import checked_size
@@ -68,19 +66,9 @@ class Options:
                     f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
                     f"a list of them, or None, not {shown(name)}."
                 )
-            if callable(name) and not _takes_two(name):
+            if callable(name) and not takes_two(name):
                 called = getattr(name, "__name__", "it")
                 raise InvalidArgument(
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "
                     f"two alone. Write lambda values, noise: {called}(values, noise, ...)."
                 )
-
-
-def _takes_two(function: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(function).bind("values", "noise")
-    except TypeError:
-        return False
-    except ValueError:  # written in C, without a signature
-        return True
-    return True

@@ -112,7 +112,7 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
     for name, value in (("epsilon", options.epsilon), ("share", options.share)):
         if value is not None:
             raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
-    accuracy = Accuracy.of(options.within, options.confidence, options.size)
+    accuracy = Accuracy.of(options.within, options.confidence)
     targets = accuracy.targets(tuple(name for name, _ in query.measures))
     for name, measure in query.measures:
         if isinstance(measure, Mean):
