@@ -14,6 +14,7 @@ Examples
 """
 
 from dpframe import audit, denoise
+from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessors import Asker, Released, of
 from dpframe.accessors import accessor as _accessor
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -55,7 +56,6 @@ from dpframe.plan.joint import JointPlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
-from dpframe.release.path import VERSION as __version__  # noqa: N811
 from dpframe.release.together import plan_together, release_together
 from dpframe.sensitivity import Sensitivity
 

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from dpframe._version import VERSION
 from dpframe.errors import DpframeError, InvalidArgument
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.ledger import Ledger
-from dpframe.release.path import VERSION
 
 FORMATS = ("csv", "json", "parquet")
 

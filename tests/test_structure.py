@@ -34,6 +34,7 @@ FLOORS = {
     "guarantee": 2,
     "queries": 2,
     "errors": 1,
+    "_version": 0,
     "noise": 1,
     "denoise": 1,
     "charts": 2,

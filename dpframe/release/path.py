@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise, provenance
+from dpframe._version import VERSION
 from dpframe.accounting import Basic
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.frames import build
@@ -36,7 +37,6 @@ from dpframe.release.selecting import selected
 from dpframe.statement import no_ledger
 from dpframe.store.entries import Answer
 
-VERSION = "0.1.0"
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
 
 log = logging.getLogger("dpframe")
