@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
-from dpframe.guarantee import PrivacyUnit, up
+from dpframe.exact import up
+from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.statistics import Statistic
 
 

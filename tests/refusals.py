@@ -271,7 +271,7 @@ PRICE = [
         "epsilon-tiny-fraction",
         lambda df: df.dp.count(epsilon=Fraction(1, 10**400)),
         VALUE,
-        "epsilon must be a finite number above 0, not Fraction(1, "
+        "epsilon must be a finite number above 0, and not below 2.3e-308 like Fraction(1, "
         "100000000000000000000000000000000000000000000.... Write for instance epsilon=0.5.",
     ),
     Refusal(

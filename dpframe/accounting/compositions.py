@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import PrivacyLoss, exact_delta, exact_epsilon, shown_up
+from dpframe.exact import exact_delta, exact_epsilon, shown_up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.gaussian import rounded_up
 
 DIGITS = 50

@@ -15,7 +15,7 @@ from dpframe.audit.bounds import Bound, epsilon_bound, mu_bound
 from dpframe.audit.finding import Finding
 from dpframe.audit.outcomes import Outcome, apart, observe
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import checked_float
+from dpframe.exact import checked_float
 
 Release = Callable[[], Any]
 

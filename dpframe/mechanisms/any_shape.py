@@ -12,7 +12,8 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.guarantee import PrivacyLoss, down, exact_delta, exact_epsilon, up
+from dpframe.exact import down, exact_delta, exact_epsilon, up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import curves, gaussian, generalized, renyi
 from dpframe.mechanisms.family import (
     Stepped,

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.guarantee import PrivacyLoss, checked_float, up
+from dpframe.exact import checked_float, up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.any_shape import Reach
 from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, positive, scale_of
 from dpframe.mechanisms.gaussian import LARGEST_EPSILON, check_range, rounded_up, typed

@@ -40,7 +40,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import up
+from dpframe.exact import up
 from dpframe.mechanisms.gaussian import LARGER, edge, rounded_up
 from dpframe.mechanisms.generalized import checked_shape
 
@@ -315,7 +315,7 @@ def checked_length(value: float, argument: str = "sensitivity") -> float:
 
 def checked_output(output: object) -> tuple[float, float]:
     """Two finite numbers with c0 < c1."""
-    from dpframe.guarantee import checked_float
+    from dpframe.exact import checked_float
 
     way_out = "Write for instance output=(0, 100)."
     if not isinstance(output, (tuple, list)) or len(output) != 2:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.guarantee import checked_float, down, exact_delta, exact_epsilon, up
+from dpframe.exact import checked_float, down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian, renyi
 
 LARGEST_LAPLACE = noise.LARGEST_SCALE

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import SMALLEST_NORMAL, checked_float, down, up
+from dpframe.exact import SMALLEST_NORMAL, checked_float, down, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e12

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import SMALLEST_NORMAL, up
+from dpframe.exact import SMALLEST_NORMAL, up
 from dpframe.mechanisms.gaussian import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, rounded_up, typed
 from dpframe.noise import LARGEST_SHAPE
 

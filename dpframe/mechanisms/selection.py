@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe import noise
-from dpframe.errors import InvalidArgument, InvalidType, as_float, is_number, shown
-from dpframe.guarantee import checked_float, exact_epsilon, up
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.exact import checked_float, exact_epsilon, finite, is_number, up
 from dpframe.mechanisms import curves, gaussian, pure, renyi
 from dpframe.mechanisms.family import checked_confidence, checked_integers, curve_point, positive
 
@@ -232,6 +232,7 @@ def exponential_mechanism(
 def _exact_score(score: Any) -> Fraction:
     if not is_number(score):
         raise InvalidType("scores must be real numbers, and one of them is none.")  # which one it is may be private
-    if not math.isfinite(as_float(score)):
-        raise InvalidArgument("scores must be finite, and one of them is not.")
-    return Fraction(score.item() if isinstance(score, np.generic) else score)
+    found = finite(score)
+    if found is None:
+        raise InvalidArgument("scores must be finite and of at most 1,000 digits, and one of them is not.")
+    return found

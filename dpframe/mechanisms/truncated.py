@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import PrivacyLoss, checked_float, down, exact_epsilon, up
+from dpframe.exact import checked_float, down, exact_epsilon, up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
 from dpframe.mechanisms.family import Stepped, checked_confidence, checked_integers, curve_point, positive

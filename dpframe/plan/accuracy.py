@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
-from dpframe.guarantee import checked_float
+from dpframe.exact import checked_float
 from dpframe.queries.statistics import CONFIDENCE
 
 START = Fraction(1, 2)
