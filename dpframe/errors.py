@@ -218,7 +218,7 @@ def shown(value: object, *, kind: bool = False) -> str:
         return named(value)
     try:
         text = repr(value.item()) if isinstance(value, np.floating | np.integer) else repr(value)  # as it was typed
-    except ValueError:  # an int of more digits than Python prints
+    except Exception:  # an int of more digits than Python prints, or a class of the caller's
         return named(value)
     text = text if len(text) <= 60 else text[:57] + "..."
     return f"{text} ({type(value).__name__})" if kind else text

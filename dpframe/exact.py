@@ -268,7 +268,7 @@ def _read(argument: str, value: object, way_out: str, *, typed: bool, longest: i
     except _TooLong:
         words = f"a number of at most {MOST_DIGITS:,} digits"
         raise InvalidArgument(f"{argument} must be {words}, not {shown(value)}. Round it.") from None
-    except (TypeError, AttributeError, ZeroDivisionError):  # a class of the caller's that says it is a number
+    except (TypeError, AttributeError, ValueError, ArithmeticError):  # a class of the caller's that says it is a number
         raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}.{way_out}") from None
 
 
@@ -292,7 +292,7 @@ def _ratio(value: Any, *, typed: bool) -> tuple[int, int] | float:
         return _ratio_of_decimal(value)
     if isinstance(value, Fraction):  # its parts may be NumPy's integers
         return _integer(Fraction.numerator.fget(value)), _integer(Fraction.denominator.fget(value))  # type: ignore[attr-defined]
-    if isinstance(value, (int, np.integer)):
+    if is_whole(value):
         return _integer(value), 1
     return _integer(value.numerator), _integer(value.denominator)
 
