@@ -91,6 +91,25 @@ def checked_whole(argument: str, value: object, least: int, most: int, rule: str
     return int(found)
 
 
+def positive(argument: str, value: object) -> Fraction:
+    """A length (a sensitivity, a scale, a step) above 0 that a float can say; a float is its exact value."""
+    rule = "finite and above 0"
+    found = exactly(argument, value, rule, typed=False)
+    if found <= 0 or math.isinf(nearest(found)):
+        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.")
+    return found
+
+
+def between(
+    argument: str, value: object, least: float, most: float, rule: str, way_out: str = "", *, closed: bool = False
+) -> float:
+    """A number between two others as a float, rounded down; a float is its exact value."""
+    found = value if type(value) is float else down(exactly(argument, value, rule, way_out, typed=False))
+    if not (least <= found <= most if closed else least < found < most):
+        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.{way_out}")
+    return found
+
+
 def exact_epsilon(value: object) -> Fraction:
     """Epsilon as the rational of the typed decimal: finite and above 0."""
     return _within_floats("epsilon", value, "a finite number above 0", "epsilon=0.5")

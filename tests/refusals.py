@@ -3146,7 +3146,7 @@ NOISE = [
         "laplace-interval-string",
         lambda df: LAPLACE.interval("95%"),
         TYPE,
-        "confidence must be a number, not '95%' (str).",
+        "confidence must be a number, not '95%' (str). Write for instance 0.95.",
         ANY,
     ),
     Refusal(
@@ -3246,7 +3246,7 @@ NOISE = [
         "gaussian-interval-none",
         lambda df: GAUSSIAN.interval(None),
         TYPE,
-        "confidence must be a number, not None (NoneType).",
+        "confidence must be a number, not None (NoneType). Write for instance 0.95.",
         ANY,
     ),
     Refusal(

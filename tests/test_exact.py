@@ -547,3 +547,241 @@ def test_91_rows_and_groups_of_a_unit_are_python_integers(kind):
 def test_91_rows_that_are_no_integers_are_refused(rows):
     with pytest.raises(dpf.InvalidType, match="max_rows must be a whole number"):
         dpf.PrivacyUnit(column="who", max_rows=rows)
+
+
+PLAIN_AND_OTHERS = [
+    (
+        3,
+        [*(kind(3) for kind in NUMPY), Small(3), Integer(3), Decimal(3), Fraction(3), Doubled(3), Ratio(np.int8(3), 1)],
+    ),
+    (
+        0.5,
+        [
+            *(kind(0.5) for kind in FLOATS),
+            Quiet(0.5),
+            Decimal("0.5"),
+            Fraction(np.int64(1), np.int64(2)),
+            Doubled(1, 2),
+        ],
+    ),
+]
+SAME = [(plain, other) for plain, others in PLAIN_AND_OTHERS for other in others]
+OUTPUT = (0, 20)
+SCALES = {
+    "analytic": lambda one: dpf.analytic_gaussian_sigma(one, 1e-6, one),
+    "classical": lambda one: dpf.classical_gaussian_sigma(0.5, 1e-6, one),
+    "probabilistic": lambda one: dpf.probabilistic_gaussian_sigma(one, 1e-6, one),
+    "generalized": lambda one: dpf.generalized_gaussian_scale(3, one, 1e-6, one),
+    "truncated": lambda one: dpf.truncated_generalized_gaussian_scale(2, one, output=OUTPUT, sensitivity=one),
+    "bounds": lambda one: dpf.truncated_generalized_gaussian_scale(2, 1, output=(-one, one), sensitivity=1),
+    "laplace": lambda one: dpf.Laplace.calibrate(sensitivity=one, epsilon=one, grid=one),
+    "gaussian": lambda one: dpf.Gaussian.calibrate(sensitivity=one, epsilon=one, delta=1e-6, grid=one),
+    "shape": lambda one: dpf.GeneralizedGaussian.calibrate(p=3, sensitivity=one, epsilon=one, delta=1e-6, grid=one),
+    "kept": lambda one: dpf.TruncatedGeneralizedGaussian.calibrate(
+        p=2, sensitivity=one, epsilon=one, output=OUTPUT, grid=one
+    ),
+    "choice": lambda one: dpf.ExponentialMechanism.of_steps(one, one, monotonic=False, options=3, grid=one),
+    "laplace itself": lambda one: dpf.Laplace(one, one, one),
+    "gaussian itself": lambda one: dpf.Gaussian(one, one, one),
+    "shape itself": lambda one: dpf.GeneralizedGaussian(one, one, one, p=3),
+    "choice itself": lambda one: dpf.ExponentialMechanism(one, one, one, 3, one),
+    "advanced": lambda one: dpf.advanced_composition(one, 1e-9, 10, slack=1e-6),
+    "optimal": lambda one: dpf.optimal_composition(one, 1e-9, 10, total_delta=1e-6),
+}
+
+
+def told(found):
+    """What a mechanism says of itself, or the number that a calibration gave."""
+    if not hasattr(found, "pure_epsilon"):
+        return found
+    orders = [found.renyi(Fraction(3, 2))]
+    curve = [found.delta(0.25), found.epsilon(1e-6), found.interval(0.95)]
+    plain = {type(value) for value in vars(found).values()}
+    assert plain <= {int, float, str, tuple, Fraction}
+    assert all(is_exact(value) for value in vars(found).values() if isinstance(value, Fraction))
+    cost = None if found.name.endswith("p = 3") else found.mu_squared
+    return (found.sensitivity, found.scale, found.variance, found.pure_epsilon, cost, *orders, *curve)
+
+
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize(("plain", "other"), SAME, ids=lambda value: type(value).__name__)
+def test_91_calibrations_of_any_number_are_those_of_the_plain_one(name, plain, other):
+    if isinstance(other, (Small, Quiet, np.unsignedinteger)) and name == "bounds":  # their minus is their own affair
+        return
+    with np.errstate(all="raise"):
+        assert told(SCALES[name](other)) == told(SCALES[name](plain))
+
+
+@pytest.mark.parametrize("sensitivity", [np.int64(10**9 + 7), np.int32(10**9 + 7), np.float64(10**9 + 7)])
+def test_91_no_calibration_wraps_around(sensitivity):
+    """Sigma was 30 instead of 4 224 678 919: a Fraction of NumPy's integers was divided."""
+    assert dpf.analytic_gaussian_sigma(1, 1e-6, sensitivity) == pytest.approx(4_224_678_918.9, rel=1e-9)
+    assert dpf.generalized_gaussian_scale(3, 1, 1e-6, sensitivity) == pytest.approx(12_488_448_345.7, rel=1e-9)
+    assert dpf.classical_gaussian_sigma(0.5, 1e-6, sensitivity) > 1e9
+    noise = dpf.Laplace(sensitivity, 1.7)
+    assert noise.pure_epsilon == dpf.Laplace(10**9 + 7, 1.7).pure_epsilon
+    assert noise.renyi(np.int64(2)) == noise.renyi(Fraction(2))
+
+
+@given(st.fractions(Fraction(1, 10**6), 10**6))
+def test_a_calibration_never_takes_more_than_was_said(value):
+    """A fraction between two floats: the sensitivity counts as the upper, epsilon as the lower."""
+    low, high = exact.down(value), exact.up(value)
+    assert dpf.Laplace.calibrate(sensitivity=1, epsilon=value).scale >= 1 / value
+    found = dpf.truncated_generalized_gaussian_scale(1, value, output=OUTPUT)
+    assert found >= dpf.truncated_generalized_gaussian_scale(1, Fraction(high), output=OUTPUT)
+    assert found == dpf.truncated_generalized_gaussian_scale(1, Fraction(low), output=OUTPUT)
+
+
+@pytest.mark.parametrize("bad", [np.timedelta64(1), True, np.bool_(True), "1", None, np.array(1.0), 1j, Bare()])
+@pytest.mark.parametrize("name", SCALES)
+def test_91_calibrations_refuse_what_is_no_number(name, bad):
+    def asked():
+        return (
+            SCALES[name](bad) if name != "bounds" else dpf.truncated_generalized_gaussian_scale(2, 1, output=(0, bad))
+        )
+
+    with pytest.raises(dpf.InvalidType, match="must be a number, not"):
+        asked()
+
+
+@pytest.mark.parametrize("name", sorted(set(SCALES) - {"bounds"}))
+@pytest.mark.parametrize(
+    "bad", [Decimal("1e-1000000"), Decimal("1e1000000"), 10**1_000_000, Decimal("sNaN")], ids=range(4)
+)
+def test_98_calibrations_refuse_too_many_digits(name, bad):
+    with pytest.raises(dpf.InvalidArgument, match="must be"):
+        SCALES[name](bad)
+
+
+def test_91_a_mechanism_of_numpy_integers_pays_in_full(engine, ledger_of):
+    """A caller's calibration hands back noise that is made of NumPy's integers; three such calls fit, not four."""
+    frame, ledger = engine.frame({"age": [31, 45, 62]}), ledger_of(epsilon=3 / 7 + 1e-9)
+
+    def mine(sensitivity, loss):
+        return dpf.Laplace(np.int64(1), np.int64(7), np.float64(1.0))
+
+    for _ in range(3):
+        frame.dp.count(epsilon=np.float32(1 / 7), mechanism=mine, ledger=ledger)
+    with pytest.raises(dpf.BudgetExceeded):
+        frame.dp.count(epsilon=1 / 7, mechanism=mine, ledger=ledger)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, Small, Integer], ids=lambda kind: kind.__name__)
+def test_91_a_sensitivity_is_made_of_python_integers(kind):
+    facts = {"cells": 5, "rows": 7, "groups": 3}
+    plain = dpf.Sensitivity((-2, 100), **facts, weighted=True, replace=True, grid=1.0)
+    other = dpf.Sensitivity(
+        (np.int8(-2), kind(100)),
+        **{k: kind(v) for k, v in facts.items()},
+        weighted=True,
+        replace=True,
+        grid=np.float16(1),
+    )
+    assert plain == other
+    assert [plain.steps(p) for p in (1, 2, math.inf)] == [other.steps(p) for p in (1, 2, math.inf)]
+    assert type(other.steps(1)) is type(other.grid) is float
+    assert {type(one) for one in (*other.reach, other.cells, other.rows, other.groups)} == {int}
+
+
+def test_91_a_sensitivity_of_numpy_integers_does_not_wrap():
+    many = np.int64(2**62)
+    found = dpf.Sensitivity((0, many), cells=1, rows=many, groups=1, weighted=True, replace=False, grid=1.0)
+    assert found.norm(1) == 2.0**124
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.longdouble, Small, Quiet, Decimal, Fraction, Doubled])
+def test_91_whatever_a_call_takes_is_read_once(engine, kind):
+    """Weights, shares, bounds, errors and sizes of any kind make the plan that the plain number makes."""
+    frame = engine.frame({"age": [31, 45, 62], "ward": ["a", "b", "a"]})
+    ledger = dpf.Ledger(epsilon=4)
+    groups = frame.dp.preview.group_by("ward", keys=["a", "b"])
+
+    def plans(one):
+        bounds = (0, one(90))
+        asked = {"n": dpf.count(), "total": dpf.sum("age", bounds=bounds)}
+        yield groups.agg(**asked, epsilon=one(1), weights={"n": one(2)}, ledger=ledger)
+        yield groups.agg(**asked, share=one(1), ledger=ledger)
+        yield frame.dp.preview.count(within=one(5), confidence=Fraction(19, 20), ledger=ledger)
+        yield frame.dp.preview.histogram("age", bins=[0, one(50), one(90)], epsilon=1, ledger=ledger)
+        yield frame.dp.preview.mean("age", bounds=bounds, within=one(3), size=100, ledger=ledger)
+
+    for plain, other in zip(plans(int), plans(kind), strict=True):
+        assert [part.mechanism for part in plain.parts] == [part.mechanism for part in other.parts]
+        assert plain.amount == other.amount
+        assert all(map(is_exact, other.amount))
+        assert plain.error == other.error
+
+
+@pytest.mark.parametrize("size", [np.int16(100), np.uint64(100), Small(100), Integer(100)])
+def test_91_sizes_and_counts_of_bins_are_python_integers(size):
+    ask, ledger = PEOPLE.dp.preview, dpf.Ledger(epsilon=4)
+    words = {"bounds": (0, 90), "within": 3, "ledger": ledger}
+    assert ask.mean("age", size=size, **words).amount == ask.mean("age", size=100, **words).amount
+    edges = [
+        ask.histogram("age", bins=bins, range=(0, 90), epsilon=1, ledger=ledger).query.axes[0].edges
+        for bins in (size, 100)
+    ]
+    assert edges[0] == edges[1]
+    for bad in (np.timedelta64(100), True, 100.0):
+        with pytest.raises(dpf.InvalidType, match="size must be a whole number"):
+            ask.mean("age", size=bad, **words)
+        with pytest.raises(dpf.InvalidType, match="bins must be edges or a whole number of bins"):
+            ask.histogram("age", bins=bad, range=(0, 90), epsilon=1, ledger=ledger)
+    with pytest.raises(dpf.InvalidType, match="count must be a whole number"):
+        dpf.advanced_composition(0.1, 0, np.timedelta64(3), slack=1e-6)
+
+
+def test_98_bounds_and_edges_of_too_many_digits_are_refused_before_the_charge():
+    ledger = dpf.Ledger(epsilon=1)
+    for bad in (Decimal("1e-1000000"), Fraction(1, 10**100_000), 10**1_000_000, Decimal("sNaN")):
+        with pytest.raises(dpf.InvalidArgument, match="bounds must be"):
+            PEOPLE.dp.sum("age", bounds=(0, bad), epsilon=1, ledger=ledger)
+        with pytest.raises(dpf.InvalidArgument, match="bins must be"):
+            PEOPLE.dp.histogram("age", bins=[0, bad], epsilon=1, ledger=ledger)
+        with pytest.raises(dpf.InvalidArgument, match="within must be"):
+            PEOPLE.dp.count(within=bad, ledger=ledger)
+        with pytest.raises(dpf.InvalidArgument, match="weights must be"):
+            PEOPLE.dp.group_by("age", keys=[31]).agg(n=dpf.count(), epsilon=1, weights={"n": bad}, ledger=ledger)
+        with pytest.raises(dpf.InvalidArgument, match="scores must be finite"):
+            dpf.exponential_mechanism([1, bad], epsilon=1, sensitivity=1)
+    assert ledger.to_frame().height == 0
+
+
+def test_91_a_context_of_decimals_changes_no_price():
+    ask, ledger = PEOPLE.dp.preview, dpf.Ledger(epsilon=4)
+    plain = ask.count(within=7, ledger=ledger).amount
+    with localcontext(Context(prec=1, traps=[Inexact, FloatOperation])):
+        assert ask.count(within=7, ledger=ledger).amount == plain
+
+
+def test_91_scores_are_taken_exactly():
+    scores = [np.int8(3), np.uint64(2**63), Small(5), FORGED, np.float32(0.5)]
+    assert dpf.exponential_mechanism(scores, epsilon=np.int64(1), sensitivity=np.int32(1)) == 1
+    assert dpf.exponential_mechanism(np.array([0, 2**62]), epsilon=1, sensitivity=FORGED) == 1
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"amount": ["1/0", "0/1"]}, {"amount": ["-1/2", "0/1"]}, {"amount": [1, 2]}, {"amount": ["1/2"]}]
+    + [
+        {"total": ["1/0", "0/1"]},
+        {"total": None},
+        {"epsilon": math.nan},
+        {"epsilon": "1"},
+        {"unit": {"max_rows": 0.5}},
+    ],
+    ids=str,
+)
+def test_91_a_forged_number_in_a_file_is_a_changed_ledger(facts, tmp_path):
+    """With hashes that fit: whoever writes them anew can do so, and still no total falls and nothing raw is raised."""
+    from dpframe.store.entries import Mark, Row, _link, follow
+
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger")
+    entry = entry_of(ledger, (Fraction(1, 2), Fraction(0)))
+    first = Mark.first(ledger._store.terms)
+    row = Row.after(first, entry)
+    mark = follow(first, row, "here")
+    forged = json.dumps(json.loads(Row.after(mark, entry).body) | facts)
+    with pytest.raises(dpf.LedgerError, match="was changed"):
+        follow(mark, Row(2, forged, _link(mark.head, forged), None), "here")
