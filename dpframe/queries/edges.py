@@ -85,7 +85,7 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
     if bins is None:
         raise MissingArgument(BINS_MISSING)
     is_fraction = is_number(bins) and not is_whole(bins)
-    if is_fraction or isinstance(bins, (bool, str, bytes)):
+    if is_fraction or isinstance(bins, (bool, str, bytes, np.bool_, np.timedelta64)):
         raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
     if is_whole(bins):
         edges, kind, aware = _equal_edges(bins, _range_ends(value_range))
