@@ -126,7 +126,7 @@ def newest_environment(*, fresh: bool) -> str:
 
 
 def oldest_versions() -> list[str]:
-    """The lower bounds that pyproject.toml declares, as pins: ``polars>=1.30`` becomes ``polars==1.30.*``."""
+    """The lower bounds that pyproject.toml declares, as pins: ``polars>=1.34`` becomes ``polars==1.34.*``."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -688,8 +688,8 @@ LEDGER = (
     _bug(
         "ledger",
         "a negative charge",
-        "if not all(part >= 0 for part in entry.amount):",
-        "if False:",
+        "    if not all(isinstance(part, Fraction) and part >= 0 for part in found):",
+        "    if False:",
         "test_ledger.py::test_nothing_refunds",
     ),
     _bug(
@@ -723,22 +723,22 @@ LEDGER = (
     _bug(
         "ledger",
         "budgets as binary floats",
-        "return Fraction(repr(approximate))",
-        "return Fraction(approximate)",
+        "return (Fraction(repr(plain)) if typed else Fraction(plain)).as_integer_ratio()",
+        "return Fraction(plain).as_integer_ratio()",
         "test_accounting.py::test_three_tenths_hold_exactly_three_times_one_tenth",
     ),
     _bug(
         "ledger",
         "a subnormal epsilon",
-        "if 0 < approximate < SMALLEST_NORMAL:",
+        "if 0 < found < Fraction(SMALLEST_NORMAL):",
         "if False:",
         f"{REGISTER}::test_86_and_87_an_epsilon_that_is_none_is_refused",
     ),
     _bug(
         "ledger",
         "True taken for an epsilon of 1",
-        "return isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, bool)",
-        "return isinstance(value, (numbers.Real, Decimal))",
+        "return isinstance(value, kinds) and not isinstance(value, (bool, np.timedelta64))",
+        "return isinstance(value, kinds) and not isinstance(value, np.timedelta64)",
         f"{REGISTER}::test_86_and_87_an_epsilon_that_is_none_is_refused",
     ),
     _bug(
@@ -869,4 +869,105 @@ LEDGER = (
         "test_ledger.py::test_a_ledger_protects_one_unit",
     ),
 )
-MUTANTS = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER)
+DOOR = "test_exact.py::test_91_a_number_is_worth_what_it_holds"
+EXACT = (
+    _bug(
+        "exact",
+        "NumPy's integers pass the door as they are",
+        "    return int.__index__(value if isinstance(value, int) else operator.index(value))",
+        "    return value",
+        DOOR,
+    ),
+    _bug(
+        "exact",
+        "a Fraction passes the door with the parts that it has",
+        "        return _fraction(*ratio, longest)",
+        "        return value if isinstance(value, Fraction) else _fraction(*ratio, longest)",
+        DOOR,
+    ),
+    _bug(
+        "exact",
+        "a number is read by the methods of its own class",
+        "        plain = float.__float__(value)",
+        "        plain = float(value)",
+        DOOR,
+    ),
+    _bug(
+        "exact",
+        "durations of NumPy count as integers",
+        "isinstance(value, kinds) and not isinstance(value, (bool, np.timedelta64))",
+        "isinstance(value, kinds) and not isinstance(value, bool)",
+        "test_exact.py::test_91_what_is_no_number_is_refused",
+    ),
+    _bug(
+        "exact",
+        "a total may fall",
+        "    if not all(map(operator.ge, total, spent or (0,) * len(total))):",
+        "    if False:",
+        "test_exact.py::test_91_a_total_never_falls_whatever_asks",
+    ),
+    _bug(
+        "exact",
+        "a store takes any number",
+        "    if not all(map(is_exact, (*amount, *total))):",
+        "    if False:",
+        "test_exact.py::test_91_a_store_takes_python_fractions_alone",
+    ),
+    _bug(
+        "exact",
+        "an amount is charged as the caller gave it",
+        "        entry = replace(entry, amount=checked_amount(entry.amount, self._parts))\n",
+        "",
+        "test_exact.py::test_91_amounts_of_any_number_are_made_exact",
+    ),
+    _bug(
+        "exact",
+        "a price of any number of digits",
+        "        too_long = abs(numerator) > most or abs(denominator) > most",
+        "        too_long = False",
+        "test_exact.py::test_98_a_number_of_too_many_digits_is_refused_at_once",
+    ),
+    _bug(
+        "exact",
+        "a Decimal of any exponent is written out",
+        "    if len(digits) > MOST_DIGITS or abs(int(exponent)) > MOST_DIGITS:",
+        "    if False:",
+        "test_exact.py::test_98_a_number_of_too_many_digits_is_refused_at_once",
+    ),
+    _bug(
+        "exact",
+        "up is the nearest float",
+        "    return found if found >= value else math.nextafter(found, math.inf)",
+        "    return found",
+        "test_exact.py::test_up_and_down_are_conservative_and_tight",
+    ),
+    _bug(
+        "exact",
+        "down is the nearest float",
+        "    return found if found <= value else math.nextafter(found, -math.inf)",
+        "    return found",
+        "test_exact.py::test_up_and_down_are_conservative_and_tight",
+    ),
+    _bug(
+        "exact",
+        "a mechanism keeps the numbers that it was given",
+        "    return int(found) if is_whole(value) else up(found)",
+        "    return value",
+        "test_exact.py::test_91_calibrations_of_any_number_are_those_of_the_plain_one",
+    ),
+    _bug(
+        "exact",
+        "a sensitivity of NumPy's integers is divided as it is",
+        "    return up(reach / Fraction(largest_mu(loss",
+        "    return up(Fraction(sensitivity) / Fraction(largest_mu(loss",
+        "test_exact.py::test_91_no_calibration_wraps_around",
+    ),
+    _bug(
+        "exact",
+        "an exact number in a file may be divided by zero",
+        "    if denominator == 0:",
+        "    if False:",
+        "test_exact.py::test_91_a_forged_number_in_a_file_is_a_changed_ledger",
+    ),
+)
+MUTANTS = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER, *EXACT)

@@ -12,11 +12,10 @@ from typing import Any
 from dpframe import charts, report
 from dpframe.accounting import pld
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
-from dpframe.accounting.protocol import typed_down
 from dpframe.accounting.renyi_dp import conversion
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.frames import build
-from dpframe.guarantee import down, exact_delta, shown_up, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import math
 import numbers
 from collections.abc import Callable, Iterable
 from datetime import date, time, timedelta
@@ -219,7 +218,7 @@ def shown(value: object, *, kind: bool = False) -> str:
         return named(value)
     try:
         text = repr(value.item()) if isinstance(value, np.floating | np.integer) else repr(value)  # as it was typed
-    except ValueError:  # an int of more digits than Python prints
+    except Exception:  # an int of more digits than Python prints, or a class of the caller's
         return named(value)
     text = text if len(text) <= 60 else text[:57] + "..."
     return f"{text} ({type(value).__name__})" if kind else text
@@ -238,19 +237,6 @@ def named(value: object) -> str:
 def closest(name: str, names: Iterable[str]) -> str | None:
     """The one of `names` that a misspelled name most likely meant, for a "Did you mean"."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number; True and False are not."""
-    return isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, bool)
-
-
-def as_float(value: Any) -> float:
-    """The float nearest to a real number, for checks of its range; NaN where there is none."""
-    try:
-        return float(value)
-    except (OverflowError, ValueError):  # an int beyond the floats, a signaling NaN
-        return math.nan
 
 
 def takes_two(function: Callable[..., Any]) -> bool:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, is_number, shown
-
-SMALLEST_NORMAL = 2.2250738585072014e-308
-SHARE_DENOMINATOR = 10**6
-
-Amount = tuple[Fraction, ...]  # what an accounting adds up: exact, and coordinate by coordinate
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,8 @@ class PrivacyUnit:
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidType(f"column must be the name of the unit's column, not {shown(self.column)}.")
         for name in ("max_rows", "max_groups"):
-            object.__setattr__(self, name, _positive_int(name, getattr(self, name)))
+            rows = checked_whole(name, getattr(self, name), 1, 2**31, "a whole number from 1 to 2**31")
+            object.__setattr__(self, name, rows)
         for name, allowed in (("neighbors", ("add-remove", "replace")), ("nulls", ("drop", "one-unit"))):
             if getattr(self, name) not in allowed:
                 raise InvalidArgument(
@@ -96,7 +91,7 @@ class PrivacyLoss:
     Notes
     -----
     Definition 2.4 of Dwork and Roth, "The Algorithmic Foundations of Differential Privacy" (2014).
-    Losses do not simply add up: only a ledger's accounting may add them.
+    Losses do not simply add up: only a ledger's accounting may add them. What is no float is rounded up to one.
 
     Examples
     --------
@@ -107,6 +102,11 @@ class PrivacyLoss:
 
     epsilon: float
     delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            if type(getattr(self, name)) is not float or not getattr(self, name) >= 0.0:
+                object.__setattr__(self, name, _loss(name, getattr(self, name)))
 
     def __str__(self) -> str:
         epsilon = f"epsilon {self.epsilon:.6g}"
@@ -148,104 +148,18 @@ class Price:
         return cls(exact_epsilon(epsilon), None if delta is None else exact_delta(delta))
 
 
+def _loss(argument: str, value: object) -> float:
+    """A loss as a Python float, rounded up: it is not understated."""
+    if isinstance(value, float) and value == math.inf:
+        return math.inf
+    found = up(exactly(argument, value, "a number of at least 0", typed=False))
+    if found < 0.0:
+        raise InvalidArgument(f"{argument} must be a number of at least 0, not {shown(value)}.")
+    return found
+
+
 def checked_unit(unit: object) -> PrivacyUnit | None:
     """Refuse what is not a PrivacyUnit."""
     if unit is not None and not isinstance(unit, PrivacyUnit):
         raise InvalidType(f"unit must be a dpf.PrivacyUnit, not {shown(unit)}. Write dpf.PrivacyUnit(column=...).")
     return unit
-
-
-def exact_epsilon(value: object) -> Fraction:
-    """Epsilon as the rational of the typed decimal: finite and above 0."""
-    return _exact("epsilon", value, "a finite number above 0", "epsilon=0.5")
-
-
-def exact_delta(value: object) -> Fraction:
-    """Delta as the rational of the typed decimal: 0 <= delta < 1."""
-    delta = _exact("delta", value, "a number with 0 <= delta < 1", "delta=1e-6", zero=True)
-    if delta >= 1:
-        raise InvalidArgument(
-            f"delta must be a number with 0 <= delta < 1, not {shown(value)}. Write for instance delta=1e-6."
-        )
-    return delta
-
-
-def exact_weight(value: object) -> Fraction:
-    """A weight as the rational of the typed decimal: finite and above 0."""
-    return _exact("weights", value, "finite numbers above 0", "weights={'name': 2}")
-
-
-def exact_share(value: object) -> Fraction:
-    """A share of the limit: a Fraction as it is, a float as the nearest fraction with denominator up to 10**6."""
-    share = _exact("share", value, "a number with 0 < share <= 1", "share=0.25 or share=Fraction(1, 52)")
-    if isinstance(value, float):
-        share = share.limit_denominator(SHARE_DENOMINATOR)
-    if not 0 < share <= 1:
-        raise InvalidArgument(
-            f"share must be a number with 0 < share <= 1 (a float of at least 1e-6), not {shown(value)}. "
-            "Write for instance share=0.25 or share=Fraction(1, 52)."
-        )
-    return share
-
-
-def _exact(argument: str, value: object, rule: str, example: str, *, zero: bool = False) -> Fraction:
-    way_out = f"Write for instance {example}."
-    approximate = checked_float(argument, value, f" {way_out}")
-    if not math.isfinite(approximate) or approximate < 0 or (approximate == 0 and not zero):
-        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
-    if 0 < approximate < SMALLEST_NORMAL:
-        raise InvalidArgument(f"{argument} must be {rule}, and not below 2.3e-308 like {shown(value)}. {way_out}")
-    if isinstance(value, (numbers.Rational, Decimal)):
-        return Fraction(value)
-    return Fraction(repr(approximate))  # the decimal that was typed: 0.3 is 3/10, three times 0.1
-
-
-def checked_float(argument: str, value: object, way_out: str = "") -> float:
-    """Refuse what is no number; the float nearest to it, NaN where there is none."""
-    if not is_number(value):
-        raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}.{way_out}")
-    return as_float(value)
-
-
-def _positive_int(argument: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InvalidType(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
-    if not 1 <= int(value) <= 2**31:
-        raise InvalidArgument(f"{argument} must be a whole number from 1 to 2**31, not {shown(value)}.")
-    return int(value)
-
-
-def up(value: Fraction) -> float:
-    """The smallest float that is not below `value`: what was spent is never understated."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def down(value: Fraction) -> float:
-    """The largest float that is not above `value`: what remains is never overstated."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def shown_up(value: Fraction) -> float:
-    """As `up`, but the float that was typed where there is one: 0.3 is read as 3/10, and 3/10 is shown as 0.3."""
-    return _as_typed(value) or up(value)
-
-
-def shown_down(value: Fraction) -> float:
-    """As `down`, but the float that was typed where there is one; as a decimal it is not above either."""
-    found = _as_typed(value) or down(value)
-    while Fraction(repr(found)) > value:
-        found = math.nextafter(found, 0.0)
-    return found
-
-
-def _as_typed(value: Fraction) -> float | None:
-    nearest = float(value)
-    return nearest if Fraction(repr(nearest)) == value else None
-
-
-def keeps(total: Amount, limit: Amount, *, one_is_enough: bool = False) -> bool:
-    """Whether every part of what was spent is within its limit, or where one is enough, at least one."""
-    within = [part <= most for part, most in zip(total, limit, strict=True)]
-    return any(within) if one_is_enough else all(within)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
-from dpframe.guarantee import PrivacyUnit, up
+from dpframe.exact import checked_whole, positive, up
+from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.statistics import Statistic
 
 
@@ -54,6 +55,14 @@ class Sensitivity:
     weighted: bool  # whether units are bounded by weights, and not rows by themselves
     replace: bool
     grid: float
+
+    def __post_init__(self) -> None:
+        rule = "a whole number within 2**100"
+        ends = tuple(checked_whole("reach", end, -(2**100), 2**100, rule) for end in self.reach)
+        object.__setattr__(self, "reach", ends)
+        for argument in ("cells", "rows", "groups"):
+            object.__setattr__(self, argument, checked_whole(argument, getattr(self, argument), 0, 2**100, rule))
+        object.__setattr__(self, "grid", up(positive("grid", self.grid)))
 
     @property
     def swayed(self) -> int:

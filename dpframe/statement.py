@@ -9,8 +9,9 @@ from typing import Any
 from dpframe import charts, report
 from dpframe.accounting import Accounting
 from dpframe.errors import NoLedger
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, up
-from dpframe.store.entries import Entry, plus
+from dpframe.exact import Amount, plus, up
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.store.entries import Entry
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now
 

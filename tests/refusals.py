@@ -271,7 +271,7 @@ PRICE = [
         "epsilon-tiny-fraction",
         lambda df: df.dp.count(epsilon=Fraction(1, 10**400)),
         VALUE,
-        "epsilon must be a finite number above 0, not Fraction(1, "
+        "epsilon must be a finite number above 0, and not below 2.3e-308 like Fraction(1, "
         "100000000000000000000000000000000000000000000.... Write for instance epsilon=0.5.",
     ),
     Refusal(
@@ -3146,7 +3146,7 @@ NOISE = [
         "laplace-interval-string",
         lambda df: LAPLACE.interval("95%"),
         TYPE,
-        "confidence must be a number, not '95%' (str).",
+        "confidence must be a number, not '95%' (str). Write for instance 0.95.",
         ANY,
     ),
     Refusal(
@@ -3246,7 +3246,7 @@ NOISE = [
         "gaussian-interval-none",
         lambda df: GAUSSIAN.interval(None),
         TYPE,
-        "confidence must be a number, not None (NoneType).",
+        "confidence must be a number, not None (NoneType). Write for instance 0.95.",
         ANY,
     ),
     Refusal(

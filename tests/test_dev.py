@@ -56,7 +56,7 @@ def test_an_environment_that_cannot_be_made_fails(dev, monkeypatch, capsys):
 
 def test_the_oldest_versions_are_the_lower_bounds(dev):
     pins = dev.oldest_versions()
-    assert {"numpy==1.26.*", "polars==1.30.*", "narwhals==2.0.*", "pandas==2.2.*"} <= set(pins)
+    assert {"numpy==1.26.*", "polars==1.34.*", "narwhals==2.0.*", "pandas==2.2.*"} <= set(pins)
     assert not [pin for pin in pins if ">=" in pin]
 
 

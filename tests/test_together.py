@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.guarantee import down
+from dpframe.exact import down
 from dpframe.mechanisms import gaussian
 from dpframe.plan.tightening import tightened
 from dpframe.release import together

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, Shares, fullest, root_down, share_of, typed_down
-from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up
+from dpframe.accounting.protocol import Part, Shares, fullest, share_of
+from dpframe.exact import Amount, down, keeps, root_down, shown_down, shown_up, typed_down
+from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import PrivacyLoss, exact_delta, exact_epsilon, shown_up
+from dpframe.exact import checked_whole, exact_delta, exact_epsilon, is_whole, shown_up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.gaussian import rounded_up
 
 DIGITS = 50
@@ -144,13 +144,9 @@ def _power_down(base: Fraction, count: int) -> Fraction:
 
 
 def _checked_count(count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral):
+    if not is_whole(count):
         raise InvalidType(f"count must be a whole number of releases, not {shown(count)}. Write for instance 10.")
-    if not 1 <= int(count) <= MOST:
-        raise InvalidArgument(
-            f"count must be a whole number from 1 to {MOST:,}, not {shown(count)}. Write for instance 10."
-        )
-    return int(count)
+    return checked_whole("count", count, 1, MOST, f"a whole number from 1 to {MOST:,}", " Write for instance 10.")
 
 
 def _above_zero(argument: str, value: object) -> Fraction:

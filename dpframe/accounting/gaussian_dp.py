@@ -7,20 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import (
-    Part,
-    Shares,
-    ceil,
-    floor,
-    fullest,
-    gaussian_loss,
-    largest_mu_squared,
-    pure_parts,
-    root_down,
-    share_of,
-)
+from dpframe.accounting.protocol import Part, Shares, fullest, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
-from dpframe.guarantee import Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
+from dpframe.exact import Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
+from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
 

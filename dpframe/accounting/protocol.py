@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.guarantee import Amount, Price, PrivacyLoss, down
+from dpframe.exact import Amount, down, typed_down
+from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
-
-MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
 
 Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
 
@@ -97,32 +95,6 @@ def share_of(price: Price, limit: Amount | None) -> Amount:
             "Make one with dpf.Ledger(epsilon=...), or write epsilon= instead of share=."
         )
     return tuple(price.share * part for part in limit)
-
-
-def typed_down(value: Fraction) -> float:
-    """The largest float that is not above `value`, and whose shortest decimal is not: what a caller calibrates to."""
-    found = down(value)
-    while Fraction(repr(found)) > value:
-        found = math.nextafter(found, 0.0)
-    return found
-
-
-def root_down(value: Fraction) -> float:
-    """The largest float whose square is not above `value`, or one next to it."""
-    root = math.sqrt(down(value))
-    while Fraction(root) ** 2 > value:
-        root = math.nextafter(root, 0.0)
-    return root
-
-
-def floor(value: Fraction, grid: int = MU_GRID) -> Fraction:
-    """The next multiple of 1 / grid below: limits."""
-    return Fraction(math.floor(value * grid), grid)
-
-
-def ceil(value: Fraction, grid: int = MU_GRID) -> Fraction:
-    """The next multiple of 1 / grid above: charges."""
-    return Fraction(math.ceil(value * grid), grid)
 
 
 def fullest(total: Amount, limit: Amount) -> Fraction:

@@ -8,19 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpframe.accounting.protocol import (
-    Part,
-    Shares,
-    ceil,
-    floor,
-    gaussian_loss,
-    largest_mu_squared,
-    pure_parts,
-    root_down,
-    share_of,
-)
+from dpframe.accounting.protocol import Part, Shares, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
-from dpframe.guarantee import SMALLEST_NORMAL, Amount, Price, PrivacyLoss, down, keeps, shown_down, shown_up, up
+from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
+from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian, renyi
 from dpframe.mechanisms.family import Mechanism
 from dpframe.mechanisms.gaussian import LARGEST_EPSILON

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from dpframe.audit.bounds import Bound, epsilon_bound, mu_bound
 from dpframe.audit.finding import Finding
 from dpframe.audit.outcomes import Outcome, apart, observe
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.guarantee import checked_float
+from dpframe.exact import between, checked_float, checked_whole
 
 Release = Callable[[], Any]
 
@@ -84,7 +83,8 @@ def epsilon(
     >>> found.holds
     False
     """
-    if not 0.0 <= checked_float("delta", delta) < 1.0:
+    delta = checked_float("delta", delta)
+    if not 0.0 <= delta < 1.0:
         raise InvalidArgument(f"delta must be a number with 0 <= delta < 1, not {shown(delta)}.")
     return _audited("epsilon", left, right, epsilon_bound(delta), claimed, delta, samples, outcomes, confidence)
 
@@ -146,10 +146,10 @@ def _audited(
     for argument, release in (("left", left), ("right", right)):
         if not callable(release):
             raise InvalidType(f"{argument} must be a function that releases once, not {shown(release)}.")
-    if not 0.0 <= checked_float("claimed", claimed) < math.inf:
+    claimed = checked_float("claimed", claimed)
+    if not 0.0 <= claimed < math.inf:
         raise InvalidArgument(f"claimed must be finite and not negative, not {shown(claimed)}.")
-    if not 0.0 < checked_float("confidence", confidence) < 1.0:
-        raise InvalidArgument(f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance 0.95.")
+    confidence = between("confidence", confidence, 0.0, 1.0, "between 0 and 1", " Write for instance 0.95.")
     per_call = _whole("outcomes", outcomes, 1)
     calls = math.ceil(_whole("samples", samples, FEWEST) / per_call)
     seen = [[observe(release, per_call) for _ in range(calls)] for release in (left, right)]
@@ -184,8 +184,4 @@ def _widened(rows: NDArray[np.float64], width: int) -> NDArray[np.float64]:
 
 
 def _whole(argument: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InvalidType(f"{argument} must be a whole number from {least} on, not {shown(value)}.")
-    if value < least:
-        raise InvalidArgument(f"{argument} must be a whole number from {least} on, not {shown(value)}.")
-    return int(value)
+    return checked_whole(argument, value, least, 2**53, f"a whole number from {least} on")

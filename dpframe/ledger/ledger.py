@@ -17,8 +17,9 @@ from dpframe.errors import (
     InvalidArgument,
     LedgerError,
 )
+from dpframe.exact import Amount, checked_amount
 from dpframe.frames import build
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.ledger.making import made
 from dpframe.ledger.raising import checked_reason, raising
 from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of
@@ -236,8 +237,7 @@ class Ledger:
 
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
         """As `charge`, for an entry that may have a version: an answer that is stored under its name costs nothing."""
-        if not all(part >= 0 for part in entry.amount):
-            raise InvalidArgument("amount must not be negative: nothing is ever refunded.")
+        entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)
@@ -314,6 +314,11 @@ class Ledger:
         for facts in provenances:
             place_of(marks, facts, self._store.shown)
         return self._place(marks[-1])
+
+    @property
+    def _parts(self) -> int:
+        """Of how many numbers an amount is made in its accounting."""
+        return 2 if self._terms is None else len(self._terms.limit.amount)
 
     def _limit_at(self, last: Mark) -> Limit | None:
         return None if self._terms is None else last.limit

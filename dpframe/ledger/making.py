@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dpframe.accounting import Accounting, accounting_of
 from dpframe.errors import InvalidType, MissingArgument, shown
-from dpframe.guarantee import PrivacyUnit, checked_unit, exact_delta, exact_epsilon
+from dpframe.exact import exact_delta, exact_epsilon
+from dpframe.guarantee import PrivacyUnit, checked_unit
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now
 

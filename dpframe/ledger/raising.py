@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dpframe.accounting import Accounting
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
-from dpframe.guarantee import exact_delta, exact_epsilon, shown_down
+from dpframe.exact import exact_delta, exact_epsilon, shown_down
 from dpframe.store.terms import Limit
 
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.guarantee import PrivacyLoss, down, exact_delta, exact_epsilon, up
+from dpframe.exact import down, exact_delta, exact_epsilon, positive, up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import curves, gaussian, generalized, renyi
 from dpframe.mechanisms.family import (
     Stepped,
     checked_confidence,
     checked_integers,
     curve_point,
-    positive,
     scale_of,
     wrapped,
 )
@@ -190,8 +190,8 @@ class GeneralizedGaussian(Stepped):
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        gaussian.check_range("delta", delta, 0.0, 1.0, closed=self.p == 1.0)
-        return generalized.epsilon_of_ratio(self.p, self._ratio, float(delta))
+        outside = gaussian.check_range("delta", delta, 0.0, 1.0, closed=self.p == 1.0)
+        return generalized.epsilon_of_ratio(self.p, self._ratio, outside)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.guarantee import PrivacyLoss, checked_float, up
+from dpframe.exact import between, positive, up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.any_shape import Reach
-from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, positive, scale_of
-from dpframe.mechanisms.gaussian import LARGEST_EPSILON, check_range, rounded_up, typed
+from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, scale_of
+from dpframe.mechanisms.gaussian import LARGEST_EPSILON, rounded_up, typed
 
 DIGITS = 60
+SMALLEST = 5e-324  # the least float above 0
 CLASSICAL = "classical (Dwork and Roth 2014, Theorem A.1)"
 PROBABILISTIC = "probabilistic, {} (Liu 2018, Proposition 11), which implies (epsilon, delta)-differential privacy"
 
@@ -57,16 +58,14 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     """
     import mpmath
 
-    if not 0.0 < checked_float("epsilon", epsilon) < 1.0:
-        raise InvalidArgument(
-            f"epsilon must be a number with 0 < epsilon < 1 for the classical formula, not {shown(epsilon)}. "
-            "Use analytic_gaussian_sigma, which holds for any epsilon."
-        )
-    check_range("delta", delta, 0.0, 1.0, closed=False)
-    check_range("sensitivity", sensitivity, 0.0, math.inf, closed=False)
+    rule = "a number with 0 < epsilon < 1 for the classical formula"
+    between("epsilon", epsilon, 0.0, 1.0, rule, " Use analytic_gaussian_sigma, which holds for any epsilon.")
+    outside = typed("delta", delta, 0.0, 1.0, closed=False)
+    reach = up(positive("sensitivity", sensitivity))
     with mpmath.workdps(DIGITS):
-        factor = mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / typed(delta)))
-        return rounded_up(factor * mpmath.mpf(float(sensitivity)) / typed(epsilon))  # up: more noise
+        factor = mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / outside))
+        loss = typed("epsilon", epsilon, 0.0, 1.0, closed=False)
+        return rounded_up(factor * mpmath.mpf(reach) / loss)  # up: more noise
 
 
 def probabilistic_gaussian_sigma(
@@ -120,18 +119,17 @@ def probabilistic_gaussian_sigma(
     import mpmath
 
     _check_tail(tail)
-    check_range("sensitivity", sensitivity, 0.0, math.inf, closed=False)
-    check_range("delta", delta, 0.0, 1.0, closed=False)
-    if not 0.0 < checked_float("epsilon", epsilon) <= LARGEST_EPSILON:
-        raise InvalidArgument(
-            f"epsilon must be a number with 0 < epsilon <= {LARGEST_EPSILON:g}, not {shown(epsilon)}."
-        )
+    reach = up(positive("sensitivity", sensitivity))
+    leak = typed("delta", delta, 0.0, 1.0, closed=False)
+    rule = f"a number with 0 < epsilon <= {LARGEST_EPSILON:g}"
+    between("epsilon", epsilon, SMALLEST, LARGEST_EPSILON, rule, closed=True)
+    most = typed("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
     with mpmath.workdps(DIGITS):
-        loss, outside = mpmath.mpf(typed(epsilon)), mpmath.mpf(typed(delta))
+        loss, outside = mpmath.mpf(most), mpmath.mpf(leak)
         z = _upper_quantile(outside / 2 if tail == "two-sided" else outside)
         root = mpmath.sqrt(z * z + 2 * loss)
         factor = (root + z) / (2 * loss) if z > 0 else 1 / (root - z)  # equal; neither subtracts
-        return rounded_up(factor * mpmath.mpf(float(sensitivity)))  # up: more noise
+        return rounded_up(factor * mpmath.mpf(reach))  # up: more noise
 
 
 def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:

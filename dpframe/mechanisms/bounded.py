@@ -40,7 +40,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import up
+from dpframe.exact import down, exact_epsilon, exactly, positive, up
 from dpframe.mechanisms.gaussian import LARGER, edge, rounded_up
 from dpframe.mechanisms.generalized import checked_shape
 
@@ -230,8 +230,9 @@ def truncated_generalized_gaussian_scale(
     6.397
     """
     lowest, highest = checked_output(output)
-    found = Range(checked_bounded_shape(p), lowest, highest, checked_length(sensitivity), 0.0, boundary)
-    return scale_by(found, checked_length(epsilon, "epsilon"), formula)
+    reach = up(positive("sensitivity", sensitivity))
+    found = Range(checked_bounded_shape(p), lowest, highest, reach, 0.0, boundary)
+    return scale_by(found, down(exact_epsilon(epsilon)), formula)  # down: more noise
 
 
 def scale_by(found: Range, epsilon: float, formula: Formula) -> float:
@@ -306,21 +307,14 @@ def checked_bounded_shape(p: float) -> float:
     return shape
 
 
-def checked_length(value: float, argument: str = "sensitivity") -> float:
-    """A finite number above 0."""
-    from dpframe.mechanisms.family import positive
-
-    return up(positive(argument, value))
-
-
 def checked_output(output: object) -> tuple[float, float]:
-    """Two finite numbers with c0 < c1."""
-    from dpframe.guarantee import checked_float
-
+    """Two finite numbers with c0 < c1, rounded inward: no answer lies beyond the bounds."""
     way_out = "Write for instance output=(0, 100)."
     if not isinstance(output, (tuple, list)) or len(output) != 2:
         raise InvalidArgument(f"output must be a pair (lowest, highest), not {shown(output)}. {way_out}")
-    lowest, highest = (checked_float("output", bound, f" {way_out}") for bound in output)
+    rule = "two finite numbers with lowest < highest"
+    low, high = (exactly("output", bound, rule, f" {way_out}", typed=False) for bound in output)
+    lowest, highest = up(low), down(high)
     if not -math.inf < lowest < highest < math.inf:
         raise InvalidArgument(
             f"output must be two finite numbers with lowest < highest, not {shown(output)}. {way_out}"

@@ -11,9 +11,10 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.guarantee import checked_float, down, exact_delta, exact_epsilon, up
+from dpframe.exact import between, down, exact_delta, exact_epsilon, exactly, is_whole, positive, up
 from dpframe.mechanisms import curves, gaussian, renyi
 
+LARGEST_FLOAT = 1.7976931348623157e308
 LARGEST_LAPLACE = noise.LARGEST_SCALE
 LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # b = sigma sqrt(2) must fit as well
 
@@ -85,7 +86,7 @@ class Stepped:
 
     def __post_init__(self) -> None:
         for argument in ("step_sensitivity", "step_scale", "grid"):
-            positive(argument, getattr(self, argument))
+            object.__setattr__(self, argument, length(argument, getattr(self, argument)))
 
     @property
     def sensitivity(self) -> float:
@@ -211,7 +212,7 @@ class Laplace(Stepped):
         shift, scale = self.step_sensitivity, Fraction(self.step_scale)
         if curve_point(epsilon) * scale >= shift:
             return 0.0
-        exact = Fraction(epsilon)  # not the typed decimal, which may be larger and would understate delta
+        exact = exactly("epsilon", epsilon, typed=False)  # the typed decimal may be larger: it would understate delta
         last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
         with mpmath.workdps(120):  # both terms may nearly cancel
             t, loss = _exactly(scale), _exactly(exact)
@@ -221,14 +222,13 @@ class Laplace(Stepped):
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        if not 0.0 <= checked_float("delta", delta) <= 1.0:
-            raise InvalidArgument(f"delta must be a number with 0 <= delta <= 1, not {shown(delta)}.")
+        outside = checked_outside(delta)
         low, high = 0.0, self.pure_epsilon
-        if self.delta(0.0) <= delta:
+        if self.delta(0.0) <= outside:
             return 0.0
         for _ in range(100):
             middle = (low + high) / 2.0
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+            low, high = (low, middle) if self.delta(middle) <= outside else (middle, high)
         return high
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
@@ -348,7 +348,7 @@ class Gaussian(Stepped):
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        return gaussian.epsilon_of_mu(self.mu, delta)
+        return gaussian.epsilon_of_mu(self.mu, gaussian.check_range("delta", delta, 0.0, 1.0, closed=False))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
@@ -373,18 +373,20 @@ def checked_integers(totals: noise.Integers) -> noise.Integers:
     return totals
 
 
-def positive(argument: str, value: float) -> Fraction:
-    """A finite number above 0 as a rational."""
-    if not 0.0 < checked_float(argument, value) < math.inf:
-        raise InvalidArgument(f"{argument} must be finite and above 0, not {shown(value)}.")
-    return Fraction(value)
+def length(argument: str, value: object) -> float:
+    """A length above 0: a Python int as it is, anything else as a float, rounded up: a claim is not understated."""
+    found = positive(argument, value)
+    return int(found) if is_whole(value) else up(found)
 
 
-def checked_confidence(confidence: float) -> float:
+def checked_confidence(confidence: object) -> float:
     """A number between 0 and 1."""
-    if not 0.0 < checked_float("confidence", confidence) < 1.0:
-        raise InvalidArgument(f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance 0.95.")
-    return confidence
+    return between("confidence", confidence, 0.0, 1.0, "between 0 and 1", " Write for instance 0.95.")
+
+
+def checked_outside(delta: object) -> float:
+    """A delta of a privacy curve, rounded down: the epsilon there is not understated."""
+    return between("delta", delta, 0.0, 1.0, "a number with 0 <= delta <= 1", closed=True)
 
 
 def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
@@ -399,9 +401,11 @@ def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> floa
 
 def curve_point(epsilon: float | Fraction) -> Fraction:
     """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
-    if not 0.0 <= checked_float("epsilon", epsilon) < math.inf:
-        raise InvalidArgument(f"epsilon must be a finite number of at least 0, not {shown(epsilon)}.")
-    return max(Fraction(epsilon), Fraction(repr(float(epsilon)))) if isinstance(epsilon, float) else Fraction(epsilon)
+    rule = "a finite number of at least 0"
+    found = max(exactly("epsilon", epsilon, rule, typed=typed) for typed in (True, False))
+    if not 0 <= found <= Fraction(LARGEST_FLOAT):
+        raise InvalidArgument(f"epsilon must be {rule}, not {shown(epsilon)}.")
+    return found
 
 
 def _exactly(value: Fraction) -> Any:

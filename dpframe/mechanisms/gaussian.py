@@ -12,8 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import SMALLEST_NORMAL, checked_float, down, up
+from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e12
@@ -55,16 +54,15 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     >>> round(dpf.analytic_gaussian_sigma(epsilon=1.0, delta=1e-6), 4)
     4.2247
     """
-    if not 0.0 < checked_float("sensitivity", sensitivity) < math.inf:
-        raise InvalidArgument(f"sensitivity must be finite and above 0, not {shown(sensitivity)}.")
-    check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
-    check_range("delta", delta, 0.0, 1.0, closed=False)
-    return up(Fraction(sensitivity) / Fraction(largest_mu(typed(epsilon), typed(delta))))
+    reach = positive("sensitivity", sensitivity)
+    loss = typed("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
+    return up(reach / Fraction(largest_mu(loss, typed("delta", delta, 0.0, 1.0, closed=False))))
 
 
-def typed(value: float) -> float:
-    """The largest float that is not above the decimal that was typed: what every calibration takes."""
-    return down(Fraction(repr(float(value))))
+def typed(name: str, value: object, least: float, most: float, *, closed: bool) -> float:
+    """The largest float that is not above the decimal that was typed, in a range: what every calibration takes."""
+    check_range(name, value, least, most, closed=closed)
+    return down(exactly(name, value))
 
 
 @lru_cache(maxsize=4096)
@@ -273,10 +271,7 @@ def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[
     return math.exp(log_low), math.exp(log_high)
 
 
-def check_range(name: str, value: object, least: float, most: float, *, closed: bool) -> None:
-    """Refuse a number outside a range, or what is none."""
-    number = checked_float(name, value)
-    inside = least <= number <= most if closed else least < number < most
-    if not inside:
-        brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
-        raise InvalidArgument(f"{name} must be a number with {brackets}, not {shown(value)}.")
+def check_range(name: str, value: object, least: float, most: float, *, closed: bool) -> float:
+    """A number in a range as a float, rounded down: a smaller epsilon or delta is more noise, or a weaker claim."""
+    brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
+    return between(name, value, least, most, f"a number with {brackets}", closed=closed)

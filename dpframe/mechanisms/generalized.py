@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import SMALLEST_NORMAL, up
+from dpframe.exact import SMALLEST_NORMAL, positive, up
 from dpframe.mechanisms.gaussian import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, rounded_up, typed
 from dpframe.noise import LARGEST_SHAPE
 
@@ -78,11 +78,10 @@ def generalized_gaussian_scale(
     >>> round(dpf.generalized_gaussian_scale(3, epsilon=1.0, delta=1e-6, guarantee="probabilistic"), 4)
     15.4274
     """
-    check_range("sensitivity", sensitivity, 0.0, math.inf, closed=False)
-    check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
-    check_range("delta", delta, 0.0, 1.0, closed=False)
-    p = checked_shape(p)
-    return up(Fraction(sensitivity) / Fraction(ratio_for(guarantee)(p, typed(epsilon), typed(delta))))
+    reach = positive("sensitivity", sensitivity)
+    loss = typed("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
+    outside = typed("delta", delta, 0.0, 1.0, closed=False)
+    return up(reach / Fraction(ratio_for(guarantee)(checked_shape(p), loss, outside)))
 
 
 def ratio_for(guarantee: str) -> Callable[[float, float, float], float]:
@@ -94,8 +93,7 @@ def ratio_for(guarantee: str) -> Callable[[float, float, float], float]:
 
 def checked_shape(p: float) -> float:
     """The shape as a float, if noise of that shape can be drawn."""
-    check_range("p", p, 1.0, LARGEST_SHAPE, closed=True)
-    return float(p)
+    return check_range("p", p, 1.0, LARGEST_SHAPE, closed=True)
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.exact import exactly
 from dpframe.mechanisms.gaussian import SMALLER, edge
 
 POINTS = 2**18
@@ -24,7 +25,7 @@ ROUNDING = 2.0**-46  # of a term of the exponent in double precision, with two p
 
 def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
     """Order * mu^2 / 2, exactly (Mironov 2017, Proposition 7)."""
-    return order * mu_squared / 2
+    return exactly("order", order) * mu_squared / 2
 
 
 def of_pure(epsilon: float, order: Fraction) -> Fraction:
@@ -32,7 +33,7 @@ def of_pure(epsilon: float, order: Fraction) -> Fraction:
 
     Kairouz, Oh and Viswanath (2015), Theorem 3.4 for the post-processing; Mironov (2017), Proposition 5.
     """
-    return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
+    return of_discrete_laplace(1, 1 / Fraction(epsilon), exactly("order", order))
 
 
 @lru_cache(maxsize=4096)

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe import noise
-from dpframe.errors import InvalidArgument, InvalidType, as_float, is_number, shown
-from dpframe.guarantee import checked_float, exact_epsilon, up
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
 from dpframe.mechanisms import curves, gaussian, pure, renyi
-from dpframe.mechanisms.family import checked_confidence, checked_integers, curve_point, positive
+from dpframe.mechanisms.family import checked_confidence, checked_integers, checked_outside, curve_point, length
 
 HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
 
@@ -62,6 +62,15 @@ class ExponentialMechanism:
     step_sensitivity: float
     options: int
     grid: float = 1.0
+
+    def __post_init__(self) -> None:
+        for argument in ("spread", "budget"):
+            object.__setattr__(self, argument, positive(argument, getattr(self, argument)))
+        for argument in ("step_sensitivity", "grid"):
+            object.__setattr__(self, argument, length(argument, getattr(self, argument)))
+        options = checked_whole("options", self.options, 1, 2**53, "a whole number above 0")
+        object.__setattr__(self, "options", options)
+
     name: ClassVar[str] = "exponential mechanism"
     p: ClassVar[float] = math.inf
     norm: ClassVar[float] = math.inf
@@ -123,7 +132,8 @@ class ExponentialMechanism:
         That is k - 1 options of k which are so far below, and hence chosen with probability x / (1 + x),
         x = (k - 1) exp(-distance / scale).
         """
-        outside = 1.0 - checked_confidence(confidence)
+        confidence = checked_confidence(confidence)
+        outside = 1.0 - confidence
         if self.options == 1 or (self.options - 1) * confidence <= outside:
             return 0.0
         steps = self.scale / self.grid * (math.log(self.options - 1) + math.log(confidence) - math.log(outside))
@@ -133,13 +143,11 @@ class ExponentialMechanism:
         """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
         if curve_point(epsilon) >= self.budget:
             return 0.0
-        return pure.delta_of_pure(self.pure_epsilon, Fraction(epsilon))
+        return pure.delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
 
     def epsilon(self, delta: float) -> float:
         """An epsilon at this delta: at 0 its own; rounded up."""
-        if not 0.0 <= checked_float("delta", delta) <= 1.0:
-            raise InvalidArgument(f"delta must be a number with 0 <= delta <= 1, not {shown(delta)}.")
-        return pure.epsilon_of_pure(self.pure_epsilon, float(delta))
+        return pure.epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons: at most that of randomized response, as of any pure release."""
@@ -220,7 +228,7 @@ def exponential_mechanism(
     """
     if not isinstance(monotonic, (bool, np.bool_)):
         raise InvalidType(f"monotonic must be True or False, not {shown(monotonic)}.")
-    rate = exact_epsilon(epsilon) / (positive("sensitivity", sensitivity) * (1 if monotonic else 2))  # type: ignore[arg-type]
+    rate = exact_epsilon(epsilon) / (positive("sensitivity", sensitivity) * (1 if monotonic else 2))
     exact = [_exact_score(score) for score in scores]
     if not exact:
         raise InvalidArgument("scores must hold at least one number.")
@@ -232,6 +240,7 @@ def exponential_mechanism(
 def _exact_score(score: Any) -> Fraction:
     if not is_number(score):
         raise InvalidType("scores must be real numbers, and one of them is none.")  # which one it is may be private
-    if not math.isfinite(as_float(score)):
-        raise InvalidArgument("scores must be finite, and one of them is not.")
-    return Fraction(score.item() if isinstance(score, np.generic) else score)
+    found = finite(score)
+    if found is None:
+        raise InvalidArgument("scores must be finite and of at most 1,000 digits, and one of them is not.")
+    return found

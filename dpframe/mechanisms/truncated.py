@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
-from dpframe.guarantee import PrivacyLoss, checked_float, down, exact_epsilon, up
+from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, up
+from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
-from dpframe.mechanisms.family import Stepped, checked_confidence, checked_integers, curve_point, positive
+from dpframe.mechanisms.family import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
 
 Floats = NDArray[np.float64]
 
@@ -89,13 +90,17 @@ class TruncatedGeneralizedGaussian(Stepped):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "p", bounded.checked_bounded_shape(self.p))
-        lowest, highest = self.step_output
+        rule = "two whole numbers in order, within +-2**52"
+        ends = tuple(checked_whole("step_output", end, -(2**52), 2**52, rule) for end in self.step_output)
+        object.__setattr__(self, "step_output", ends)
+        lowest, highest = ends
         if not -(2**52) <= lowest < highest <= 2**52:
             raise InvalidArgument(
                 f"step_output must be two whole numbers in order, within +-2**52, not {shown(self.step_output)}."
             )
         if self.boundary not in bounded.BOUNDARIES:
             raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(self.boundary)}.")
+        object.__setattr__(self, "cells", checked_float("cells", self.cells))
         if self.cells not in (1.0, math.inf):
             raise InvalidArgument(f"cells must be 1 or infinite, not {shown(self.cells)}.")
 
@@ -241,13 +246,11 @@ class TruncatedGeneralizedGaussian(Stepped):
         """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
         point = curve_point(epsilon)
         own = self.pure_epsilon
-        return 0.0 if point >= own else pure.delta_of_pure(own, Fraction(epsilon))
+        return 0.0 if point >= own else pure.delta_of_pure(own, exactly("epsilon", epsilon, typed=False))
 
     def epsilon(self, delta: float) -> float:
         """An epsilon at this delta: at 0 its own; rounded up."""
-        if not 0.0 <= checked_float("delta", delta) <= 1.0:
-            raise InvalidArgument(f"delta must be a number with 0 <= delta <= 1, not {shown(delta)}.")
-        return pure.epsilon_of_pure(self.pure_epsilon, float(delta))
+        return pure.epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
 
     @property
     def mu_squared(self) -> Fraction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -11,11 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
-from dpframe.guarantee import checked_float
+from dpframe.exact import between, checked_whole
 from dpframe.queries.statistics import CONFIDENCE
 
 START = Fraction(1, 2)
 FACTOR = 4
+LARGEST = 1.7976931348623157e308
 LEAST, MOST = Fraction(1, 10**15), Fraction(10**7)
 HALVINGS = 24  # of the logarithm of a factor of 4: to a part in 1e7
 DIGITS = Context(prec=6, rounding=ROUND_CEILING)  # of the epsilon found, rounded up: the error holds
@@ -32,11 +32,7 @@ class Accuracy:
     @classmethod
     def of(cls, within: object, confidence: object) -> Accuracy:
         """Check the caller's words."""
-        level = CONFIDENCE if confidence is None else checked_float("confidence", confidence)
-        if not 0.0 < level < 1.0:
-            raise InvalidArgument(
-                f"confidence must be between 0 and 1, not {shown(confidence)}. Write for instance confidence=0.95."
-            )
+        level = CONFIDENCE if confidence is None else _confidence(confidence)
         if isinstance(within, Mapping):
             for name in within:
                 if not isinstance(name, str):
@@ -70,11 +66,7 @@ def checked_size(size: object) -> int | None:
     """The assumed number of values of a mean."""
     if size is None:
         return None
-    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        raise InvalidType(f"size must be a whole number above 0, not {shown(size)}. Write for instance size=1_000.")
-    if not 1 <= int(size) <= 2**53:
-        raise InvalidArgument(f"size must be a whole number above 0, not {shown(size)}. Write for instance size=1_000.")
-    return int(size)
+    return checked_whole("size", size, 1, 2**53, "a whole number above 0", " Write for instance size=1_000.")
 
 
 def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction], Mapping[str, float]]) -> Fraction:
@@ -94,7 +86,7 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
     for _ in range(HALVINGS):
         middle = Fraction(math.sqrt(low * high))
         low, high = (low, middle) if reached_or_refused(middle) else (middle, high)
-    found = DIGITS.create_decimal(Decimal(high.numerator) / Decimal(high.denominator))
+    found = DIGITS.divide(Decimal(high.numerator), Decimal(high.denominator))
     while not reached(Fraction(found)):
         found = DIGITS.next_plus(found)
     return Fraction(found)
@@ -125,10 +117,11 @@ def _bracket(
 
 
 def _error(value: object) -> float:
-    error = checked_float("within", value, f" {EXAMPLE}")
-    if not 0.0 <= error < math.inf:
-        raise InvalidArgument(f"within must be a finite number of at least 0, not {shown(value)}. {EXAMPLE}")
-    return error
+    return between("within", value, 0.0, LARGEST, "a finite number of at least 0", f" {EXAMPLE}", closed=True)
+
+
+def _confidence(value: object) -> float:
+    return between("confidence", value, 0.0, 1.0, "between 0 and 1", " Write for instance confidence=0.95.")
 
 
 def check_mean(name: str, target: float, size: int | None, bounds: tuple[float, float]) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from dpframe import report
 from dpframe.accounting import Accounting, Part
-from dpframe.accounting.protocol import Shares, root_down, typed_down
+from dpframe.accounting.protocol import Shares
+from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.frames import build
-from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, down
+from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms import gaussian
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, parts_of, reaches

@@ -8,8 +8,9 @@ from typing import Any
 
 from dpframe import charts, report
 from dpframe.accounting import Accounting
+from dpframe.exact import Amount
 from dpframe.frames import build
-from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit
+from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms.family import Mechanism
 from dpframe.plan.accuracy import Accuracy
 from dpframe.plan.choice import Choice

@@ -11,7 +11,8 @@ from dpframe import sensitivity as sensitivities
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
-from dpframe.guarantee import Amount, Price, PrivacyLoss, PrivacyUnit, up
+from dpframe.exact import Amount, up
+from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism

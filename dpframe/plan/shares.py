@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.protocol import Shares
-from dpframe.errors import InvalidArgument, InvalidType, is_number, shown
-from dpframe.guarantee import exact_weight
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.exact import exact_weight, is_number
 from dpframe.queries.query import Query
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.accounting.pld import composed_epsilon
-from dpframe.accounting.protocol import root_down
-from dpframe.guarantee import down, up
+from dpframe.exact import down, root_down, up
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Gaussian
 from dpframe.plan.choice import Noises

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
+from dpframe.exact import is_whole
 from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.statistics import check_column
 
@@ -183,7 +183,7 @@ def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside:
 
 def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
     """One value per column: a list of them, or one number of bins for all."""
-    if value is None or isinstance(value, numbers.Integral):
+    if value is None or is_whole(value):
         return [value] * columns
     listed = isinstance(value, (list, tuple)) and len(value) == columns
     if not listed or (argument == "range" and not all(isinstance(ends, (list, tuple)) for ends in value)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -12,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_number, shown
-from dpframe.queries.statistics import is_exact
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.exact import checked_whole, is_number, is_whole
+from dpframe.queries.statistics import checked_place
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
@@ -84,11 +84,11 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
     if bins is None:
         raise MissingArgument(BINS_MISSING)
-    is_fraction = is_number(bins) and not isinstance(bins, numbers.Integral)
-    if is_fraction or isinstance(bins, (bool, str, bytes)):
+    is_fraction = is_number(bins) and not is_whole(bins)
+    if is_fraction or isinstance(bins, (bool, str, bytes, np.bool_, np.timedelta64)):
         raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
-    if isinstance(bins, numbers.Integral):
-        edges, kind, aware = _equal_edges(int(bins), _range_ends(value_range))
+    if is_whole(bins):
+        edges, kind, aware = _equal_edges(bins, _range_ends(value_range))
     else:
         if value_range is not None:
             raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
@@ -106,9 +106,8 @@ def _range_ends(value_range: object) -> tuple[object, object]:
     return value_range[0], value_range[1]
 
 
-def _equal_edges(bins: int, ends: tuple[object, object]) -> tuple[tuple[Any, ...], EdgeKind, bool]:
-    if not 1 <= bins <= 2**30:
-        raise InvalidArgument(f"bins must be a number of bins from 1 to 2**30, not {bins}. {BINS_EXAMPLE}")
+def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any, ...], EdgeKind, bool]:
+    bins = checked_whole("bins", number, 1, 2**30, "a number of bins from 1 to 2**30", f" {BINS_EXAMPLE}")
     (first, last), kind, aware = _checked_edges(ends, "range")
     if kind == "number":
         edges: tuple[Any, ...] = tuple(np.linspace(first, last, bins + 1).tolist())  # the edges of numpy.histogram
@@ -165,12 +164,8 @@ def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
             "For strings declare categories=[...]."
         )
-    if not is_exact(value):
-        raise InvalidArgument(
-            f"{argument} must be finite and within +-2**53, not {shown(value)}. "
-            'To keep what lies outside in the end bins, write outside="clip".'
-        )
-    return float(value), "number", False
+    way_out = 'To keep what lies outside in the end bins, write outside="clip".'
+    return checked_place(argument, value, way_out), "number", False
 
 
 def temporal_edge(value: date | timedelta) -> tuple[int, EdgeKind, bool]:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, is_number, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.exact import exactly, is_number, nearest
 
 Floats = NDArray[np.float64]
 
@@ -366,14 +367,16 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
     return lower, upper
 
 
-def is_exact(number: Any) -> bool:
-    """Whether a number is finite and within +-2**53, where integers and floats compare alike."""
-    return abs(as_float(number)) <= LARGEST_EXACT and bool(abs(number) <= LARGEST_EXACT)  # 2**53 + 1 rounds to 2**53
+def checked_place(argument: str, value: object, way_out: str) -> float:
+    """A finite number within +-2**53, where integers and floats compare alike, as the float nearest to it."""
+    rule = "finite and within +-2**53"
+    found = exactly(argument, value, rule, f" {way_out}", typed=False)
+    if abs(found) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
+        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
+    return nearest(found)
 
 
 def _bound(bound: Any) -> float:
     if not is_number(bound):
         raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
-    if not is_exact(bound):
-        raise InvalidArgument(f"bounds must be finite and within +-2**53, not {shown(bound)}. {BOUNDS_EXAMPLE}")
-    return float(bound)
+    return checked_place("bounds", bound, BOUNDS_EXAMPLE)

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from dpframe.errors import LedgerError, shown
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit
+from dpframe.exact import Amount, exact_amount, exact_texts, plus
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.store.terms import Limit, Terms, changed
-from dpframe.store.texts import canonical, digest, exact_amount, exact_texts
+from dpframe.store.texts import canonical, digest
 
 Kind = Literal["charge", "limit", "recovery", "answer"]
 
@@ -177,9 +178,12 @@ def follow(last: Mark, row: Row, where: str) -> Mark:
         raise changed(where, f"entry {last.entry + 1} does not follow from entry {last.entry}")
     try:
         mark, entry, number = row.mark(), row.entry(), row.facts["entry"]
+        total = plus(last.total, entry.amount)
     except (ValueError, KeyError, TypeError):
         raise changed(where, f"entry {row.number} cannot be read") from None
-    if number != row.number or row.name != entry.name or mark.total != plus(last.total, entry.amount):
+    except LedgerError:  # the total would fall
+        raise changed(where, f"entry {row.number} does not add up") from None
+    if number != row.number or row.name != entry.name or mark.total != total:
         raise changed(where, f"entry {row.number} does not add up")
     if mark.limit != (entry.limit or last.limit) or not last.limit.within(mark.limit):
         raise changed(where, f"entry {row.number} does not have the limit of the entry before it")
@@ -223,11 +227,6 @@ def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
             f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}. Nothing was charged. "
             "Ask exactly as before, or take another label or another version."
         )
-
-
-def plus(spent: Amount, amount: Amount) -> Amount:
-    """Both together, coordinate by coordinate; nothing was spent where `spent` is empty."""
-    return tuple(one + other for one, other in zip(spent, amount, strict=True)) if spent else amount
 
 
 def _link(previous: str, body: str) -> str:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.errors import LedgerError
-from dpframe.store.entries import Allowed, Answer, Entry, Mark, plus
+from dpframe.exact import plus
+from dpframe.store.entries import Allowed, Answer, Entry, Mark
 from dpframe.store.terms import Limit
 
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records

@@ -11,12 +11,13 @@ from operator import sub
 from typing import TYPE_CHECKING
 
 from dpframe.errors import LedgerError
-from dpframe.guarantee import Amount, PrivacyLoss
+from dpframe.exact import Amount, plus
+from dpframe.guarantee import PrivacyLoss
 from dpframe.store import head as heads
 from dpframe.store import rows
 from dpframe.store.address import Address
 from dpframe.store.database import Database, Locked
-from dpframe.store.entries import Allowed, Answer, Entry, Mark, answered, chain, follow, plus, refuse_other_facts
+from dpframe.store.entries import Allowed, Answer, Entry, Mark, answered, chain, follow, refuse_other_facts
 from dpframe.store.head import Head
 from dpframe.store.terms import Limit, Terms, changed
 from dpframe.store.texts import digest, now

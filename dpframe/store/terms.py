@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import LedgerError, shown
-from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, keeps, shown_down
-from dpframe.store.texts import canonical, exact, exact_amount, exact_text, exact_texts
+from dpframe.exact import Amount, exact_amount, exact_of, exact_text, exact_texts, keeps, shown_down
+from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.store.texts import canonical
 
 FORMAT = "dpframe.ledger/1"
 
@@ -32,7 +33,10 @@ class Limit:
     def of(cls, facts: Any) -> Limit:
         """Read what `facts` wrote."""
         return cls(
-            exact(facts["epsilon"]), exact(facts["delta"]), exact_amount(facts["amount"]), bool(facts["one_is_enough"])
+            exact_of(facts["epsilon"]),
+            exact_of(facts["delta"]),
+            exact_amount(facts["amount"]),
+            bool(facts["one_is_enough"]),
         )
 
     @property
