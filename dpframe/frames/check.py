@@ -10,6 +10,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.frames.identity import Declared, declared, twice
+from dpframe.frames.quiet import check_quiet
 from dpframe.frames.source import ColumnType, Source, source_of
 from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.cells import KIND_WORDS, DtypeAxis, KeyAxis, Kind
@@ -34,6 +35,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     Numbers, bools and objects of pandas are one class of columns wherever numbers are expected: one missing value
     turns int64 into float64, and one odd value into object, so a refusal would tell of it.
     """
+    check_quiet()
     source = source_of(frame)
     axes = tuple(_checked_axis(source, axis) for axis in query.keys.axes)
     resolved = replace(query, keys=replace(query.keys, axes=axes))
