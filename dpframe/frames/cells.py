@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.frames.identity import NOWHERE, Declared, combinations, combined, declared
-from dpframe.frames.source import ColumnType, Source, Wanted, collected
+from dpframe.frames.source import Source, Wanted, collected
 from dpframe.queries.cells import KeyAxis, Keys
 from dpframe.queries.edges import BinAxis
 
@@ -36,11 +36,14 @@ class Cells:
     source: Source
     keys: Keys
     columns: dict[str, str]  # the caller's column -> the engine's
+    declared: dict[str, Declared]  # the caller's column -> its keys, as the column compares them
 
     @classmethod
     def of(cls, source: Source, keys: Keys) -> Self:
         """Number the columns."""
-        return cls(source, keys, {column: f"key{place}" for place, column in enumerate(keys.columns)})
+        named = [(axis, place) for axis in keys.axes if isinstance(axis, KeyAxis) for place in range(len(axis.columns))]
+        found = {axis.columns[place]: declared_keys(source, axis, place) for axis, place in named}
+        return cls(source, keys, {column: f"key{place}" for place, column in enumerate(keys.columns)}, found)
 
     @property
     def bins(self) -> list[BinAxis]:
@@ -51,12 +54,12 @@ class Cells:
         """What to bring over."""
         wanted: list[Wanted] = []
         for axis in self.keys.axes:
-            for place, column in enumerate(axis.columns):
+            for column in axis.columns:
                 name = self.columns[column]
                 if isinstance(axis, BinAxis):
                     wanted.append((name, column, "bin", axis.kind))
                 elif isinstance(axis, KeyAxis):
-                    wanted.append((name, column, "key", self.declared(axis, place)))
+                    wanted.append((name, column, "key", self.declared[column]))
         return wanted
 
     def names(self) -> list[str]:
@@ -75,12 +78,8 @@ class Cells:
             code = found if code is None else _combined(code, found, axis.size)
         return np.zeros(table.height, dtype=np.int64) if code is None else code
 
-    def declared(self, axis: KeyAxis, place: int) -> Declared:
-        """The keys of one column of an axis, as the column compares them."""
-        return declared_keys(self.source.column(axis.columns[place]), axis, place)
-
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
-        keys = [self.declared(axis, place) for place in range(len(axis.columns))]
+        keys = [self.declared[column] for column in axis.columns]
         *inner, rows = combinations(keys)
         code = self._positions(axis.columns[0], keys[0], table)
         for column, one, known in zip(axis.columns[1:], keys[1:], inner, strict=True):
@@ -130,10 +129,11 @@ def added(values: Integers, code: Integers, cells: int) -> Integers:
     return whole
 
 
-def declared_keys(column: ColumnType, axis: KeyAxis, place: int) -> Declared:
-    """The declared keys of one column, as the column compares them; the schema has refused columns that do not."""
-    assert column.identity is not None
-    return declared(axis.values(place), column.identity)
+def declared_keys(source: Source, axis: KeyAxis, place: int) -> Declared:
+    """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
+    identity = source.column(axis.columns[place]).identity
+    assert identity is not None
+    return declared(axis.values(place), identity)
 
 
 def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:

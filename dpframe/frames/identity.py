@@ -53,7 +53,7 @@ class Identity:
     bits: int = 64  # of floats
     tick: int = 1  # nanoseconds in one step of the integers that dates and times are stored as
     token: str = NAIVE  # what these are since: what their tokens begin with
-    levels: tuple[str, ...] | None = None  # of an Enum
+    levels: frozenset[str] | None = None  # of an Enum
 
 
 OBJECTS, TEXT, NULLS = Identity("objects"), Identity("text"), Identity("nothing")
@@ -87,7 +87,7 @@ def identity_of(dtype: pl.DataType) -> Identity | None:
     if dtype == pl.Duration:
         return ticks(TICKS[dtype.time_unit], SPAN)  # type: ignore[attr-defined]
     if dtype == pl.Enum:
-        return Identity("text", levels=tuple(dtype.categories))  # type: ignore[attr-defined]
+        return Identity("text", levels=frozenset(dtype.categories))  # type: ignore[attr-defined]
     plain: dict[Any, Identity] = {
         pl.String: TEXT,
         pl.Categorical: TEXT,
@@ -200,6 +200,8 @@ def stored(value: Any, identity: Identity) -> Any:
         return token if told else NOTHING
     if identity.form == "ticks":
         return _ticks(token, identity)
+    if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # as nearly all are
+        return token if identity.low <= token <= identity.high else NOTHING
     if not isinstance(token, int | float | Fraction) or not -LARGEST < token < LARGEST or identity.form == "nothing":
         return NOTHING
     if identity.form == "float":
