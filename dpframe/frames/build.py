@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, NoProvenance, shown
+from dpframe.frames.pandas_columns import is_missing
 from dpframe.frames.source import is_pandas
 
 RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
@@ -80,16 +81,28 @@ def rows(frame: Any) -> list[dict[str, Any]]:
 
 
 def fingerprint(frame: Any, names: Iterable[str]) -> str:
-    """A hash of the released numbers, which tells whether they were altered; "" where a column is gone."""
+    """A hash of the released values, which tells whether they were altered; "" where a column is gone."""
     digest = hashlib.sha256()
     for name in names:
         if name not in frame.columns:
             return ""
-        try:
-            digest.update(numbers(frame, name).astype("<f8").tobytes())
-        except (TypeError, ValueError):  # a selected option, or numbers that were altered to something else
-            digest.update(repr([str(value) for value in frame[name].to_list()]).encode())
+        digest.update(_bytes_of(frame[name]))
     return digest.hexdigest()
+
+
+def _bytes_of(column: Any) -> bytes:
+    """The values of a column: as floats where these are exactly the values, else each as its text.
+
+    The text of "1" is not that of "1.0", and a missing one is not the text "None".
+    """
+    values = column.to_numpy()
+    if values.dtype.kind == "f":
+        return bytes(values.astype("<f8").tobytes())
+    if values.dtype.kind in "biumM":
+        whole = values.astype("<i8") if values.dtype.kind in "mM" else values
+        if not whole.size or -(2**53) <= int(whole.min()) <= int(whole.max()) <= 2**53:
+            return bytes(whole.astype("<f8").tobytes())
+    return repr([None if is_missing(value) else str(value) for value in column.to_list()]).encode("utf-8", "replace")
 
 
 def write_parquet(frame: Any, path: str | PathLike[str], record: Mapping[str, Any]) -> None:

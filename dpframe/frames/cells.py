@@ -1,28 +1,32 @@
-"""Rows to cells: declared keys by a join, bins by comparison with their edges exactly as numpy.histogram."""
+"""Rows to cells: keys by their position among the declared ones, bins by their edges exactly as numpy.histogram.
+
+Each way to find a position gives one to each row, whatever the row holds: declared keys are different as the column
+compares them, and none of the ways can fail on a value. Which one is taken follows from public facts alone: the dtype
+and the declared keys.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.frames.check import fits
-from dpframe.frames.source import Source, Wanted, collected, tick_of
+from dpframe.frames.identity import NOWHERE, Declared, combinations, combined, declared
+from dpframe.frames.source import Source, Wanted, collected
 from dpframe.queries.cells import KeyAxis, Keys
-from dpframe.queries.edges import BinAxis, temporal_edge
+from dpframe.queries.edges import BinAxis
 
 Integers = NDArray[np.int64]
 
 BLOCK = 2**16  # values at a time: they stay in the processor's cache
 NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
 LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
-OUTSIDE = -1  # the code of a value in no cell
+OUTSIDE = NOWHERE  # the code of a value in no cell
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,14 @@ class Cells:
     source: Source
     keys: Keys
     columns: dict[str, str]  # the caller's column -> the engine's
+    declared: dict[str, Declared]  # the caller's column -> its keys, as the column compares them
 
     @classmethod
     def of(cls, source: Source, keys: Keys) -> Self:
         """Number the columns."""
-        return cls(source, keys, {column: f"key{place}" for place, column in enumerate(keys.columns)})
+        named = [(axis, place) for axis in keys.axes if isinstance(axis, KeyAxis) for place in range(len(axis.columns))]
+        found = {axis.columns[place]: declared_keys(source, axis, place) for axis, place in named}
+        return cls(source, keys, {column: f"key{place}" for place, column in enumerate(keys.columns)}, found)
 
     @property
     def bins(self) -> list[BinAxis]:
@@ -47,12 +54,12 @@ class Cells:
         """What to bring over."""
         wanted: list[Wanted] = []
         for axis in self.keys.axes:
-            for place, column in enumerate(axis.columns):
+            for column in axis.columns:
                 name = self.columns[column]
                 if isinstance(axis, BinAxis):
                     wanted.append((name, column, "bin", axis.kind))
                 elif isinstance(axis, KeyAxis):
-                    wanted.append((name, column, "key", declared_values(axis, place)))
+                    wanted.append((name, column, "key", self.declared[column]))
         return wanted
 
     def names(self) -> list[str]:
@@ -72,22 +79,27 @@ class Cells:
         return np.zeros(table.height, dtype=np.int64) if code is None else code
 
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
-        names = [self.columns[column] for column in axis.columns]
-        coded = [self.source.column(column).coded for column in axis.columns]
-        dtypes = [self._key_dtype(column, table.schema[name]) for column, name in zip(axis.columns, names, strict=True)]
-        keys = key_table(axis, names, dtypes, coded)
-        if len(names) == 1 and table.height > keys.height:
-            column = table[names[0]]
-            for quick in (_looked_up, _spelled):
-                if (found := quick(column, keys)) is not None:
-                    return found
-        joined = table.select(names).join(keys, on=names, how="left", nulls_equal=True, maintain_order="left")
-        return joined["cell"].fill_null(OUTSIDE).to_numpy()
+        keys = [self.declared[column] for column in axis.columns]
+        *inner, rows = combinations(keys)
+        code = self._positions(axis.columns[0], keys[0], table)
+        for column, one, known in zip(axis.columns[1:], keys[1:], inner, strict=True):
+            both = combined(code, self._positions(column, one, table), one.size)
+            code = positions(pl.Series("", both), known.tolist())
+        if np.array_equal(rows, np.arange(rows.size)):
+            return code
+        cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # of each number; the last entry is for NOWHERE
+        cell_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+        return np.asarray(cell_of[code])
 
-    def _key_dtype(self, column: str, brought: pl.DataType) -> pl.DataType:
-        """The dtype in which declared keys are compared: a Decimal's own, though it is brought as a string."""
-        own = self.source.column(column).polars
-        return own if own is not None and own.is_decimal() else brought
+    def _positions(self, column: str, keys: Declared, table: pl.DataFrame) -> Integers:
+        """The position of each row among the keys of one column."""
+        values = table[self.columns[column]]
+        if self.source.column(column).coded:
+            return values.to_numpy()
+        code = positions(values, keys.values)
+        if keys.missing == NOWHERE or not values.null_count():
+            return code
+        return np.where(values.is_null().to_numpy(), keys.missing, code)
 
     def _bin_codes(self, axis: BinAxis, table: pl.DataFrame) -> Integers:
         column = table[self.columns[axis.column]]
@@ -117,68 +129,45 @@ def added(values: Integers, code: Integers, cells: int) -> Integers:
     return whole
 
 
-def key_table(
-    axis: KeyAxis, names: Sequence[str], dtypes: Sequence[pl.DataType], coded: Sequence[bool]
-) -> pl.DataFrame:
-    """The declared keys in the columns' dtypes, with their position; keys that no value can equal are left out."""
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    positions = []
-    distinct = [{value: code for code, value in enumerate(declared_values(axis, place))} for place in range(len(names))]
-    for position, row in enumerate(axis.rows):
-        if all(
-            flag or value is None or fits(value, dtype) for value, dtype, flag in zip(row, dtypes, coded, strict=True)
-        ):
-            positions.append(position)
-            for name, value, place, flag in zip(names, row, range(len(names)), coded, strict=True):
-                columns[name].append(distinct[place][value] if flag else value)
-    series = [
-        pl.Series(name, values, dtype=pl.Int64) if flag else _keys_as(name, values, dtype)
-        for (name, values), dtype, flag in zip(columns.items(), dtypes, coded, strict=True)
-    ]
-    return pl.DataFrame([*series, pl.Series("cell", positions, dtype=pl.Int64)])
+def declared_keys(source: Source, axis: KeyAxis, place: int) -> Declared:
+    """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
+    identity = source.column(axis.columns[place]).identity
+    assert identity is not None
+    return declared(axis.values(place), identity)
 
 
-def _looked_up(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
-    """Codes of integer keys that lie close together, from an array instead of a join; None where they do not."""
-    declared = keys.to_series(0)
-    if column.dtype not in NARROW or declared.null_count() or keys.height == 0:
-        return None
-    low, high = int(declared.min()), int(declared.max())  # type: ignore[arg-type]
-    if high - low > LOOK_UP or not -(2**62) < low <= high < 2**62:
-        return None
-    table = np.full(high - low + 3, OUTSIDE, dtype=np.int64)  # an entry on either side for all that lies beyond
-    table[declared.cast(pl.Int64).to_numpy() - low + 1] = keys["cell"].to_numpy()
-    near = column.cast(pl.Int64).fill_null(low - 1).to_numpy()
+def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:
+    """The position of each value among keys of which no two are equal; NOWHERE for any other, and for null."""
+    if not keys:
+        return np.full(len(values), NOWHERE, dtype=np.int64)
+    if values.dtype == pl.String:
+        return _spelled(values, keys)
+    if values.dtype in NARROW and max(keys) - min(keys) <= LOOK_UP and max(map(abs, keys)) < 2**62:
+        return _looked_up(values, keys)
+    return _joined(values, keys)
+
+
+def _looked_up(values: pl.Series, keys: Sequence[int]) -> Integers:
+    """Positions of integer keys that lie close together, from an array."""
+    low, high = min(keys), max(keys)
+    table = np.full(high - low + 3, NOWHERE, dtype=np.int64)  # an entry on either side for all that lies beyond
+    table[np.array(keys, dtype=np.int64) - low + 1] = np.arange(len(keys))
+    near = values.cast(pl.Int64).fill_null(low - 1).to_numpy()
     return table.take(near - (low - 1), mode="clip")  # a difference that wraps is still outside
 
 
-def _spelled(column: pl.Series, keys: pl.DataFrame) -> Integers | None:
-    """Codes of strings as an Enum of the declared ones; None for other columns, and where a missing key is declared."""
-    declared = keys.to_series(0)
-    if column.dtype != pl.String or declared.null_count() or keys.height == 0:
-        return None
-    places = pl.col(column.name).cast(pl.Enum(declared), strict=False).to_physical().cast(pl.Int64)
-    found = collected(column.to_frame().lazy().select(places.fill_null(keys.height)), len(column))
-    return np.append(keys["cell"].to_numpy(), OUTSIDE).take(found.to_series().to_numpy())
+def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
+    """Positions of strings, as an Enum of the declared ones; a string that is none of them becomes null."""
+    places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
+    return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
 
 
-def declared_values(axis: KeyAxis, place: int) -> list[Any]:
-    """The distinct declared keys of one column, in order."""
-    return list(dict.fromkeys(axis.values(place)))
-
-
-def _keys_as(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
-    if dtype.is_integer():
-        return pl.Series(name, [None if value is None else int(value) for value in values], dtype=dtype)
-    if dtype.is_decimal():
-        exact = [None if value is None else Decimal(str(value)) for value in values]
-        return pl.Series(name, exact, dtype=dtype).cast(pl.String)
-    if dtype.is_float():
-        return pl.Series(name, [None if value is None else float(value) + 0.0 for value in values], dtype=dtype)
-    if dtype in (pl.Date, pl.Datetime, pl.Duration):
-        ticks = [None if value is None else temporal_edge(value)[0] // tick_of(dtype) for value in values]
-        return pl.Series(name, ticks, dtype=pl.Int64).cast(pl.Int32 if dtype == pl.Date else pl.Int64).cast(dtype)
-    return pl.Series(name, values, dtype=dtype, strict=False)
+def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:
+    """Positions by a join. The keys are different, so each row finds one of them or none: no row is multiplied."""
+    places = pl.Series("place", range(len(keys)), dtype=pl.Int64)
+    right = pl.DataFrame([pl.Series("key", keys, dtype=values.dtype), places])
+    left = values.alias("key").to_frame()
+    return left.join(right, on="key", how="left", maintain_order="left")["place"].fill_null(NOWHERE).to_numpy()
 
 
 def half_open(axis: BinAxis, tick: int) -> NDArray[Any]:

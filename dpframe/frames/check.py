@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from fractions import Fraction
 from typing import Any
 
-import polars as pl
+import numpy as np
 
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
-from dpframe.frames.source import ColumnType, Source, source_of, tick_of
+from dpframe.frames.identity import Declared, declared, twice
+from dpframe.frames.quiet import check_quiet
+from dpframe.frames.source import ColumnType, Source, source_of
 from dpframe.guarantee import PrivacyUnit
 from dpframe.queries.cells import KIND_WORDS, DtypeAxis, KeyAxis, Kind
-from dpframe.queries.edges import BinAxis, temporal_edge
+from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import Query
 
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
@@ -25,7 +26,6 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "duration": {"duration", "category"},
     "time": {"time", "category"},
 }
-LARGEST = 2**1023  # no dtype has a key that large
 LEVELS = " The levels of a pandas Categorical come from the data too."
 
 
@@ -35,6 +35,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     Numbers, bools and objects of pandas are one class of columns wherever numbers are expected: one missing value
     turns int64 into float64, and one odd value into object, so a refusal would tell of it.
     """
+    check_quiet()
     source = source_of(frame)
     axes = tuple(_checked_axis(source, axis) for axis in query.keys.axes)
     resolved = replace(query, keys=replace(query.keys, axes=axes))
@@ -65,8 +66,14 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
         if axis.kind == "date" and column.aware:
             raise WrongDtype(_zone_words(axis.column, column, "bins"))
         return axis
-    for position, name in enumerate(axis.columns):
-        _check_keys(name, source.column(name), axis, position)
+    columns = [source.column(name) for name in axis.columns]
+    known = [_checked_keys(column, axis, position) for position, column in enumerate(columns)]
+    if (again := twice(known)) is not None:
+        first, second = (shown(row[0] if len(row) == 1 else row) for row in (axis.rows[place] for place in again))
+        raise InvalidArgument(
+            f"{axis.argument} must be distinct as the dtype {', '.join(column.dtype for column in columns)} compares "
+            f"them, but {first} and {second} are one value there. Name each value once."
+        )
     return axis
 
 
@@ -89,21 +96,24 @@ def _way_out(column: ColumnType, argument: str) -> str:
     return f"Write {KIND_WORDS.get(column.kind, 'what the column holds')}."
 
 
-def _check_keys(name: str, column: ColumnType, axis: KeyAxis, position: int) -> None:
-    kind, values = axis.kind(position), axis.values(position)
+def _checked_keys(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
+    """The keys of one column as it compares them, which is the same for all neighbors: by its dtype."""
+    name, kind, values = axis.columns[position], axis.kind(position), axis.values(position)
     _check_kind(name, column, kind, axis.argument)
     if kind in ("date", "datetime") and column.kind in ("date", "datetime"):
         aware = any(isinstance(value, datetime) and value.tzinfo is not None for value in values)
         if aware != column.aware:
             raise WrongDtype(_zone_words(name, column, axis.argument))
-    if column.polars is None:
-        return
-    for value in values:
-        if value is not None and not fits(value, column.polars):
-            raise InvalidArgument(
-                f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
-                f"unlike {shown(value)}. Leave it out, or cast the column."
-            )
+    if column.identity is None:
+        raise WrongDtype(_identity_words(name, column, "be grouped by"))
+    found = declared(values, column.identity)
+    if column.polars is not None and (found.rows < 0).any():
+        unlike = values[int(np.argmax(found.rows < 0))]
+        raise InvalidArgument(
+            f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
+            f"unlike {shown(unlike)}. Leave it out, or cast the column."
+        )
+    return found
 
 
 def _check_unit(name: str, column: ColumnType) -> None:
@@ -111,6 +121,15 @@ def _check_unit(name: str, column: ColumnType) -> None:
         raise WrongDtype(
             f"column {name!r} must hold numbers, strings or dates to name units, but its dtype is {column.dtype}."
         )
+    if column.identity is None:
+        raise WrongDtype(_identity_words(name, column, "name units"))
+
+
+def _identity_words(name: str, column: ColumnType, role: str) -> str:
+    return (
+        f"column {name!r} must have a dtype whose values stay apart to {role}, unlike {column.dtype}: two of them "
+        "could become one. Cast it to integers, strings or another time unit."
+    )
 
 
 def _zone_words(name: str, column: ColumnType, argument: str) -> str:
@@ -119,36 +138,3 @@ def _zone_words(name: str, column: ColumnType, argument: str) -> str:
         f"{argument} of column {name!r} must have a time zone if and only if the column has one, "
         f"and its dtype {column.dtype} has {has}. {way_out}"
     )
-
-
-def fits(value: Any, dtype: pl.DataType) -> bool:
-    """Whether a declared key is exactly a value of this Polars dtype."""
-    if dtype == pl.Null:
-        return False
-    if dtype.is_numeric() and not -LARGEST < value < LARGEST:
-        return False
-    if dtype == pl.Boolean:
-        return bool(value in (0, 1))
-    if dtype.is_integer():
-        low, high = _integer_range(dtype)
-        return bool(value == int(value)) and low <= value <= high
-    if dtype == pl.Float32:
-        return bool(pl.Series([float(value)], dtype=pl.Float64).cast(pl.Float32).cast(pl.Float64)[0] == value)
-    if dtype.is_float():
-        return bool(float(value) == value)
-    if dtype.is_decimal():
-        return _is_decimal(value, dtype.precision or 38, dtype.scale or 0)  # type: ignore[attr-defined]
-    if dtype in (pl.Date, pl.Datetime, pl.Duration):
-        ticks, rest = divmod(temporal_edge(value)[0], tick_of(dtype))
-        return rest == 0 and -(2**63) < ticks < 2**63
-    return value in dtype.categories if dtype == pl.Enum else True  # type: ignore[attr-defined]
-
-
-def _integer_range(dtype: pl.DataType) -> tuple[int, int]:
-    bits = int("".join(filter(str.isdigit, str(dtype))))
-    return (0, 2**bits - 1) if dtype.is_unsigned_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _is_decimal(value: Any, precision: int, scale: int) -> bool:
-    steps = Fraction(repr(value) if isinstance(value, float) else value) * 10**scale
-    return bool(steps.denominator == 1 and abs(steps) < 10**precision)

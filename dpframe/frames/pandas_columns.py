@@ -1,7 +1,7 @@
 """One pandas column as a Polars series, for the role it plays; never failing on a value.
 
 A column of dtype object holds anything. For numbers it is read value by value (what is no number is missing); for keys
-and units each value is coded as an integer, since Python's own equality is the rule for them.
+and units each value is coded as an integer, by what `dpframe.queries.sameness` says of it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.frames import identity
+from dpframe.frames.identity import NOWHERE, Declared, Identity
+from dpframe.queries.sameness import AWARE, same, same_key
 
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
 Integers = NDArray[np.int64]
@@ -33,7 +36,6 @@ PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what
 MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
     f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
-NO_KEY = -1  # the code of a value that is no declared key
 
 
 def checked_names(frame: Any) -> list[str]:
@@ -84,8 +86,22 @@ def unit_of(dtype: Any) -> str:
 
 def is_coded(dtype: Any) -> bool:
     """Whether keys of such a column are brought as positions among the declared ones."""
+    return identity_of(dtype) is identity.OBJECTS
+
+
+def identity_of(dtype: Any) -> Identity | None:
+    """As what the keys or units in a pandas column are told apart; None where nothing is proven."""
     kind, _ = kind_of(dtype)
-    return kind in ("object", "category") or (kind == "text" and getattr(dtype, "storage", "") == "python")
+    if kind == "category":
+        return identity.OBJECTS
+    if kind == "text":
+        return identity.OBJECTS if getattr(dtype, "storage", "") == "python" else identity.TEXT
+    if kind == "arrow":
+        return identity.identity_of_arrow(dtype.pyarrow_dtype)
+    if kind == "datetime" and not isinstance(dtype, np.dtype):
+        return identity.ticks(identity.TICKS[dtype.unit], AWARE)
+    plain = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)  # of masked arrays
+    return None if kind == "other" or plain is None else identity.identity_of_numpy(plain)
 
 
 def arrow_dtype(dtype: Any) -> pl.DataType | None:
@@ -97,7 +113,10 @@ def arrow_dtype(dtype: Any) -> pl.DataType | None:
         plain = plain.value_type
     if not any(getattr(types, f"is_{name}", lambda _: False)(plain) for name in PLAIN):
         return None
-    return pl.Series(pl.from_arrow(pyarrow.array([], type=dtype.pyarrow_dtype))).dtype
+    try:
+        return pl.Series(pl.from_arrow(pyarrow.array([], type=dtype.pyarrow_dtype))).dtype
+    except Exception:  # a dictionary of times, a negative scale: Polars has no such column
+        return None
 
 
 def bring(series: Any, role: str, declared: Any) -> pl.Series:
@@ -109,16 +128,16 @@ def bring(series: Any, role: str, declared: Any) -> pl.Series:
         return _category_codes(series, role, declared)
     if is_coded(series.dtype):
         return _from_objects(series.to_numpy(dtype=object), role, declared)
-    if kind == "datetime":
-        return _datetimes(series)
-    if isinstance(series.dtype, np.dtype):
-        values = series.to_numpy()
-        if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] == "s":
-            values = _milliseconds(values)
+    is_name = role in ("key", "unit")
+    if kind == "datetime" or isinstance(series.dtype, np.dtype):
+        values = (_in_utc(series) if kind == "datetime" else series).to_numpy()
+        if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
+            values = values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)  # a name: same bits
         return pl.Series(_native(values))
     import pyarrow
 
-    return pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+    array = pyarrow.array(series, from_pandas=True)
+    return pl.Series(pl.from_arrow(identity.arrow_storage(array) if is_name else array))
 
 
 def _native(values: NDArray[Any]) -> NDArray[Any]:
@@ -129,11 +148,9 @@ def _native(values: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
-def _datetimes(series: Any) -> pl.Series:
+def _in_utc(series: Any) -> Any:
     """Naive datetimes as they are, aware ones in UTC."""
-    naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
-    values = naive.to_numpy()
-    return pl.Series(_milliseconds(values) if np.datetime_data(values.dtype)[0] == "s" else _native(values))
+    return series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
 
 
 def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
@@ -191,39 +208,30 @@ def each(values: NDArray[np.object_], function: Callable[[Any], Any]) -> NDArray
         return np.asarray(np.frompyfunc(function, 1, 1)(values), dtype=object)
 
 
-def key_codes(values: NDArray[np.object_], declared: Sequence[Any]) -> NDArray[np.int64]:
-    """The position of each value among the declared keys, by Python's equality; NO_KEY for any other value."""
-    positions = _positions(declared)
+def key_codes(values: NDArray[np.object_], declared: Declared) -> NDArray[np.int64]:
+    """The position of each object among the declared keys (see `sameness`); NOWHERE for any other."""
+    positions = {key: position for position, key in enumerate(declared.values)}
 
     def code(value: Any) -> int:
         try:
-            return positions.get(None if is_missing(value) else value, NO_KEY)
+            if type(value) is not str and is_missing(value):
+                return declared.missing
+            return positions.get(same_key(value), NOWHERE)
         except Exception:  # unhashable, or a hash that raises: equal to no key
-            return NO_KEY
+            return NOWHERE
 
     return each(values, code).astype(np.int64)
 
 
-def _positions(declared: Sequence[Any]) -> dict[Any, int]:
-    """The place of each declared key; a day is the same key as its midnight, as it is in columns of datetimes."""
-    positions = {}
-    for position, key in enumerate(declared):
-        if isinstance(key, datetime):
-            if key.tzinfo is None and key.time() == time():
-                positions[key.date()] = position
-        elif isinstance(key, date):
-            positions[datetime(key.year, key.month, key.day)] = position
-        positions[key] = position
-    return positions
-
-
 def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
-    """An integer for each distinct object, by Python's equality (1 is 1.0, "1" is not); None where it is missing."""
+    """An integer for each distinct object (see `sameness`: 1 is 1.0, "1" is not); None where it is missing."""
     seen: dict[Any, int] = {}
 
     def code(value: Any) -> int | None:
         try:
-            return None if is_missing(value) else seen.setdefault(value, len(seen))
+            if type(value) is not str and is_missing(value):
+                return None
+            return seen.setdefault(same(value), len(seen))
         except Exception:  # an id that cannot be hashed counts as missing: the rule for units says so
             return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -18,6 +18,7 @@ import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, closest, named, shown
 from dpframe.frames import pandas_columns
+from dpframe.frames.identity import Identity, identity_of, of_rows
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]
@@ -37,7 +38,12 @@ class ColumnType:
     aware: bool = False  # datetimes with a time zone
     levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
     tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
-    coded: bool = False  # whether keys are brought over as positions among the declared ones
+    identity: Identity | None = None  # as what keys and units are told apart; None where nothing is proven
+
+    @property
+    def coded(self) -> bool:
+        """Whether keys are brought over as positions among the declared ones."""
+        return self.identity is not None and self.identity.form == "objects"
 
 
 @dataclass(frozen=True)
@@ -146,8 +152,10 @@ def _pandas_source(frame: Any) -> Source:
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     lazy = native.lazy()
-    names = lazy.collect_schema().names()
+    schema = lazy.collect_schema()
+    names = schema.names()
     empty = _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
+    converted = nw.from_native(empty).schema
 
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
         columns = list(dict.fromkeys(column for _, column, _, _ in wanted)) or names[:1]  # one, to count its rows
@@ -155,7 +163,22 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
         collected = _renamed(selected.collect(backend="polars").to_native(), columns)
         return _polars_source(collected.lazy(), collected.schema).bring(wanted)
 
-    return Source({name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
+    types = {name: polars_type(dtype) for name, dtype in empty.schema.items()}
+    for name in names:
+        if not _comes_over_exactly(schema[name], converted[name]):
+            types[name] = replace(types[name], identity=None)
+    return Source(types, bring)
+
+
+def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
+    """Whether no two values of a dtype of another library can become one on their way to Polars.
+
+    A dtype that stays the same is proven. Seconds become milliseconds, which wrap; what times and durations are
+    (months? past midnight?), their dtypes do not say.
+    """
+    if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
+        return theirs.time_unit == ours.time_unit
+    return bool(theirs == ours) and theirs not in (nw.Time, nw.Duration, nw.Object, nw.Unknown)
 
 
 def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
@@ -166,11 +189,13 @@ def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 def polars_type(dtype: pl.DataType) -> ColumnType:
     """What a Polars dtype says of a column."""
     shown_dtype = str(dtype)
+    identity = identity_of(dtype)
     if dtype == pl.Enum:
-        return ColumnType("text", shown_dtype, dtype, levels=tuple(dtype.categories))  # type: ignore[attr-defined]
+        levels = tuple(dtype.categories)  # type: ignore[attr-defined]
+        return ColumnType("text", shown_dtype, dtype, levels=levels, identity=identity)
     if dtype == pl.Datetime:
         aware = dtype.time_zone is not None  # type: ignore[attr-defined]
-        return ColumnType("datetime", shown_dtype, dtype, aware=aware, tick=tick_of(dtype))
+        return ColumnType("datetime", shown_dtype, dtype, aware=aware, tick=tick_of(dtype), identity=identity)
     kinds: dict[Any, Kind] = {
         pl.Boolean: "number",
         pl.String: "text",
@@ -181,7 +206,7 @@ def polars_type(dtype: pl.DataType) -> ColumnType:
         pl.Null: "missing",
     }
     kind = "number" if dtype.is_numeric() else kinds.get(dtype.base_type(), "other")
-    return ColumnType(kind, shown_dtype, dtype, tick=tick_of(dtype))
+    return ColumnType(kind, shown_dtype, dtype, tick=tick_of(dtype), identity=identity)
 
 
 def tick_of(dtype: pl.DataType) -> int:
@@ -192,12 +217,13 @@ def tick_of(dtype: pl.DataType) -> int:
 def _pandas_type(dtype: Any) -> ColumnType:
     """What a pandas dtype says of a column. Numbers, bools and objects differ by a missing value only."""
     kind, aware = pandas_columns.kind_of(dtype)
+    identity = pandas_columns.identity_of(dtype)
     if kind == "arrow":
         arrow = pandas_columns.arrow_dtype(dtype)
         found = polars_type(arrow) if arrow is not None else ColumnType("other", "")
-        return ColumnType(found.kind, str(dtype), found.polars, aware=found.aware, tick=found.tick)
-    tick = TICKS[pandas_columns.unit_of(dtype)]
-    return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype))
+        return replace(found, dtype=str(dtype), levels=None, identity=None if arrow is None else identity)
+    tick = TICKS.get(pandas_columns.unit_of(dtype), 10**3)
+    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)
 
 
 def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
@@ -210,15 +236,7 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     if role == "bin":
         temporal = polars_type(dtype).kind in ("date", "datetime", "duration")
         return values.to_physical() if temporal else values.cast(pl.Float64, strict=False)
-    if dtype == pl.Boolean:
-        return values.cast(pl.UInt8)
-    if dtype.is_float():
-        number = values.cast(pl.Float64)  # -0.0 is 0.0 (Polars would leave an added 0.0 out), NaN is missing
-        return pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)
-    wide = role == "unit" and dtype.is_integer() and "128" in str(dtype)  # Arrow, which numbers units, has none
-    if dtype in (pl.Categorical, pl.Enum) or dtype.is_decimal() or wide:
-        return values.cast(pl.String)  # injective: a Decimal column has one scale
-    return values
+    return of_rows(values, dtype)
 
 
 def _exactly(name: str) -> pl.Expr:

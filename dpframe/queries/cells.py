@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
 from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
+from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import check_column
 
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
@@ -49,12 +50,13 @@ class KeyAxis:
             _check_one_kind(f"{self.argument} of column {column!r}", self.values(position))
         seen: set[tuple[Any, ...]] = set()
         for row in self.rows:
-            if row in seen:
+            tokens = tuple(map(same_key, row))
+            if tokens in seen:
                 twice = shown(row[0] if len(row) == 1 else row)
                 raise InvalidArgument(
                     f"{self.argument} must be distinct, but {twice} occurs twice. Name each value once."
                 )
-            seen.add(row)
+            seen.add(tokens)
 
     @property
     def size(self) -> int:

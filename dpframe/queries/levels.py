@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.queries.cells import KeyAxis, Keys
+from dpframe.queries.sameness import same_key
 
 Integers = NDArray[np.int64]
 
@@ -61,7 +62,7 @@ def labels_of(keys: Keys, levels: Sequence[Level]) -> dict[str, list[Any]]:
 def _codes(values: list[Any]) -> Integers:
     """A number for each different value."""
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
+    return np.array([numbers.setdefault(same_key(value), len(numbers)) for value in values], dtype=np.int64)
 
 
 def _in_order(values: Integers) -> tuple[Integers, Integers]:

@@ -14,6 +14,7 @@ from dpframe.frames.source import is_frame, rows_of
 from dpframe.queries.cells import Keys, plain_key
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import Query
+from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Mean
 
 EXAMPLE = 'Write for instance graph=[("A", "B"), ("B", "C")].'
@@ -55,12 +56,17 @@ def _end(end: Any) -> End:
 
 def edges_among(keys: Keys, pairs: tuple[tuple[End, End], ...]) -> NDArray[np.int64]:
     """The positions of the ends among the cells, each edge once; typed errors for ends that are not declared."""
-    places = [{row: place for place, row in enumerate(axis.rows)} for axis in keys.axes]  # type: ignore[union-attr]
+    places = [{_same(row): place for place, row in enumerate(axis.rows)} for axis in keys.axes]  # type: ignore[union-attr]
     steps = [math.prod(keys.shape[axis + 1 :]) for axis in range(len(keys.axes))]
     known: dict[End, int] = {}
-    for end in {end: None for pair in pairs for end in pair}:
-        known[end] = _position(end, keys, places, steps)
-    return edges_of([(known[first], known[second]) for first, second in pairs], keys.cells)
+    for end in {_same(end): end for pair in pairs for end in pair}.values():
+        known[_same(end)] = _position(end, keys, places, steps)
+    return edges_of([(known[_same(first)], known[_same(second)]) for first, second in pairs], keys.cells)
+
+
+def _same(end: End) -> End:
+    """An end as the schema's check of keys compares it."""
+    return tuple(map(same_key, end))
 
 
 def _position(end: End, keys: Keys, places: list[dict[End, int]], steps: list[int]) -> int:
@@ -71,7 +77,7 @@ def _position(end: End, keys: Keys, places: list[dict[End, int]], steps: list[in
         )
     position, first = 0, 0
     for axis, place, step in zip(keys.axes, places, steps, strict=True):
-        part = end[first : first + len(axis.columns)]
+        part = _same(end)[first : first + len(axis.columns)]
         if part not in place:
             raise InvalidArgument(
                 f"graph must join declared keys, unlike {shown(end[0] if len(end) == 1 else end)}. "

@@ -59,7 +59,8 @@ def release(frame: Any, query: Query, options: Options) -> Any:
         return replay.replayed(plan, place.content)
     found = look(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    return replay.kept(plan, answered(plan, found, options, place), entry, ledger)
+    frame, chosen = _answered(plan, found, options, place)
+    return replay.kept(plan, frame, chosen, entry, ledger)
 
 
 def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
@@ -148,13 +149,20 @@ def answered(
     plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options, place: dict[str, Any] | None
 ) -> Any:
     """Everything from here on is noise and arithmetic on noisy numbers."""
+    return _answered(plan, found, options, place)[0]
+
+
+def _answered(
+    plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options, place: dict[str, Any] | None
+) -> tuple[Any, int | None]:
+    """The released frame, and of a selection the place of the cell that was chosen."""
     measured = {}
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.statistic))
         measured[part.statistic] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     if plan.query.selects:
-        frame = selected(plan, measured)
-        return _recorded(plan, frame, {}, options, place)
+        frame, chosen = selected(plan, measured)
+        return _recorded(plan, frame, {}, options, place), chosen
     columns: dict[str, Any] = dict(plan.query.labels())
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
@@ -166,7 +174,7 @@ def answered(
         if denoised[name] is not None and options.raw:
             columns[name + NOISY] = values
         columns[name + ERROR] = errors
-    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)
+    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place), None
 
 
 def _recorded(plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None) -> Any:

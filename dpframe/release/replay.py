@@ -15,6 +15,7 @@ from dpframe.plan.plan import Plan
 from dpframe.queries.query import Query
 from dpframe.release.facts import facts_of
 from dpframe.release.options import Options
+from dpframe.release.selecting import cell_at
 from dpframe.store.entries import Entry
 from dpframe.store.texts import now
 
@@ -41,10 +42,13 @@ def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entr
     )
 
 
-def content_of(plan: Plan, frame: Any, facts: dict[str, Any]) -> bytes:
-    """What is stored of a released frame: its provenance and its numbers to the last bit. The keys are the caller's."""
-    if plan.query.selects:
-        return json.dumps({"format": FORMAT, "chosen": _chosen(plan, facts), "provenance": facts}).encode() + b"\n"
+def content_of(frame: Any, chosen: int | None, facts: dict[str, Any]) -> bytes:
+    """What is stored of a released frame: its provenance and its numbers to the last bit. The keys are the caller's.
+
+    Of a selection the place of the chosen cell is stored, since two cells may look alike once they are written down.
+    """
+    if chosen is not None:
+        return json.dumps({"format": FORMAT, "chosen": chosen, "provenance": facts}).encode() + b"\n"
     columns: dict[str, Any] = {}
     numbers = []
     for name in facts["columns"]:
@@ -60,10 +64,9 @@ def replayed(plan: Plan, content: bytes) -> Any:
     """The released frame again, in the library of the caller's frame."""
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
-    columns: dict[str, Any] = dict(plan.query.labels())
     if plan.query.selects:
-        chosen = build.row_of(build.frame_of(columns, library_of(plan.frame)), header["chosen"])
-        return build.attach(chosen, header["provenance"])
+        return build.attach(cell_at(plan, header["chosen"]), header["provenance"])
+    columns: dict[str, Any] = dict(plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
@@ -71,17 +74,10 @@ def replayed(plan: Plan, content: bytes) -> Any:
     return build.attach(build.frame_of(columns, library_of(plan.frame)), header["provenance"])
 
 
-def kept(plan: Plan, frame: Any, entry: Entry, ledger: Ledger) -> Any:
+def kept(plan: Plan, frame: Any, chosen: int | None, entry: Entry, ledger: Ledger) -> Any:
     """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
     if entry.name is None:
         return frame
-    content = content_of(plan, frame, build.record_of(frame) or {})
+    content = content_of(frame, chosen, build.record_of(frame) or {})
     stored = ledger.keep(entry, content)
     return frame if stored == content else replayed(plan, stored)
-
-
-def _chosen(plan: Plan, facts: dict[str, Any]) -> int:
-    """Which of the declared cells was selected."""
-    cells = build.frame_of(dict(plan.query.labels()), library_of(plan.frame))
-    prints = (build.fingerprint(build.row_of(cells, place), facts["columns"]) for place in range(len(cells)))
-    return next(place for place, found in enumerate(prints) if found == facts["sha256"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpframe.accounting import Basic
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.frames.quiet import check_quiet
 from dpframe.guarantee import Price, PrivacyUnit
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import Ledger
@@ -130,6 +131,7 @@ def release_together(
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
+    check_quiet()  # the plans were checked when they were made
     payer.warn_unlimited(payed, joint.unit)
     place = payed.charge(joint.amount, cost=joint.cost, query=joint.question, unit=joint.unit, label=label)
     found = {name: look(plan) for name, plan in joint.plans.items()}

@@ -1,0 +1,285 @@
+"""Identity is not value: how columns that name units or keys are told apart, with a proof for each dtype.
+
+Whatever stands in such a column is turned into something that the engine compares exactly: an integer, a float or a
+text. Two different values of the column must never become one: two people would be one unit and move a total by twice
+its sensitivity, and a key's cell would take rows of another key. `identity_of` and its like list the dtypes for which
+this is proven, each with its proof; `of_rows` does it. A column of any other dtype has no identity and is refused by
+its schema, before anything is charged: long doubles (no engine holds them), decimals of 256 bits, binary, lists.
+
+Declared keys are turned into the same (`stored`), also from the schema alone, so that two keys which the column cannot
+tell apart are found before the charge and each row has at most one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, SPAN, same_key
+
+Integers = NDArray[np.int64]
+Form = Literal["integer", "float", "decimal", "text", "ticks", "objects", "nothing"]
+
+NOWHERE = -1  # the position of what is none of the declared keys
+DAY = 86_400 * 10**9
+TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds
+LARGEST = 2**1023  # no float is larger than twice that
+
+
+class _Nothing:
+    """What a key is stored as that no value of its column can equal."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """As what the values of a column are told apart."""
+
+    form: Form
+    low: int = 0  # the ends of integers, and of the steps of decimals
+    high: int = 0
+    scale: int = 0  # digits after the point
+    bits: int = 64  # of floats
+    tick: int = 1  # nanoseconds in one step of the integers that dates and times are stored as
+    token: str = NAIVE  # what these are since: what their tokens begin with
+    levels: frozenset[str] | None = None  # of an Enum
+
+
+OBJECTS, TEXT, NULLS = Identity("objects"), Identity("text"), Identity("nothing")
+
+
+def integers(bits: int, *, signed: bool = True) -> Identity:
+    """Integers as they are."""
+    return Identity("integer", -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - 1 if signed else bits) - 1)
+
+
+def ticks(tick: int, token: str, bits: int = 64) -> Identity:
+    """Dates and times as the integers that they are stored as: the same bits, so no two become one."""
+    return Identity("ticks", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, tick=tick, token=token)
+
+
+def identity_of(dtype: pl.DataType) -> Identity | None:
+    """The identity of a Polars column; None where nothing is proven. The proofs are those of `of_rows`."""
+    bits = int("".join(filter(str.isdigit, str(dtype))) or 0) if dtype.is_integer() or dtype.is_float() else 0
+    if dtype == pl.Boolean:
+        return Identity("integer", 0, 1)
+    if dtype.is_integer():
+        return integers(bits, signed=not dtype.is_unsigned_integer())
+    if dtype.is_float():
+        return Identity("float", bits=bits) if bits in (16, 32, 64) else None
+    if dtype.is_decimal():
+        most = 10 ** (dtype.precision or 38) - 1  # type: ignore[attr-defined]
+        return Identity("decimal", -most, most, scale=dtype.scale or 0)  # type: ignore[attr-defined]
+    if dtype == pl.Datetime:
+        token = NAIVE if dtype.time_zone is None else AWARE  # type: ignore[attr-defined]
+        return ticks(TICKS[dtype.time_unit], token)  # type: ignore[attr-defined]
+    if dtype == pl.Duration:
+        return ticks(TICKS[dtype.time_unit], SPAN)  # type: ignore[attr-defined]
+    if dtype == pl.Enum:
+        return Identity("text", levels=frozenset(dtype.categories))  # type: ignore[attr-defined]
+    plain: dict[Any, Identity] = {
+        pl.String: TEXT,
+        pl.Categorical: TEXT,
+        pl.Date: ticks(DAY, NAIVE, bits=32),
+        pl.Time: ticks(1, CLOCK),
+        pl.Null: NULLS,
+    }
+    return plain.get(dtype.base_type())
+
+
+def of_rows(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The values of a Polars column as what they are told apart by; none of these expressions can fail on a value.
+
+    - Integers, strings: as they are. Strings are UTF-8 and are compared byte by byte.
+    - Booleans: 0 and 1.
+    - Integers of 128 bits, which Arrow does not number: their digits, of which each integer has its own.
+    - Floats: a wider float holds each narrower one exactly. Both zeros are one value and NaN is missing, as everywhere.
+    - Decimals: the integer of their smallest steps, of which a column has one size, in digits.
+    - Dates, datetimes, durations and times: the integer that they are stored as, whatever it would be read as.
+    - Categorical and Enum: their strings, of which no two categories have the same.
+    """
+    if dtype == pl.Boolean:
+        return values.cast(pl.UInt8)
+    if dtype.is_float():
+        number = values.cast(pl.Float64)  # Polars would leave an added 0.0 out
+        return pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)
+    if dtype.is_decimal():
+        return values.to_physical().cast(pl.String)
+    if dtype in (pl.Categorical, pl.Enum) or (dtype.is_integer() and "128" in str(dtype)):
+        return values.cast(pl.String)
+    if dtype == pl.Null:
+        return values.cast(pl.Int64)
+    return values.to_physical() if dtype.is_temporal() else values
+
+
+def identity_of_numpy(dtype: np.dtype[Any]) -> Identity | None:
+    """The identity of a pandas column of a NumPy dtype, which comes over bit by bit (halves as the same floats)."""
+    bits = 8 * dtype.itemsize
+    if dtype.kind in "iu":
+        return integers(bits, signed=dtype.kind == "i")
+    if dtype.kind == "f":
+        return Identity("float", bits=bits) if bits in (16, 32, 64) else None  # a long double has no exact column
+    if dtype.kind in "mM":
+        unit, step = np.datetime_data(dtype)
+        token = NAIVE if dtype.kind == "M" else SPAN
+        return ticks(TICKS[unit], token) if unit in TICKS and step == 1 else None
+    return {"b": Identity("integer", 0, 1), "O": OBJECTS}.get(dtype.kind)
+
+
+def identity_of_arrow(dtype: Any) -> Identity | None:
+    """The identity of a pandas column of an Arrow type. Dates and times come over as the integers they are stored as.
+
+    Polars would read seconds as milliseconds (which wrap), and times past midnight as missing.
+    """
+    import pyarrow
+
+    types = pyarrow.types
+    while types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    if types.is_timestamp(dtype):
+        return ticks(TICKS[dtype.unit], NAIVE if dtype.tz is None else AWARE)
+    if types.is_duration(dtype):
+        return ticks(TICKS[dtype.unit], SPAN)
+    if types.is_time(dtype):
+        return ticks(TICKS[dtype.unit], CLOCK, dtype.bit_width)
+    if types.is_date(dtype):
+        return ticks(DAY, NAIVE, bits=32) if types.is_date32(dtype) else ticks(TICKS["ms"], NAIVE)
+    if types.is_integer(dtype):
+        return integers(dtype.bit_width, signed=types.is_signed_integer(dtype))
+    if types.is_floating(dtype):
+        return Identity("float", bits=dtype.bit_width)
+    if types.is_decimal(dtype) and dtype.bit_width <= 128 and dtype.scale >= 0:
+        most = 10**dtype.precision - 1
+        return Identity("decimal", -most, most, scale=dtype.scale)
+    if types.is_boolean(dtype):
+        return Identity("integer", 0, 1)
+    is_view = getattr(types, "is_string_view", lambda _: False)
+    if types.is_string(dtype) or types.is_large_string(dtype) or is_view(dtype):
+        return TEXT
+    return NULLS if types.is_null(dtype) else None
+
+
+def arrow_storage(array: Any) -> Any:
+    """An Arrow array whose dates and times are the integers that they are stored as: not one bit changes."""
+    import pyarrow
+
+    types = pyarrow.types
+    chunks = array.chunks if isinstance(array, pyarrow.ChunkedArray) else [array]
+    plain = array.type
+    while types.is_dictionary(plain):
+        plain = plain.value_type
+    if not types.is_temporal(plain):
+        return array
+    while types.is_dictionary(array.type):
+        chunks = [chunk.dictionary_decode() for chunk in chunks]
+        array = pyarrow.chunked_array(chunks, type=array.type.value_type)
+    storage = pyarrow.int32() if plain.bit_width == 32 else pyarrow.int64()
+    return pyarrow.chunked_array([chunk.view(storage) for chunk in chunks], type=storage)
+
+
+def stored(value: Any, identity: Identity) -> Any:
+    """A declared key as the column's values are told apart by; NOTHING if none can equal it, None for missing ones."""
+    if value is None:
+        return None
+    token = same_key(value)
+    if identity.form == "objects":
+        return token
+    if identity.form == "text":
+        told = isinstance(token, str) and (identity.levels is None or token in identity.levels)
+        return token if told else NOTHING
+    if identity.form == "ticks":
+        return _ticks(token, identity)
+    if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # as nearly all are
+        return token if identity.low <= token <= identity.high else NOTHING
+    if not isinstance(token, int | float | Fraction) or not -LARGEST < token < LARGEST or identity.form == "nothing":
+        return NOTHING
+    if identity.form == "float":
+        return _float(token, identity.bits)
+    typed = Fraction(repr(value)) if identity.form == "decimal" and type(value) is float else Fraction(token)
+    steps = typed * 10**identity.scale  # of a float the decimal that was typed: 0.1 is the decimal 0.1
+    if steps.denominator != 1 or not identity.low <= steps <= identity.high:
+        return NOTHING
+    as_digits = identity.form == "decimal" or identity.high >= 2**64
+    return str(int(steps)) if as_digits else int(steps)
+
+
+def _ticks(token: Any, identity: Identity) -> Any:
+    if not isinstance(token, tuple) or token[0] != identity.token:
+        return NOTHING
+    count, rest = divmod(token[1], identity.tick)
+    return int(count) if rest == 0 and identity.low < count <= identity.high else NOTHING  # the lowest is NaT
+
+
+def _float(number: int | float | Fraction, bits: int) -> Any:
+    found = float(number)
+    with np.errstate(over="ignore"):
+        narrow = float(np.dtype(f"f{bits // 8}").type(found))
+    return found + 0.0 if found == number and narrow == found else NOTHING
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The declared keys of one column, as its values are told apart: each once, by position."""
+
+    values: tuple[Any, ...]  # what is stored at each position; NOTHING is not among them, nor is a missing key
+    missing: int  # the position of a missing value, after the others; NOWHERE if it is not declared
+    rows: Integers  # the position of each combination's key; NOWHERE for one that no value equals
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return len(self.values) + (self.missing != NOWHERE)
+
+
+def declared(values: Sequence[Any], identity: Identity) -> Declared:
+    """The keys of one column as they were declared, one for each combination."""
+    known: dict[Any, int] = {}
+    kept = [stored(value, identity) for value in values]
+    for key in kept:
+        if key is not None and key is not NOTHING:
+            known.setdefault(key, len(known))
+    missing = len(known) if None in values else NOWHERE
+    places = {**known, None: missing, NOTHING: NOWHERE}
+    return Declared(tuple(known), missing, np.array([places[key] for key in kept], dtype=np.int64))
+
+
+def combined(outer: Integers, inner: Integers, size: int) -> Integers:
+    """One number for each pair of positions, `size` of the inner ones; NOWHERE where either is nowhere."""
+    both: Integers = outer * size + inner
+    both[(outer < 0) | (inner < 0)] = NOWHERE
+    return both
+
+
+def combinations(columns: Sequence[Declared]) -> list[Integers]:
+    """The different combinations of the first columns, of the first two, ... as `combined` numbers, in order.
+
+    The number of a combination is its position there, combined with the next column's. Each is below 2**61, since no
+    more than 2**30 keys are declared.
+    """
+    found = []
+    rows = columns[0].rows
+    for one in columns[1:]:
+        both = combined(rows, one.rows, one.size)
+        found.append(np.unique(both[both >= 0]))
+        rows = np.where(both < 0, NOWHERE, np.searchsorted(found[-1], both))
+    return [*found, rows]
+
+
+def twice(columns: Sequence[Declared]) -> tuple[int, int] | None:
+    """The places of two combinations that the columns cannot tell apart; None if there are none."""
+    rows = combinations(columns)[-1]
+    places = np.flatnonzero(rows >= 0)
+    _, first, group = np.unique(rows[places], return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[group] != np.arange(places.size))
+    return (int(places[first[group[again[0]]]]), int(places[again[0]])) if again.size else None

@@ -1,0 +1,553 @@
+"""Identity is not value: units and keys are told apart as their column's dtype tells them apart, by public facts alone.
+
+The numbers are those of the attacks in `docs/security.md`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe.frames import cells, identity, weights
+from dpframe.frames.source import source_of
+from dpframe.queries.sameness import same, same_key
+
+EXACT = 1e9  # at this epsilon noise is negligible
+NEAR = 1e-3
+BERLIN = ZoneInfo("Europe/Berlin")
+REPEATED = [datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN, fold=fold) for fold in (0, 1)]
+LOWEST = -(2**63)
+STEPS = st.integers(LOWEST + 1, 2**63 - 1)
+FEW = settings(max_examples=30, deadline=None)
+
+
+def paid(unit=None):
+    return {"epsilon": EXACT, "denoise": None, "ledger": dpf.Ledger(epsilon=1e15, unit=unit)}
+
+
+def units(frame, nulls="one-unit"):
+    """How many units a frame has: each adds one row."""
+    unit = dpf.PrivacyUnit("id", max_rows=1, nulls=nulls)
+    return frame.dp.count(**paid(unit))["count"].to_list()[0]
+
+
+def counts(frame, keys, **words):
+    return frame.dp.group_by("id", keys=keys).count(**paid(**words))["count"].to_list()
+
+
+def near(*numbers):
+    return pytest.approx(list(numbers), abs=NEAR)
+
+
+def pandas_frame(values):
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame({"id": values})
+
+
+def refused(frame, keys, error, words):
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(error, match=words):
+        frame.dp.group_by("id", keys=keys).count(epsilon=0.5, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+# Keys that Python tells apart and the dtype does not
+
+
+DECIMALS = pl.DataFrame({"id": pl.Series(["0.1", "0.2"]).cast(pl.Decimal(38, 1))})
+TWICE = {
+    "a float and a decimal": (DECIMALS, [0.1, Decimal("0.1")]),
+    "digits beyond a float's": (DECIMALS, [1e23, 10**23]),
+    "zeros after the point": (DECIMALS, [Decimal("0.1"), 0.10, Decimal("0.3")]),
+}
+ONE_INSTANT = {
+    "in two zones": [
+        datetime(2024, 1, 1, 12, tzinfo=UTC),
+        datetime(2024, 1, 1, 13, tzinfo=timezone(timedelta(hours=1))),
+    ],
+    "in a repeated hour": [REPEATED[1], datetime(2024, 10, 27, 1, 30, tzinfo=UTC)],
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_99_keys_that_the_dtype_does_not_tell_apart_are_refused(case):
+    frame, keys = TWICE[case]
+    for each in (frame, frame.lazy()):
+        refused(each, keys, dpf.InvalidArgument, "must be distinct as the dtype Decimal.* compares them")
+        refused(each.head(0), keys, dpf.InvalidArgument, "must be distinct")
+    with pytest.raises(dpf.InvalidArgument, match="categories must be distinct"):
+        frame.dp.select("id", categories=keys, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
+def test_99_combinations_that_the_dtypes_do_not_tell_apart_are_refused():
+    frame = DECIMALS.with_columns(ward=pl.lit("A"))
+    keys = pl.DataFrame({"id": pl.Series([0.1, Decimal("0.1"), 0.1], dtype=pl.Object), "ward": ["A", "A", "B"]})
+    with pytest.raises(dpf.InvalidArgument, match="are one value there"):
+        frame.dp.group_by("id", "ward", keys=keys).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
+def test_99_decimals_of_arrow():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"id": pd.array([Decimal("0.1")], dtype=pd.ArrowDtype(pa.decimal128(5, 1)))})
+    refused(frame, [0.1, Decimal("0.1")], dpf.InvalidArgument, "must be distinct")
+    assert counts(frame, [0.1, Decimal("0.2"), True]) == near(1, 0, 0)
+
+
+@pytest.mark.parametrize("case", ONE_INSTANT)
+def test_99_one_instant_is_one_key(engine, case):
+    frame = engine({"id": [datetime(2024, 1, 1, 12, tzinfo=UTC)]})
+    refused(frame, ONE_INSTANT[case], dpf.InvalidArgument, "must be distinct")
+
+
+def test_99_both_hours_of_a_repeated_one_are_two_keys(engine):
+    frame = engine({"id": [moment.astimezone(UTC) for moment in (*REPEATED, REPEATED[1])]})
+    assert counts(frame, REPEATED) == near(1, 2)
+
+
+def test_99_a_time_with_a_zone_is_no_time_of_a_column():
+    frame = pl.DataFrame({"id": [time(12), time(13)]})
+    for each in (frame, frame.lazy()):
+        for keys in ([time(12), time(12, tzinfo=UTC)], [time(12, tzinfo=UTC)]):
+            refused(each, keys, dpf.InvalidArgument, "must convert exactly to its dtype Time")
+
+
+@pytest.mark.parametrize("keys", [[True, 1], [1, 1.0], [0, False], [-0.0, 0.0], [2, Decimal(2)], [0.5, Decimal("0.5")]])
+def test_99_equal_numbers_are_one_key(engine, keys):
+    refused(engine({"id": [1, 2]}), keys, dpf.InvalidArgument, "must be distinct")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "object", "category"])
+def test_99_numbers_of_pandas_are_compared_alike_whatever_their_dtype(dtype):
+    """One missing or odd value changes the dtype, so no refusal may depend on it."""
+    frame = pandas_frame([1, 2]).astype(dtype)
+    assert counts(frame, [0.1, Decimal("0.1"), 1, 2**53, 2**53 + 1]) == near(0, 0, 1, 0, 0)
+
+
+def test_99_ends_of_a_graph_are_compared_as_keys():
+    frame = pl.DataFrame({"id": [moment.astimezone(UTC) for moment in REPEATED]})
+    ends = [(REPEATED[0], REPEATED[1].astimezone(UTC))]
+    asked = frame.dp.group_by("id", keys=REPEATED)
+    asked.count(epsilon=1, denoise="trend-filter", graph=ends, ledger=dpf.Ledger(epsilon=1))
+
+
+# Rows to positions: one for each row, whichever way
+
+
+def _keys(kind):
+    return {"integer": STEPS, "near": st.integers(-40, 40), "float": st.floats(allow_nan=False), "text": st.text()}[
+        kind
+    ]
+
+
+@pytest.mark.parametrize("kind", ["integer", "near", "float", "text"])
+@given(data=st.data())
+@FEW
+def test_100_101_each_row_has_one_position_however_many_rows_there_are(kind, data):
+    one = _keys(kind).filter(lambda value: kind != "text" or value.isprintable())
+    keys = data.draw(st.lists(one, unique_by=lambda value: value + 0.0 if kind == "float" else value, max_size=8))
+    rows = data.draw(st.lists(st.none() | one | (st.sampled_from(keys) if keys else one), max_size=30))
+    dtype = {"float": pl.Float64, "text": pl.String}.get(kind, pl.Int64)
+    brought = pl.DataFrame({"x": pl.Series(rows, dtype=dtype)}).select(
+        identity.of_rows(pl.col("x"), dtype()).alias("x")
+    )["x"]
+    known = identity.declared(keys, identity.identity_of(dtype()))
+    expected = [known.values.index(row) if row in known.values and row is not None else -1 for row in rows]
+    assert cells.positions(brought, known.values).tolist() == expected
+    assert cells._joined(brought, known.values).tolist() == expected
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 100, 60_000])
+@pytest.mark.parametrize("keys", [["A", "B", "C", None], [1, 2, 3, None], [1, 2**40, 3, None], [0.5, 1.5, 2.5, None]])
+def test_101_few_rows_and_many_are_counted_alike(engine, rows, keys):
+    frame = engine({"id": (keys * rows)[:rows], "ward": ["x"] * rows, "age": [1] * rows})
+    expected = [len(range(place, rows, 4)) for place in range(4)]
+    assert counts(frame, keys) == near(*expected)
+    both = frame.dp.group_by("ward", "id", keys={"ward": ["x"], "id": keys}).count(**paid())
+    assert both["count"].to_list() == near(*expected)
+    rows_of_keys = pl.DataFrame({"id": keys[::-1], "ward": ["x"] * 4}, strict=False)
+    listed = frame.dp.group_by("id", "ward", keys=rows_of_keys).count(**paid(dpf.PrivacyUnit("age", max_rows=60_000)))
+    assert listed["count"].to_list() == near(*expected[::-1])
+
+
+# Units that a conversion would merge
+
+
+def storage(dtype, ids):
+    """A pandas column of this dtype with these integers in its memory."""
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    if dtype.startswith(("M8", "m8")):
+        return pd.Series(np.array(ids, dtype=np.int64).view(dtype))
+    arrow = {
+        "timestamp": lambda: pa.timestamp("s"),
+        "zoned": lambda: pa.timestamp("s", "UTC"),
+        "duration": lambda: pa.duration("s"),
+        "time": lambda: pa.time64("us"),
+        "time in ns": lambda: pa.time64("ns"),
+        "date64": pa.date64,
+    }[dtype]()
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(ids, type=pa.int64()).view(arrow)))
+
+
+STORED = [
+    *(f"{kind}8[{unit}]" for kind in "Mm" for unit in ("s", "ms", "us", "ns")),
+    *("timestamp", "zoned", "duration", "time", "time in ns", "date64"),
+]
+BEYOND = [2**62, 2**62 + 1, -(2**62), LOWEST + 1, 2**63 - 1, 86_400 * 10**6, 86_400 * 10**6 + 1, 5]
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_102_no_two_stored_times_are_one_unit(dtype):
+    frame = pandas_frame(storage(dtype, BEYOND))
+    assert units(frame) == pytest.approx(len(BEYOND), abs=NEAR)
+    assert units(frame.iloc[1:]) == pytest.approx(len(BEYOND) - 1, abs=NEAR)
+    twice = pandas_frame(storage(dtype, BEYOND * 2))
+    assert units(twice) == pytest.approx(len(BEYOND), abs=NEAR)
+
+
+def numbered(frame):
+    """The number that each row's unit has."""
+    lazy = source_of(frame).bring([("unit", "id", "unit", None)])
+    return weights.unit_codes(lazy.collect()["unit"])[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", STORED)
+@given(ids=st.lists(STEPS, min_size=2, max_size=6, unique=True))
+@example(ids=[2**62, 2**62 + 1])
+@FEW
+def test_102_random_stored_times_stay_apart(dtype, ids):
+    assert len(set(numbered(pandas_frame(storage(dtype, ids))))) == len(ids)
+
+
+POLARS_IDS = {
+    "Int8": [-128, 127, 0],
+    "UInt64": [0, 2**64 - 1, 2**64 - 2, 2**63],
+    "Int128": [2**127 - 1, 2**127 - 2, -(2**127), 2**64, 0],
+    "Float32": [0.1, 0.10000001, math.inf, -math.inf, 1e-45, 0.0],
+    "Float64": [0.1, 0.1 + 2**-55, math.inf, -math.inf, 5e-324, 0.0],
+    "Boolean": [True, False],
+    "String": ["1", "1.0", "", "\0", "\0\0", "e\u0301", "\u00e9", "A", "a"],
+    "Categorical": ["1", "1.0", "", "\0"],
+    "Date": [date(1, 1, 1), date(9999, 12, 31), date(1970, 1, 1)],
+    "Time": [time(0), time(0, 0, 0, 1), time(23, 59, 59, 999_999)],
+}
+
+
+@pytest.mark.parametrize("dtype", POLARS_IDS)
+def test_102_units_of_each_dtype_stay_apart(dtype):
+    ids = POLARS_IDS[dtype]
+    frame = pl.DataFrame({"id": pl.Series(ids * 2, dtype=getattr(pl, dtype))})
+    for each in (frame, frame.lazy()):
+        assert units(each) == pytest.approx(len(ids), abs=NEAR)
+        assert counts(each, ids[-1:]) == near(2)
+
+
+@pytest.mark.parametrize("dtype", [pl.Datetime("ms"), pl.Datetime("ns", "UTC"), pl.Duration("us"), pl.Time, pl.Date])
+@given(ids=st.lists(STEPS, min_size=2, max_size=6, unique=True))
+@FEW
+def test_102_random_times_of_polars_stay_apart(dtype, ids):
+    if dtype == pl.Date:
+        ids = list(dict.fromkeys(number % 2**31 for number in ids))
+    if dtype == pl.Time:
+        ids = list(dict.fromkeys(number % (86_400 * 10**9) for number in ids))
+    frame = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64).cast(dtype)})
+    assert len(set(numbered(frame))) == len(ids)
+
+
+@given(
+    ids=st.lists(st.integers(-(10**38) + 1, 10**38 - 1), min_size=2, max_size=5, unique=True), scale=st.integers(0, 38)
+)
+@FEW
+def test_102_random_decimals_stay_apart(ids, scale):
+    values = [
+        Decimal(number).scaleb(-scale, None) if abs(number) < 10**27 else Decimal(f"{number}E-{scale}")
+        for number in ids
+    ]
+    frame = pl.DataFrame({"id": pl.Series(values, dtype=pl.Decimal(38, scale))})
+    assert len(set(numbered(frame))) == len(ids)
+
+
+@pytest.mark.parametrize("bits", [64, 32, 16])
+@given(data=st.data())
+@FEW
+def test_102_random_floats_of_numpy_stay_apart(bits, data):
+    one = st.floats(width=bits, allow_nan=False)
+    ids = data.draw(st.lists(one, min_size=2, max_size=6, unique_by=lambda number: number + 0.0))
+    frame = pandas_frame(np.array(ids, dtype=f"f{bits // 8}"))
+    assert len(set(numbered(frame))) == len(ids)
+    assert counts(frame, [1.0]) == near(ids.count(1.0))
+
+
+def no_identity():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    arrow = [pa.decimal256(40, 2), pa.binary(3), pa.binary(), pa.month_day_nano_interval(), pa.list_(pa.int64())]
+    found = [pd.Series(pd.array([None, None], dtype=pd.ArrowDtype(dtype))) for dtype in arrow]
+    found += [pd.Series(np.array([1, 2], dtype=np.complex128)), pd.Series(pd.period_range("2024", periods=2, freq="D"))]
+    found += [pd.Series(pd.interval_range(0, 2)), pd.Series(pd.arrays.SparseArray([1, 2]))]
+    if np.finfo(np.longdouble).nmant > 52:
+        found.append(pd.Series(np.array([1, 1 + np.finfo(np.longdouble).eps], dtype=np.longdouble)))
+    return found
+
+
+def test_102_dtypes_without_a_proof_are_refused_before_the_charge():
+    for column in no_identity():
+        frame = pandas_frame(column)
+        refused(frame, [1], dpf.WrongDtype, "must")
+        ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("id"))
+        with pytest.raises(dpf.WrongDtype, match=r"units|stay apart"):
+            frame.dp.count(epsilon=0.5, ledger=ledger)
+        assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}], [b"a", b"b"]])
+def test_102_nested_and_binary_columns_of_polars_are_refused(values):
+    for frame in (pl.DataFrame({"id": values}), pl.LazyFrame({"id": values})):
+        refused(frame, [1], dpf.WrongDtype, "must hold plain values")
+        with pytest.raises(dpf.WrongDtype, match="to name units"):
+            units(frame)
+
+
+def test_102_seconds_of_an_arrow_table_are_refused():
+    pa = pytest.importorskip("pyarrow")
+    seconds = pa.array([2**62, 2**62 + 1], type=pa.int64())
+    for dtype in (pa.timestamp("s"), pa.duration("s"), pa.time64("us")):
+        frame = pa.table({"id": seconds.view(dtype)})
+        with pytest.raises(dpf.WrongDtype, match="stay apart to name units"):
+            dpf.of(frame).count(**paid(dpf.PrivacyUnit("id")))
+    exact = dpf.of(pa.table({"id": seconds.view(pa.timestamp("us"))})).count(**paid(dpf.PrivacyUnit("id")))
+    assert exact["count"].to_list() == near(2)
+
+
+def test_102_dictionaries_with_repeated_and_missing_entries():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None, 3]), pa.array(["a", "a", None, "b"]))
+    frame = pd.DataFrame({"id": pd.arrays.ArrowExtensionArray(pa.chunked_array([coded, coded]))})
+    assert units(frame) == pytest.approx(3, abs=NEAR)
+    assert counts(frame, ["a", "b", None]) == near(4, 2, 4)
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_102_a_key_takes_no_row_of_another_value(dtype):
+    tick = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}.get(dtype[3:-1], 10**9)
+    tick = {"time": 10**3, "time in ns": 1, "date64": 10**6}.get(dtype, tick)
+    moment = 86_400 * 10**9 // 2 // tick
+    far = [moment + 2**63 // 1000, moment + 2**62, 2**63 - 1, LOWEST + 1]
+    frame = pandas_frame(storage(dtype, [moment, *(number if number < 2**63 else 7 for number in far)]))
+    keys = {
+        "m": timedelta(hours=12),
+        "d": timedelta(hours=12),
+        "t": time(12),
+        "z": datetime(1970, 1, 1, 12, tzinfo=UTC),
+    }
+    key = datetime(1970, 1, 1, 12) if dtype in ("timestamp", "date64") else keys.get(dtype[0], datetime(1970, 1, 1, 12))
+    assert counts(frame, [key]) == near(1)
+
+
+def test_102_pandas_timestamps_beyond_pythons_years():
+    pd = pytest.importorskip("pandas")
+    stamps = [pd.Timestamp(np.datetime64(year * 31_556_952, "s")) for year in (10_000, 200_000, 290_000)]
+    frame = pandas_frame(pd.Series([*stamps, *stamps, None], dtype=object))
+    assert units(frame) == pytest.approx(4, abs=NEAR)
+
+
+# Objects
+
+
+class Hostile:
+    """Equal to everything, or raising, with the hash of what it is to be taken for."""
+
+    def __init__(self, taken_for, answer):
+        self.taken_for, self.answer = taken_for, answer
+
+    def __hash__(self):
+        return hash(self.taken_for)
+
+    def __eq__(self, other):
+        if self.answer is None:
+            raise RuntimeError("a private value")
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [True, False, None])
+@pytest.mark.parametrize("name", ["ann", 7, 0.5])
+def test_102_an_object_cannot_pass_for_another_unit_or_key(answer, name):
+    rows = [Hostile(name, answer), name, Hostile(name, answer), "bob"]
+    for frame in (pandas_frame(rows), pandas_frame(rows[::-1])):
+        assert numbered(frame.iloc[[1, 3]]) == [0, 1] or numbered(frame.iloc[[0, 2]]) == [0, 1]
+        codes = dict(zip([type(value).__name__ for value in frame["id"]], numbered(frame), strict=True))
+        assert len({codes[type(name).__name__], codes["Hostile"]}) == 2
+        assert counts(frame, [name]) == near(1)
+
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.decimals(allow_nan=False),
+    st.fractions(),
+    st.booleans(),
+    st.builds(np.float32, st.floats(width=32, allow_nan=False)),
+    st.builds(np.int8, st.integers(-128, 127)),
+)
+MOMENTS = st.one_of(st.datetimes(), st.dates(), st.timedeltas(), st.times(), st.text(), st.binary(), st.uuids())
+
+
+@given(first=st.one_of(NUMBERS, MOMENTS), second=st.one_of(NUMBERS, MOMENTS))
+@example(first=2**53, second=2**53 + 1)
+@example(first=np.float64(2**115), second=2**115 + 2**61 - 1)
+@example(first=Decimal("0.1"), second=0.1)
+@example(first=Decimal("0E+20000"), second=0)
+@example(first=b"a", second="a")
+@example(first=date(2024, 1, 1), second=datetime(2024, 1, 1))
+@settings(max_examples=300, deadline=None)
+def test_objects_are_the_same_where_python_says_so(first, second):
+    exactly = [
+        Fraction(one.item() if isinstance(one, np.generic) else one) if is_real(one) else one for one in (first, second)
+    ]
+    assert (same(first) == same(second)) == (type(exactly[0]) is type(exactly[1]) and exactly[0] == exactly[1])
+    assert same(first) == same(first)
+    hash(same(first))
+
+
+def is_real(value):
+    return isinstance(value, int | float | Decimal | Fraction | np.generic) and math.isfinite(value)
+
+
+def test_objects_of_numpy_and_pandas_are_those_of_python():
+    pd = pytest.importorskip("pandas")
+    moment, span = datetime(2024, 1, 1, 12), timedelta(hours=5)
+    assert same(moment) == same(np.datetime64(moment)) == same(pd.Timestamp(moment)) == same(np.datetime64(moment, "h"))
+    assert same(span) == same(np.timedelta64(span)) == same(pd.Timedelta(span)) == same(np.timedelta64(5, "h"))
+    assert same(pd.Timestamp(2024, 1, 1, nanosecond=1)) != same(pd.Timestamp(2024, 1, 1))
+    assert same(np.longdouble(1) + np.finfo(np.longdouble).eps) != same(1)
+    assert same(np.longdouble("0.5")) == same(0.5) == same(Fraction(1, 2)) == same(Decimal("0.50")) == same(0.5 + 0j)
+    assert same_key(date(2024, 1, 1)) == same_key(datetime(2024, 1, 1)) == same_key(np.datetime64("2024-01"))
+    assert same((1, "a")) == same((1.0, "a")) != same(("a", 1))
+    assert same(("at", 0)) != same(datetime(1970, 1, 1))
+
+
+def test_both_zeros_are_one_unit_and_nan_is_missing(engine):
+    frame = engine({"id": [0.0, -0.0, math.nan, math.nan, 1.0]})
+    assert units(frame) == pytest.approx(3, abs=NEAR)
+    assert units(frame, nulls="drop") == pytest.approx(2, abs=NEAR)
+
+
+# What is written to the terminal
+
+
+TALK = """
+import os, sys, warnings
+from decimal import Decimal
+import polars as pl, dpframe as dpf
+engine, rows = sys.argv[1], int(sys.argv[2])
+ids = [b"a", "a", "b", 1, 1.0, Decimal("1"), None, b"b"] if engine == "pandas" else ["a", "b", None, "c"]
+columns = {"id": (ids * rows)[:rows], "x": [float(n % 7) for n in range(rows)], "n": [n % 5 for n in range(rows)]}
+if engine == "pandas":
+    import pandas
+    frame = pandas.DataFrame(columns)
+else:
+    frame = pl.DataFrame(columns)
+    frame = frame.lazy() if engine == "lazy" else frame
+ledger = dpf.Ledger(epsilon=1000)
+unit = dpf.Ledger(epsilon=1000, unit=dpf.PrivacyUnit("id", max_rows=2, nulls="one-unit"))
+for pays in (ledger, unit):
+    paid = {"epsilon": 1.0, "ledger": pays}
+    frame.dp.count(**paid)
+    frame.dp.group_by("id", keys=["a", "b", None]).agg(dpf.count(), dpf.sum("x", bounds=(0, 5)), **paid)
+    frame.dp.histogram("x", bins=range(8), **paid)
+    frame.dp.group_by("id", "n", keys={"id": ["a"], "n": range(5)}).mean("x", bounds=(0, 5), **paid)
+    frame.dp.select("id", categories=["a", "b"], **paid)
+"""
+
+
+def said(tmp_path, engine, rows, options=(), first="", **environment):
+    """What a process of its own writes while it asks."""
+    script = tmp_path / "talk.py"
+    script.write_text(first + TALK)
+    found = subprocess.run(
+        [sys.executable, *options, str(script), engine, str(rows)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+    )
+    return found.returncode, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("rows", [9, 50_001])
+def test_105_106_nothing_is_written_of_the_rows(engine, tmp_path, rows):
+    for options in (["-bb"], ["-b", "-W", "always"]):
+        one, other = (said(tmp_path, engine.name, size, options) for size in (rows, rows - 1))
+        assert one == other
+        assert one[0] == 0
+        assert "BytesWarning" not in one[2]
+    assert said(tmp_path, engine.name, rows) == (0, "", "")
+
+
+def test_105_an_engine_that_talks_is_refused_before_the_charge(engine, tmp_path, monkeypatch):
+    frame, ledger = engine({"id": ["a", "b"]}), dpf.Ledger(epsilon=1)
+    plan = frame.dp.preview.count()
+    for name in ("POLARS_VERBOSE", "POLARS_LOG_METRICS", "POLARS_WARN_UNSTABLE"):
+        monkeypatch.setenv(name, "1")
+        for ask in (
+            lambda: frame.dp.count(epsilon=1, ledger=ledger),
+            lambda: dpf.release_together({"n": plan}, epsilon=1, ledger=ledger),
+        ):
+            with pytest.raises(dpf.InvalidArgument, match=f"{name} must be unset while dpframe works, not '1'"):
+                ask()
+        monkeypatch.delenv(name)
+    assert ledger.spent.epsilon == 0
+    monkeypatch.setenv("POLARS_VERBOSE", "0")
+    frame.dp.count(epsilon=1, ledger=ledger)
+    code, _, error = said(tmp_path, engine.name, 9, POLARS_VERBOSE="1")
+    assert code == 1
+    assert error.count("InvalidArgument: POLARS_VERBOSE") == 1
+    assert said(tmp_path, engine.name, 8, POLARS_VERBOSE="1")[2].splitlines()[-1] == error.splitlines()[-1]
+
+
+def test_105_an_engine_that_was_made_to_talk_and_forgot_is_made_silent(tmp_path):
+    """Newer Polars remembers its settings from its start: they are read again before each look."""
+    first = "import os, polars as pl; pl.DataFrame({'x': [1]}).lazy().collect(); os.environ.pop('POLARS_VERBOSE')\n"
+    one, other = (said(tmp_path, "polars", rows, first=first, POLARS_VERBOSE="1") for rows in (9, 8))
+    assert one[0] == other[0] == 0
+    assert "group" not in one[2] + other[2]
+    assert "join" not in one[2] + other[2]
+
+
+# Choices that are replayed
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+@pytest.mark.parametrize(
+    "options", [["1", "1.0"], [2**53, 2**53 + 1], ["nan", "NaN"], [Decimal("0.1"), Decimal("0.10000000000000000001")]]
+)
+def test_a_replayed_choice_is_the_one_that_was_released(engine, tmp_path, options, chosen):
+    if isinstance(options[0], Decimal) and not engine.is_pandas:
+        frame = engine({"id": [options[chosen]] * 30}, id=pl.Decimal(38, 20))
+    else:
+        frame = engine({"id": [options[chosen]] * 30})
+    ledger = dpf.Ledger(epsilon=1e6, path=tmp_path / "clinic.ledger", dataset="clinic")
+    paid = {"epsilon": 1e5, "ledger": ledger, "label": "choice", "version": "1"}
+    first, again = (frame.dp.select("id", categories=options, **paid) for _ in range(2))
+    assert engine.columns(first) == engine.columns(again) == {"id": [options[chosen]]}
+    assert not again.dp.provenance["altered"]
+    assert len(ledger.to_frame()) == 1
+
+
+@pytest.mark.parametrize(("was", "now"), [("1", "1.0"), (2**53, 2**53 + 1), ("None", None)])
+def test_a_changed_choice_is_altered(was, now):
+    frame = pandas_frame([was] * 3)
+    result = frame.dp.select("id", categories=[was], epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert not result.dp.provenance["altered"]
+    assert result.assign(id=[now]).dp.provenance["altered"]
