@@ -9,7 +9,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, is_number, shown
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    as_float,
+    checked_column_name,
+    is_number,
+    shown,
+)
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SHARE_DENOMINATOR = 10**6
@@ -152,6 +160,8 @@ def checked_unit(unit: object) -> PrivacyUnit | None:
     """Refuse what is not a PrivacyUnit."""
     if unit is not None and not isinstance(unit, PrivacyUnit):
         raise InvalidType(f"unit must be a dpf.PrivacyUnit, not {shown(unit)}. Write dpf.PrivacyUnit(column=...).")
+    if unit is not None and unit.column is not None:  # here, since older ledgers are read whatever theirs is
+        checked_column_name("column", unit.column)
     return unit
 
 

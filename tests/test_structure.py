@@ -33,6 +33,8 @@ FLOORS = {
     "sensitivity": 3,
     "guarantee": 2,
     "queries": 2,
+    "words": 0,
+    "tracebacks": 0,
     "errors": 1,
     "noise": 1,
     "denoise": 1,

@@ -28,6 +28,15 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
     return pl.DataFrame({name: _series(name, values) for name, values in columns.items()})
 
 
+def column_of(name: str, values: Any, library: str) -> Any:
+    """One column of such a frame, made once."""
+    if library == "pandas":
+        import pandas
+
+        return pandas.Series(values)
+    return _series(name, values)
+
+
 def row_of(frame: Any, place: int) -> Any:
     """One row of a built frame as a frame of its own, with the same dtypes."""
     return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]
@@ -87,7 +96,7 @@ def fingerprint(frame: Any, names: Iterable[str]) -> str:
             return ""
         try:
             digest.update(numbers(frame, name).astype("<f8").tobytes())
-        except (TypeError, ValueError):  # a selected option, or numbers that were altered to something else
+        except (TypeError, ValueError, OverflowError):  # a selected option, or numbers that were altered to something else
             digest.update(repr([str(value) for value in frame[name].to_list()]).encode())
     return digest.hexdigest()
 

@@ -106,6 +106,14 @@ def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any,
     return list((native if columns is None else native.select(map(_exactly, columns))).rows())
 
 
+def height_of(frame: Any) -> int:
+    """How many rows a public frame has; none of them is made into values."""
+    if is_pandas(frame) or isinstance(frame, pl.DataFrame):
+        return len(frame)
+    counted = nw.from_native(frame).lazy().select(nw.len()).collect(backend="polars").to_native()
+    return int(counted.item())
+
+
 def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):

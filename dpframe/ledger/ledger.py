@@ -16,6 +16,7 @@ from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
     LedgerError,
+    checked_name,
 )
 from dpframe.frames import build
 from dpframe.guarantee import Amount, PrivacyLoss, PrivacyUnit, checked_unit
@@ -230,6 +231,7 @@ class Ledger:
             Where a durable ledger has committed it: ``dataset``, ``entry``, ``head``. None in memory. It raises
             BudgetExceeded if the limit would be passed, and LedgerError where the ledger cannot be charged.
         """
+        label = None if label is None else checked_name("label", label)
         taken = self.take(Entry(now(), label, query, unit, amount, cost))
         assert not isinstance(taken, Answer)  # only an entry with a version has one
         return taken

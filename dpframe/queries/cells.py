@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
+from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.statistics import check_column
 
-LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
 KIND_WORDS = {

@@ -6,13 +6,14 @@ import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_number, shown
+from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.statistics import is_exact
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
@@ -123,11 +124,13 @@ def _equal_edges(bins: int, ends: tuple[object, object]) -> tuple[tuple[Any, ...
 
 def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, bool]:
     try:
-        values = list(bins)  # type: ignore[call-overload]  # any sequence or array
+        values = list(bins if hasattr(bins, "__len__") else islice(bins, MOST_CELLS + 2))  # type: ignore[call-overload]
     except TypeError:
         raise InvalidType(f"{argument} must be a sequence of edges, not {shown(bins)}. {BINS_EXAMPLE}") from None
     if isinstance(bins, (dict, set, frozenset)):
         raise InvalidType(f"{argument} must be a sequence of edges in order, not {shown(bins)}. {BINS_EXAMPLE}")
+    if len(values) > MOST_CELLS + 1 and not hasattr(bins, "__len__"):
+        raise InvalidArgument(f"{argument} must have a length if they are more than {MOST_CELLS:_}. Write a list.")
     if len(values) < 2:
         raise InvalidArgument(f"{argument} must hold at least 2 edges, not {len(values)}. {BINS_EXAMPLE}")
     parsed = [_edge(value, argument) for value in values]

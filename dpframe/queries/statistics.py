@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, as_float, is_number, shown
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    as_float,
+    checked_column_name,
+    is_number,
+    shown,
+)
 
 Floats = NDArray[np.float64]
 
@@ -345,6 +353,7 @@ def check_column(column: object) -> None:
             f"column must be the name of a column (a string), not {shown(column)}. "
             "Columns named otherwise can be renamed: df.rename(columns=str)."
         )
+    checked_column_name("column", column)
 
 
 def checked_bounds(bounds: object) -> tuple[float, float]:

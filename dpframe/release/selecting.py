@@ -13,7 +13,7 @@ from dpframe.plan.plan import Plan
 from dpframe.queries.statistics import Measured, Statistic
 
 
-def selected(plan: Plan, measured: Mapping[Statistic, Measured]) -> Any:
+def selected(plan: Plan, measured: Mapping[Statistic, Measured], labels: Mapping[str, Any]) -> Any:
     """One row: the declared cell that the mechanism marked. Its dtype is that of all options, whichever was chosen."""
     (marks,) = measured.values()
-    return build.row_of(build.frame_of(plan.query.labels(), library_of(plan.frame)), int(np.argmax(marks.values)))
+    return build.row_of(build.frame_of(labels, library_of(plan.frame)), int(np.argmax(marks.values)))
