@@ -7,6 +7,7 @@ line read backwards.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 LONGEST_NAME = 200  # characters of a label, a version, a data set, the name of a plan
@@ -15,6 +16,7 @@ LONGEST_COLUMN = 1_000  # no database and no file format that is in use has long
 COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that break a line
 HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
 JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
+TAG = re.compile("<(?=[A-Za-z/!?])")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads such a cell as a formula
 
 
@@ -63,8 +65,8 @@ def no_formula(text: str) -> str:
 
 
 def no_markup(text: str) -> str:
-    """The text without what ends or hides a script: pages write the words of a chart into one, as they are."""
-    return harmless(text).replace("<", "\u2039").replace(">", "\u203a")
+    """The text without tags: pages write the words of a chart into a script as they are, and a tag would end it."""
+    return TAG.sub("\u2039", harmless(text))
 
 
 def _is_hidden(letter: str) -> bool:

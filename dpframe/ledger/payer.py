@@ -69,7 +69,7 @@ def ledger_for(ledger: Ledger | None) -> Ledger | None:
 
 
 def warn_unlimited(ledger: Ledger, unit: PrivacyUnit, *, depth: int) -> None:
-    """Once a process: the recording ledger limits nothing, and rows may not be people. The caller is `depth` calls up."""
+    """Once a process: the recording ledger limits nothing, and rows may not be people; `depth` tells whose call."""
     if ledger is not _recording or _warned.is_set():
         return
     _warned.set()

@@ -37,7 +37,7 @@ def checked_most(most: object) -> int:
     """The number of cells that a call allows."""
     if not isinstance(most, numbers.Integral) or isinstance(most, bool):
         raise InvalidType(f"max_cells must be a whole number of cells, not {shown(most)}. Write max_cells=20_000_000.")
-    if not 1 <= most <= LARGEST_CELLS:
+    if not 1 <= int(most) <= LARGEST_CELLS:
         raise InvalidArgument(f"max_cells must be from 1 to 2**30, not {shown(most)}. Declare fewer keys or bins.")
     return int(most)
 
@@ -45,10 +45,8 @@ def checked_most(most: object) -> int:
 def refuse_many(what: str, parts: str, count: int, most: int) -> None:
     """Refuse more than the call allows by name."""
     if count > most:
-        raise InvalidArgument(
-            f"{what} at most max_cells={most:_} {parts}, not {shown(count)}. "
-            "Declare fewer, or say max_cells=... with the number that you mean."
-        )
+        meant = f", or say that you mean it: max_cells={count:_}" if count <= LARGEST_CELLS else ""
+        raise InvalidArgument(f"{what} at most max_cells={most:_} {parts}, not {shown(count)}. Declare fewer{meant}.")
 
 
 def of_keys(keys: object) -> int:

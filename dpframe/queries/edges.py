@@ -123,8 +123,9 @@ def _equal_edges(bins: int, ends: tuple[object, object]) -> tuple[tuple[Any, ...
 
 
 def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, bool]:
+    sequence: Any = bins  # or array
     try:
-        values = list(bins if hasattr(bins, "__len__") else islice(bins, MOST_CELLS + 2))  # type: ignore[call-overload]
+        values = list(sequence if hasattr(sequence, "__len__") else islice(sequence, MOST_CELLS + 2))
     except TypeError:
         raise InvalidType(f"{argument} must be a sequence of edges, not {shown(bins)}. {BINS_EXAMPLE}") from None
     if isinstance(bins, (dict, set, frozenset)):

@@ -57,15 +57,7 @@ class Options:
                 f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoise)}: what makes subtotals add "
                 "up is itself a denoiser. Leave it out."
             )
-        if self.label is not None and not isinstance(self.label, str):
-            raise InvalidType(f"label must be a string, not {shown(self.label)}.")
-        if self.version is not None and not isinstance(self.version, str):
-            raise InvalidType(f"version must be a string, not {shown(self.version)}. Write version='2026-W47'.")
-        if self.version is not None and not self.version.strip():
-            raise InvalidArgument("version must say what the data are, and not be blank. Write version='2026-W47'.")
-        for argument in ("label", "version"):
-            if (name := getattr(self, argument)) is not None:
-                checked_name(argument, name)
+        self._check_record()
         for name in self.denoise if isinstance(self.denoise, (list, tuple)) else [self.denoise]:
             if not (name is None or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(
@@ -78,3 +70,15 @@ class Options:
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "
                     f"two alone. Write lambda values, noise: {called}(values, noise, ...)."
                 )
+
+    def _check_record(self) -> None:
+        """What a ledger writes down for good."""
+        if self.label is not None and not isinstance(self.label, str):
+            raise InvalidType(f"label must be a string, not {shown(self.label)}.")
+        if self.version is not None and not isinstance(self.version, str):
+            raise InvalidType(f"version must be a string, not {shown(self.version)}. Write version='2026-W47'.")
+        if self.version is not None and not self.version.strip():
+            raise InvalidArgument("version must say what the data are, and not be blank. Write version='2026-W47'.")
+        for argument, name in (("label", self.label), ("version", self.version)):
+            if name is not None:
+                checked_name(argument, name)

@@ -127,7 +127,7 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
 
 
 def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
-    """The columns that name the cells, once the whole call was tried on no rows: what is certain to fail costs nothing."""
+    """The columns that name the cells, once the whole call was tried on no rows."""
     labels = rehearse(plan, options)
     check_record(build.record_of(_recorded(plan, stand_in(plan, options, labels), {}, options, None)) or {})
     return labels
@@ -161,7 +161,7 @@ def answered(
     place: dict[str, Any] | None,
     labels: Mapping[str, Any],
 ) -> Any:
-    """Everything from here on is noise and arithmetic on noisy numbers; `labels` are the columns that name the cells."""
+    """Everything from here on is noise and arithmetic on noisy numbers; `labels` are the columns that name cells."""
     measured = {}
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.statistic))
