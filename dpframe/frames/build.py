@@ -96,7 +96,7 @@ def fingerprint(frame: Any, names: Iterable[str]) -> str:
             return ""
         try:
             digest.update(numbers(frame, name).astype("<f8").tobytes())
-        except (TypeError, ValueError, OverflowError):  # a selected option, or numbers altered to something else
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # a selected option, or no numbers
             digest.update(repr([str(value) for value in frame[name].to_list()]).encode())
     return digest.hexdigest()
 

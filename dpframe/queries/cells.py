@@ -18,6 +18,7 @@ from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.statistics import check_column
 
+MOST_BITS = 1023  # of an integer key: no dtype has longer ones, and Python does not print much longer ones
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
 KIND_WORDS = {
@@ -241,6 +242,8 @@ def plain_key(value: object, argument: str = "keys") -> Any:
         return None
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InvalidArgument(f"{argument} must be text that UTF-8 can write, unlike {value!a}. Leave it out.")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise InvalidArgument(f"{argument} must be numbers that a column can hold, unlike {shown(value)}. Leave it out.")
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
     raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,14 @@ def stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
     return build.frame_of(dict.fromkeys(names, nothing), "polars")
 
 
-def check_record(facts: Mapping[str, Any]) -> None:
-    """Refuse a provenance that is not plain JSON, as that of noise with a description of its own may be."""
+def check_record(recorded: Callable[[], Any]) -> None:
+    """Refuse a call whose provenance cannot be made, or is not plain JSON: what a mechanism says of itself may not be."""
     try:
-        json.dumps(facts)
-    except (TypeError, ValueError) as error:
+        json.dumps(build.record_of(recorded()))
+    except Exception as error:
         raise InvalidArgument(
-            f"the provenance must be plain JSON values, and this call's is not ({_said(error)}). Nothing was charged. "
-            "Let mechanism describe itself by numbers and strings."
+            f"the call must have a provenance of plain JSON values, and it cannot be written ({_said(error)}). Nothing "
+            "was charged. Let keys and mechanism be numbers and strings of ordinary length."
         ) from None
 
 
