@@ -22,7 +22,7 @@ def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
 def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
     """Their dtypes, as text."""
     if is_pandas(frame):
-        return [f"{type(frame.dtypes[name])}{_without_levels(frame.dtypes[name])}" for name in columns]
+        return [_without_levels(frame[name].dtype) for name in columns]
     schema = nw.from_native(frame).collect_schema() if not is_polars(frame) else frame.collect_schema()
     return [repr(schema[name]) for name in columns]
 
@@ -57,4 +57,4 @@ def is_polars(frame: Any) -> bool:
 
 def _without_levels(dtype: Any) -> str:
     """The dtype as text; of a pandas Categorical no more than that it is one."""
-    return "" if isinstance(dtype, sys.modules["pandas"].CategoricalDtype) else str(dtype)
+    return "category" if isinstance(dtype, sys.modules["pandas"].CategoricalDtype) else f"{type(dtype)} {dtype}"

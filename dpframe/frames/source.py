@@ -16,7 +16,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, closest, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, named, shown
 from dpframe.frames import pandas_columns
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
@@ -155,7 +155,7 @@ def _pandas_source(frame: Any) -> Source:
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     lazy = native.lazy()
     names = lazy.collect_schema().names()
-    empty = _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
+    empty = _without_rows(lazy, names)
 
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
         columns = list(dict.fromkeys(column for _, column, _, _ in wanted)) or names[:1]  # one, to count its rows
@@ -164,6 +164,17 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
         return _polars_source(collected.lazy(), collected.schema).bring(wanted)
 
     return Source({name: polars_type(dtype) for name, dtype in empty.schema.items()}, bring)
+
+
+def _without_rows(lazy: nw.LazyFrame[Any], names: Sequence[str]) -> pl.DataFrame:
+    """The schema as Polars reads it. Polars panics on dtypes that it does not know, which is no Exception."""
+    try:
+        return _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # of no rows, so that it may be shown
+        said = shown(" ".join(str(error).split()))
+        raise WrongDtype(f"the frame must have dtypes that Polars can read, unlike these: {said}. Cast them.") from None
 
 
 def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from dpframe.release.options import Options
 
 MOST_PASSED = 1_000
 LONGEST_MESSAGE = 300
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
 
 _passed: set[bytes] = set()  # hashes of questions of schemas that the engine could answer: they need not be tried again
 
@@ -55,7 +56,9 @@ def check_record(recorded: Callable[[], Any]) -> None:
     """Refuse a call whose provenance cannot be made, or is not plain JSON: what a mechanism says of itself may not be."""
     try:
         json.dumps(build.record_of(recorded()))
-    except Exception as error:
+    except STOPS:
+        raise
+    except BaseException as error:
         raise InvalidArgument(
             f"the call must have a provenance of plain JSON values, and it cannot be written ({_said(error)}). Nothing "
             "was charged. Let keys and mechanism be numbers and strings of ordinary length."
@@ -71,9 +74,9 @@ def _rehearse_totals(plan: Plan) -> None:
         return
     try:
         totals(emptied(plan.frame, columns), plan.query, plan.unit, norm)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except STOPS:
         raise
-    except BaseException as error:  # a panic of the Polars engine is no Exception
+    except BaseException as error:
         raise WrongDtype(
             f"keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows "
             f"({_said(error)}). Nothing was charged. Write keys in the dtype of their column, or cast the column."
@@ -87,7 +90,9 @@ def _labels(plan: Plan) -> dict[str, Any]:
     library = library_of(plan.frame)
     try:
         return {name: build.column_of(name, values, library) for name, values in plan.query.labels().items()}
-    except Exception as error:
+    except STOPS:
+        raise
+    except BaseException as error:
         names = ", ".join(plan.query.keys.names)
         raise InvalidArgument(
             f"keys and bins must be values that one column of a result can hold, and those of {names} are not "
