@@ -64,9 +64,8 @@ def test_97_keys_in_two_zones_cost_nothing_if_no_column_can_hold_them(library):
     try:
         ledger = dpf.Ledger(epsilon=1)
         frame.dp.group_by("t", keys=keys).count(epsilon=1, ledger=ledger)
-    except dpf.DpframeError as error:
+    except dpf.DpframeError:
         assert ledger.spent.epsilon == 0
-        assert "Nothing was charged" in str(error)
 
 
 def test_97_integer_keys_that_no_column_holds_are_refused(engine):
@@ -452,17 +451,20 @@ def test_73_an_error_that_nobody_foresaw_shows_places_but_no_locals(engine, monk
 
 def test_73_an_error_of_the_caller_keeps_its_own_traceback():
     frame, ledger = pl.DataFrame({"x": [SECRET]}), dpf.Ledger(epsilon=1)
-    try:
+
+    def call():
         try:
             raise LookupError("mine")
         except LookupError:
             frame.dp.count("x", epsilon=100, ledger=ledger)
-    except dpf.BudgetExceeded as error:
-        assert isinstance(error.__context__, LookupError)
-        assert error.__context__.__traceback__ is not None
-        assert error.__cause__ is None
-        names = {step.f_code.co_name for step, _ in traceback.walk_tb(error.__traceback__)}
-        assert names == {"test_73_an_error_of_the_caller_keeps_its_own_traceback", "door"}
+
+    with pytest.raises(dpf.BudgetExceeded) as caught:
+        call()
+    assert isinstance(caught.value.__context__, LookupError)
+    assert caught.value.__context__.__traceback__ is not None
+    assert caught.value.__cause__ is None
+    names = [step.f_code.co_name for step, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert names[1:] == ["call", "door"]
 
 
 def test_73_what_is_no_frame_is_not_kept_by_its_refusal():

@@ -243,7 +243,7 @@ def plain_key(value: object, argument: str = "keys") -> Any:
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InvalidArgument(f"{argument} must be text that UTF-8 can write, unlike {value!a}. Leave it out.")
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise InvalidArgument(f"{argument} must be numbers that a column can hold, unlike {shown(value)}. Leave it out.")
+        raise InvalidArgument(f"{argument} must be numbers that columns can hold, unlike {shown(value)}. Leave it out.")
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
     raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")

@@ -53,7 +53,7 @@ def stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
 
 
 def check_record(recorded: Callable[[], Any]) -> None:
-    """Refuse a call whose provenance cannot be made, or is not plain JSON: what a mechanism says of itself may not be."""
+    """Refuse a call whose provenance cannot be made, or is not plain JSON, as a mechanism's own words may be."""
     try:
         json.dumps(build.record_of(recorded()))
     except STOPS:
