@@ -29,7 +29,8 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
         shown[name] = [_with_error(row, name) for row in rows]
     places = {name: f"column{place}" for place, name in enumerate(shown)}  # a name may be a pattern to great-tables
     table = great_tables.GT(build.frame_of({places[name]: cells for name, cells in shown.items()}, "polars"))
-    table = table.cols_label(**{place: harmless(name) for name, place in places.items()})
+    shown_names: dict[str, Any] = {place: harmless(name) for name, place in places.items()}
+    table = table.cols_label(**shown_names)
     table = table.tab_header(title=harmless(facts["label"] or " and ".join(measures)), subtitle=_subtitle(facts))
     table = table.cols_align(align="right", columns=[places[name] for name in measures])
     for note in (*denoised_words(facts, number), *facts["notes"]):
