@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from dpframe import report
+from dpframe.words import no_markup
 
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300
@@ -29,6 +30,10 @@ class Words:
     title: str
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", no_markup(self.title))
+        object.__setattr__(self, "notes", tuple(map(no_markup, self.notes)))
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -38,18 +43,21 @@ class Scale:
     kind: str = "name"  # or "number", "time"
     edges: tuple[float, ...] = ()  # of stretches of numbers
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", no_markup(self.title))
+
 
 def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Words | None, *, from_zero: bool) -> Any:
     """A bar per cell, or a point where zero means nothing, and its interval over it.
 
     `cells` are rows of ``value``, ``low``, ``high``, and of ``cell`` (a name) or ``left``, ``middle`` and ``right``.
     """
-    altair = _altair()
+    altair, value = _altair(), no_markup(value)
     label_lengths = [len(str(cell["cell"])) for cell in cells]
     too_long = sum(label_lengths) > LONGEST_BESIDE or max(label_lengths) > LONGEST_BESIDE // 3
     lying = across.kind == "name" and (too_long or len(cells) == 1)
     along, other = ("y", "x") if lying else ("x", "y")
-    data = altair.Chart(altair.Data(values=[{**cell, "zero": 0} for cell in cells]))
+    data = altair.Chart(_data(altair, [{**cell, "zero": 0} for cell in cells]))
     measure = altair.Y if other == "y" else altair.X
     released = measure("value:Q", title=value, scale=altair.Scale(zero=from_zero))
     ends = {other: measure("low:Q", title=value), f"{other}2": "high:Q"}
@@ -75,10 +83,10 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
 
 def heat_map(cells: Sequence[dict[str, Any]], across: Scale, up: Scale, value: str, words: Words | None) -> Any:
     """A rectangle per cell of a grid; `cells` are rows of ``left``, ``right``, ``bottom``, ``top`` and ``value``."""
-    altair = _altair()
+    altair, value = _altair(), no_markup(value)
     values = [cell["value"] for cell in cells]
     domain = [min(0.0, *values), max(1.0, *values)]
-    chart = altair.Chart(altair.Data(values=list(cells))).mark_rect(stroke="white", strokeWidth=0.5)
+    chart = altair.Chart(_data(altair, list(cells))).mark_rect(stroke="white", strokeWidth=0.5)
     chart = chart.encode(
         x=altair.X(
             f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair, across)
@@ -113,7 +121,7 @@ def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[
     rows: list[dict[str, Any]] = [{"name": name, "value": value, "text": say(value)} for name, value in points]
     shown = [row["value"] for row in rows if row["value"] > 0] or [1.0]
     domain = [min(shown) / 3, max(shown) * 3]
-    base = altair.Chart(altair.Data(values=rows)).encode(
+    base = altair.Chart(_data(altair, rows)).encode(
         x=altair.X(
             "value:Q",
             title=title,
@@ -134,8 +142,8 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
         {"epsilon": epsilon, "column": name, "error": error} for epsilon, name, error in points if error > 0
     ]
     prices = sorted({row["epsilon"] for row in rows}) or [1.0]
-    names = list(dict.fromkeys(name for _, name, _ in points))
-    chart = altair.Chart(altair.Data(values=rows)).mark_line(point=altair.OverlayMarkDef(size=50))
+    names = list(dict.fromkeys(no_markup(name) for _, name, _ in points))
+    chart = altair.Chart(_data(altair, rows)).mark_line(point=altair.OverlayMarkDef(size=50))
     chart = chart.encode(
         x=altair.X(
             "epsilon:Q",
@@ -161,7 +169,7 @@ def budget(points: Sequence[dict[str, Any]], words: Words) -> Any:
     ``time`` is in ISO 8601, and ``limit`` is None where there is none.
     """
     altair = _altair()
-    data = altair.Chart(altair.Data(values=list(points)))
+    data = altair.Chart(_data(altair, list(points)))
     time = altair.X("time:T", title="time (UTC)", scale=altair.Scale(type="utc"))
     spent = altair.Y("spent:Q", title="epsilon", scale=altair.Scale(zero=True))
     tooltip = ["time:T", "spent:Q", "limit:Q", "label:N", "query:N"]
@@ -176,7 +184,7 @@ def budget(points: Sequence[dict[str, Any]], words: Words) -> Any:
 
 def panel(chart: Any, title: str) -> Any:
     """A chart with a small heading, to stand beside others."""
-    return chart.properties(title=_altair().TitleParams(title, anchor="start", fontSize=12, frame="group"))
+    return chart.properties(title=_altair().TitleParams(no_markup(title), anchor="start", fontSize=12, frame="group"))
 
 
 def _spread(altair: Any, across: Scale, along: str) -> dict[str, Any]:
@@ -222,6 +230,14 @@ def _powers_of_ten(altair: Any, shown: Sequence[float]) -> Any:
     positive = [value for value in shown if value > 0] or [1.0]
     first, last = math.floor(math.log10(min(positive))) - 1, math.ceil(math.log10(max(positive))) + 1
     return altair.Axis(labelExpr=LOGARITHMIC_LABELS, values=[10.0**power for power in range(first, last + 1)])
+
+
+def _data(altair: Any, rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows for a chart; their words are names that people gave."""
+    plain = [
+        {name: no_markup(value) if isinstance(value, str) else value for name, value in row.items()} for row in rows
+    ]
+    return altair.Data(values=plain)
 
 
 def _altair() -> Any:

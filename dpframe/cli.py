@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 from dpframe._version import VERSION
 from dpframe.errors import DpframeError, InvalidArgument
+from dpframe.frames import build
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.ledger import Ledger
+from dpframe.statement import COLUMNS
+from dpframe.words import harmless, no_formula
 
 FORMATS = ("csv", "json", "parquet")
 
@@ -46,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         COMMANDS[options.command](options)
     except InvalidArgument as error:
-        print(f"dpframe: {error}", file=sys.stderr)
+        _print(f"dpframe: {error}", file=sys.stderr)
         return 2
     except (DpframeError, OSError) as error:
-        print(f"dpframe: {error}", file=sys.stderr)
+        _print(f"dpframe: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -72,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _show(options: Any) -> None:
-    print(Ledger.open(options.file))
+    _print(str(Ledger.open(options.file)))
 
 
 def _verify(options: Any) -> None:
@@ -99,9 +102,21 @@ def _export(options: Any) -> None:
     if kind == "parquet" and options.output is None:
         raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
     frame = Ledger.open(options.file).to_frame()
+    if kind == "csv":
+        frame = build.of_rows([_as_cells(row) for row in build.rows(frame)], "polars", COLUMNS)
     written = getattr(frame, f"write_{kind}")(*([options.output] if options.output else []))
     if options.output is None:
-        print(written.rstrip("\n"))
+        _print(written.rstrip("\n"))
+
+
+def _as_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for a spreadsheet: text that reads as a formula there is quoted, and nothing breaks a line."""
+    return {name: no_formula(harmless(value)) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _print(text: str, file: TextIO | None = None) -> None:
+    """Print what a ledger or a path holds; the screen obeys nothing in it."""
+    print("\n".join(map(harmless, text.split("\n"))), file=file)
 
 
 COMMANDS = {"show": _show, "verify": _verify, "export": _export}

@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from dpframe import words
+
 PLAIN = (str, bytes, numbers.Number, Decimal, date, time, timedelta, range)
 
 
@@ -232,6 +234,20 @@ def named(value: object) -> str:
         return f"the class {value.__name__}"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+
+
+def checked_name(argument: str, value: str, longest: int = words.LONGEST_NAME) -> str:
+    """A name that people give, as it is; refused where a record that holds it could not be written or read."""
+    if (fault := words.fault_of_name(value, longest)) is not None:
+        raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Write plain words.")
+    return value
+
+
+def checked_column_name(argument: str, value: str) -> str:
+    """The name of a column, as it is; refused where no file could hold it."""
+    if (fault := words.fault_of_column(value)) is not None:
+        raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Rename the column.")
+    return value
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 
@@ -162,4 +162,6 @@ def checked_unit(unit: object) -> PrivacyUnit | None:
     """Refuse what is not a PrivacyUnit."""
     if unit is not None and not isinstance(unit, PrivacyUnit):
         raise InvalidType(f"unit must be a dpf.PrivacyUnit, not {shown(unit)}. Write dpf.PrivacyUnit(column=...).")
+    if unit is not None and unit.column is not None:  # here, since older ledgers are read whatever theirs is
+        checked_column_name("column", unit.column)
     return unit

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from html import escape as escaped
+
+from dpframe.words import harmless
 
 Row = Sequence[object]
 
@@ -23,15 +25,20 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def escape(text: str) -> str:
+    """For HTML, with what commands a screen as escapes."""
+    return escaped(harmless(text))
+
+
 def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
     """A title, facts with their names before them, and a table, for a terminal."""
-    named = "\n".join(f"{INDENT}{name:<11} {fact}" for name, fact in facts)
-    return f"{title}\n{named}\n\n{text_table(header, rows)}"
+    named = "\n".join(f"{INDENT}{name:<11} {harmless(fact)}" for name, fact in facts)
+    return f"{harmless(title)}\n{named}\n\n{text_table(header, rows)}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     """Columns of equal width, a rule under the header."""
-    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    lines = [[harmless(str(cell)) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     padded = [INDENT + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
     padded.insert(1, INDENT + "  ".join("-" * width for width in widths))

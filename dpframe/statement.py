@@ -14,6 +14,7 @@ from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.store.entries import Entry
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now
+from dpframe.words import harmless, writable
 
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
@@ -48,7 +49,7 @@ class Statement:
         if self.limit is not None:
             filled = round(WIDTH * self._part)
             facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
-        lines = ["Ledger", *(f"  {fact}" for fact in facts)]
+        lines = ["Ledger", *(f"  {harmless(fact)}" for fact in facts)]
         if self._listed:
             lines += ["", report.text_table(("last charges", "label", "query", "cost"), self._rows())]
         return "\n".join(lines)
@@ -140,9 +141,9 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
             "entry": number,
             "time": entry.time,
             "kind": entry.kind,
-            "label": entry.label,
-            "version": entry.version,
-            "query": entry.query,
+            "label": entry.label and writable(entry.label),  # older ledgers hold any text
+            "version": entry.version and writable(entry.version),
+            "query": writable(entry.query),
             "unit": str(entry.unit),
             "epsilon": entry.cost.epsilon,
             "delta": entry.cost.delta,

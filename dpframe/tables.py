@@ -9,6 +9,7 @@ from dpframe.frames import build
 from dpframe.provenance import denoised_words
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.report import number
+from dpframe.words import harmless
 
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 
@@ -26,11 +27,14 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     shown: dict[str, list[str]] = {name: [_label(row[name], missing) for row in rows] for name in labels}
     for name in measures:
         shown[name] = [_with_error(row, name) for row in rows]
-    table = great_tables.GT(build.frame_of(shown, "polars"))
-    table = table.tab_header(title=facts["label"] or " and ".join(measures), subtitle=_subtitle(facts))
-    table = table.cols_align(align="right", columns=measures)
+    places = {name: f"column{place}" for place, name in enumerate(shown)}  # a name may be a pattern to great-tables
+    table = great_tables.GT(build.frame_of({places[name]: cells for name, cells in shown.items()}, "polars"))
+    shown_names: dict[str, Any] = {place: harmless(name) for name, place in places.items()}
+    table = table.cols_label(**shown_names)
+    table = table.tab_header(title=harmless(facts["label"] or " and ".join(measures)), subtitle=_subtitle(facts))
+    table = table.cols_align(align="right", columns=[places[name] for name in measures])
     for note in (*denoised_words(facts, number), *facts["notes"]):
-        table = table.tab_source_note(note)
+        table = table.tab_source_note(harmless(note))
     return table
 
 
@@ -43,7 +47,7 @@ def _with_error(row: Mapping[str, Any], name: str) -> str:
 def _label(value: Any, missing: str) -> str:
     if value is None or value != value:
         return missing
-    return number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else harmless(str(value))
 
 
 def _subtitle(facts: Mapping[str, Any]) -> str:

@@ -919,7 +919,7 @@ KEYS = [
         "keys-too-many",
         lambda df: df.dp.group_by("age", keys=range(2**31)).count(epsilon=1),
         VALUE,
-        "keys must name at most 2**30 values, not 2147483648. Declare fewer.",
+        "keys and bins must make at most max_cells=10_000_000 cells, not 2147483648. Declare fewer.",
     ),
     Refusal(
         "by-missing",
@@ -1113,8 +1113,57 @@ BINS = [
         "bins-too-many",
         lambda df: df.dp.histogram("age", bins=2**31, range=(0, 100), epsilon=1),
         VALUE,
-        "bins must be a number of bins from 1 to 2**30, not 2147483648. Write for instance bins=range(0, "
-        "101, 10), or bins=20, range=(0, 100).",
+        "keys and bins must make at most max_cells=10_000_000 cells, not 2147483648. Declare fewer.",
+    ),
+    Refusal(
+        "cells-not-meant",
+        lambda df: df.dp.histogram("age", bins=20_000_000, range=(0, 100), epsilon=1),
+        VALUE,
+        "keys and bins must make at most max_cells=10_000_000 cells, not 20000000. Declare fewer, or say that you mean "
+        "it: max_cells=20_000_000.",
+    ),
+    Refusal(
+        "max-cells-of-no-kind",
+        lambda df: df.dp.count(max_cells="many", epsilon=1),
+        TYPE,
+        "max_cells must be a whole number of cells, not 'many'. Write max_cells=20_000_000.",
+    ),
+    Refusal(
+        "max-cells-too-many",
+        lambda df: df.dp.count(max_cells=2**31, epsilon=1),
+        VALUE,
+        "max_cells must be from 1 to 2**30, not 2147483648. Declare fewer keys or bins.",
+    ),
+    Refusal(
+        "graph-of-too-many-edges",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(graph=[("A", "B")] * 3, max_cells=2, epsilon=1),
+        VALUE,
+        "graph must have at most max_cells=2 edges, not 3. Declare fewer, or say that you mean it: max_cells=3.",
+    ),
+    Refusal(
+        "label-of-surrogates",
+        lambda df: df.dp.count(label="a\ud800", epsilon=1),
+        VALUE,
+        "label must be text that UTF-8 can write, without the character 0, unlike 'a\\ud800'. Write plain words.",
+    ),
+    Refusal(
+        "label-of-commands",
+        lambda df: df.dp.count(label="a\x1b[2J", epsilon=1),
+        VALUE,
+        "label must hold no control characters, such as tabs, line breaks or escapes, unlike 'a\\x1b[2J'. Write plain "
+        "words.",
+    ),
+    Refusal(
+        "version-too-long",
+        lambda df: df.dp.count(label="a", version="v" * 201, epsilon=1),
+        VALUE,
+        ("version must have at most 200 characters, not 201, unlike 'vvvv", "Write plain words."),
+    ),
+    Refusal(
+        "column-of-surrogates",
+        lambda df: df.dp.count("a\ud800", epsilon=1),
+        VALUE,
+        "column must be text that UTF-8 can write, without the character 0, unlike 'a\\ud800'. Rename the column.",
     ),
     Refusal(
         "bins-too-fine",
@@ -1417,7 +1466,7 @@ BINS = [
         "grid-too-large",
         lambda df: df.dp.histogram(["age", "cost"], bins=2**16, range=[(0, 1), (0, 1)], epsilon=1),
         VALUE,
-        "keys and bins must make at most 2**30 cells, not 4294967296. Declare fewer.",
+        "keys and bins must make at most max_cells=10_000_000 cells, not 4294967296. Declare fewer.",
     ),
     Refusal(
         "grouped-by-its-bins",

@@ -8,7 +8,8 @@ from typing import Any, Unpack
 from dpframe.accessors.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
 from dpframe.accessors.released import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
-from dpframe.frames.source import is_frame, key_rows
+from dpframe.frames.source import height_of, is_frame, key_rows
+from dpframe.queries import counts
 from dpframe.queries.cells import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Measure, check_column
@@ -16,6 +17,7 @@ from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
 from dpframe.release.options import Options
 from dpframe.release.path import preview, release
+from dpframe.tracebacks import trimmed
 
 Finish = Callable[[Any, Query, Options], Any]
 
@@ -59,6 +61,9 @@ class Asker:
     version : str, optional
         What the data are: a week, a snapshot, a commit. With a label, a durable ledger stores the answer, and the same
         call on the same version returns it at no cost (``docs/ledger.md``).
+    max_cells : int
+        How many cells (keys times bins) and how many edges of a graph the call may have; more are refused before any
+        is made.
 
     Examples
     --------
@@ -208,7 +213,9 @@ class Asker:
         >>> ages["age_left"].to_list()
         [0.0, 20.0, 40.0, 60.0, 80.0]
         """
-        axes = bin_axes(column, bins, range, categories, outside)
+        columns = len(column) if isinstance(column, (list, tuple)) else 1
+        size = counts.of_bins(columns, bins, categories)
+        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
 
     @asks
@@ -223,7 +230,7 @@ class Asker:
             The values to choose from, from what you know and never from the data; None among them stands for missing
             values. A Polars Enum declares its own.
         **options
-            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label`` and ``version``; see `Asker`.
+            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label``, ``version`` and ``max_cells``; see `Asker`.
 
         Returns
         -------
@@ -255,7 +262,9 @@ class Asker:
                 "select must be asked of the whole frame, not per group: one unit may sway the choice of many groups, "
                 "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
             )
-        asker = Asker(self._frame, (category_axis(column, categories),), self._finish)
+        size = counts.of_bins(1, None, categories)
+        axes = counts.axes_or_later(size, lambda: (category_axis(column, categories),))
+        asker = Asker(self._frame, axes, self._finish)
         return asker._asked("select", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
 
     @asks
@@ -284,6 +293,7 @@ class Asker:
         measures, options = sorted_out(statistics, named)
         return self._asked("agg", measures, options)
 
+    @trimmed
     def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> Asker:
         """The same questions per group.
 
@@ -320,8 +330,9 @@ class Asker:
         flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
         for column in flat:
             check_column(column)
-        combinations = key_rows(keys, flat) if is_frame(keys) else None
-        axes = key_axes(flat, keys, combinations)
+        declared = is_frame(keys)
+        size = height_of(keys) if declared else counts.of_keys(keys)
+        axes = counts.axes_or_later(size, lambda: key_axes(flat, keys, key_rows(keys, flat) if declared else None))
         return Asker(self._frame, (*self._axes, *axes), self._finish)
 
     @property
@@ -331,7 +342,7 @@ class Asker:
 
     def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
-        query = Query(verb, Keys(self._axes), tuple(measures.items()), checked.rollup)
+        query = Query(verb, Keys(counts.made(self._axes, checked.max_cells)), tuple(measures.items()), checked.rollup)
         return self._finish(self._frame, query, checked)
 
     def __getattr__(self, name: str) -> Any:

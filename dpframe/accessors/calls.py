@@ -9,12 +9,13 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any, TypedDict, TypeVar, cast
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.pricing import Calibration
 from dpframe.queries.statistics import Count, Mean, Measure, Sum
 from dpframe.release.options import Options
+from dpframe.tracebacks import trimmed
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -55,6 +56,7 @@ class SelectOptions(TypedDict, total=False):
     unit: PrivacyUnit | None
     label: str | None
     version: str | None
+    max_cells: int
 
 
 class CallOptions(TypedDict, total=False):
@@ -77,6 +79,7 @@ class CallOptions(TypedDict, total=False):
     unit: PrivacyUnit | None
     label: str | None
     version: str | None
+    max_cells: int
 
 
 def asks(verb: Verb) -> Verb:
@@ -88,6 +91,7 @@ def asks(verb: Verb) -> Verb:
     options = [inspect.Parameter(name, by_name, default=defaults[name]) for name in defaults if name not in left_out]
     signature = inspect.Signature([*own, *options])
 
+    @trimmed
     @functools.wraps(verb)
     def asked(*given: Any, **named: Any) -> Any:
         if verb.__name__ != "agg":  # whose statistics may have any name
@@ -138,6 +142,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
     for name, value in measures:
         if not isinstance(name, str):
             raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
+        checked_column_name("the name of a statistic", name)
         if not isinstance(value, MEASURES):
             raise InvalidType(_no_statistic_words(name, value))
     if not measures:

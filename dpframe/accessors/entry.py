@@ -8,8 +8,10 @@ from dpframe.accessors.asker import Asker
 from dpframe.accessors.released import Released
 from dpframe.frames import build
 from dpframe.frames.source import is_frame, source_of
+from dpframe.tracebacks import trimmed
 
 
+@trimmed
 def of(frame: Any) -> Asker | Released:
     """The accessor of a frame: ``df.dp``, typed, and for frames that have no ``.dp``.
 

@@ -29,6 +29,15 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
     return pl.DataFrame({name: _series(name, values) for name, values in columns.items()})
 
 
+def column_of(name: str, values: Any, library: str) -> Any:
+    """One column of such a frame, made once."""
+    if library == "pandas":
+        import pandas
+
+        return pandas.Series(values)
+    return _series(name, values)
+
+
 def row_of(frame: Any, place: int) -> Any:
     """One row of a built frame as a frame of its own, with the same dtypes."""
     return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, closest, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, named, shown
 from dpframe.frames import pandas_columns
 from dpframe.frames.identity import Identity, identity_of, of_rows
 
@@ -112,6 +112,14 @@ def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any,
     return list((native if columns is None else native.select(map(_exactly, columns))).rows())
 
 
+def height_of(frame: Any) -> int:
+    """How many rows a public frame has; none of them is made into values."""
+    if is_pandas(frame) or isinstance(frame, pl.DataFrame):
+        return len(frame)
+    counted = nw.from_native(frame).lazy().select(nw.len()).collect(backend="polars").to_native()
+    return int(counted.item())
+
+
 def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
@@ -154,7 +162,7 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     lazy = native.lazy()
     schema = lazy.collect_schema()
     names = schema.names()
-    empty = _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
+    empty = _without_rows(lazy, names)
     converted = nw.from_native(empty).schema
 
     def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
@@ -179,6 +187,17 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
     if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
         return theirs.time_unit == ours.time_unit
     return bool(theirs == ours) and theirs not in (nw.Time, nw.Duration, nw.Object, nw.Unknown)
+
+
+def _without_rows(lazy: nw.LazyFrame[Any], names: Sequence[str]) -> pl.DataFrame:
+    """The schema as Polars reads it. Polars panics on dtypes that it does not know, which is no Exception."""
+    try:
+        return _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # of no rows, so that it may be shown
+        said = shown(" ".join(str(error).split()))
+        raise WrongDtype(f"the frame must have dtypes that Polars can read, unlike these: {said}. Cast them.") from None
 
 
 def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

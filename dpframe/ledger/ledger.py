@@ -16,6 +16,7 @@ from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
     LedgerError,
+    checked_name,
 )
 from dpframe.exact import Amount, checked_amount
 from dpframe.frames import build
@@ -231,6 +232,7 @@ class Ledger:
             Where a durable ledger has committed it: ``dataset``, ``entry``, ``head``. None in memory. It raises
             BudgetExceeded if the limit would be passed, and LedgerError where the ledger cannot be charged.
         """
+        label = None if label is None else checked_name("label", label)
         taken = self.take(Entry(now(), label, query, unit, amount, cost))
         assert not isinstance(taken, Answer)  # only an entry with a version has one
         return taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframe.accounting import Accounting, accounting_of
-from dpframe.errors import InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidType, MissingArgument, checked_name, shown
 from dpframe.exact import exact_delta, exact_epsilon
 from dpframe.guarantee import PrivacyUnit, checked_unit
 from dpframe.store.terms import Limit, Terms
@@ -17,6 +17,8 @@ def made(epsilon: object, delta: object, unit: object, accounting: object, datas
         raise MissingArgument(words)
     if dataset is not None and not isinstance(dataset, str):
         raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
+    if dataset is not None:
+        checked_name("dataset", dataset)
     typed = (exact_epsilon(epsilon), exact_delta(delta))
     how = accounting_of(accounting, *typed)
     limit = Limit(*typed, how.limit(*typed), how.one_is_enough)

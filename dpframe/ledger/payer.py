@@ -68,12 +68,12 @@ def ledger_for(ledger: Ledger | None) -> Ledger | None:
     return None
 
 
-def warn_unlimited(ledger: Ledger, unit: PrivacyUnit) -> None:
-    """Once a process: the recording ledger limits nothing, and rows may not be people."""
+def warn_unlimited(ledger: Ledger, unit: PrivacyUnit, *, depth: int) -> None:
+    """Once a process: the recording ledger limits nothing, and rows may not be people; `depth` tells whose call."""
     if ledger is not _recording or _warned.is_set():
         return
     _warned.set()
-    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=6)
+    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=depth + 1)
 
 
 def checked_ledger(ledger: object) -> Ledger:

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dpframe.accounting import Accounting
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.exact import exact_delta, exact_epsilon, shown_down
 from dpframe.store.terms import Limit
+from dpframe.words import LONGEST_REASON
 
 
 def checked_reason(reason: object) -> str:
     """Refuse what tells later readers nothing."""
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidType(f"reason must be a sentence for the record, not {shown(reason)}. Write why.")
-    return reason
+    return checked_name("reason", reason, LONGEST_REASON)
 
 
 def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[[Limit], Limit]:

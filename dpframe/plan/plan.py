@@ -49,7 +49,8 @@ class Plan:
     cost : PrivacyLoss
         What the call alone costs, rounded up.
     frame
-        The frame that was asked; a plan remembers it and does not read it.
+        The frame that was asked; a plan remembers it and does not read it. A copy of the plan, or one that comes out
+        of a pickle, has None: rows travel with no plan.
     choice : Choice, optional
         With ``mechanism="auto"``: which noise was chosen, and `.why`.
     accuracy : Accuracy, optional
@@ -57,7 +58,7 @@ class Plan:
     size : int, optional
         How many values a mean is assumed to have, where the call says it.
     asked
-        The options of the preview that made it.
+        The options of the preview that made it; None where `frame` is.
     together : tuple of str
         The names of the plans that are released with it at one price, its own among them.
 
@@ -91,6 +92,9 @@ class Plan:
     size: int | None = None
     asked: Any = field(default=None, compare=False)
     together: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "frame": None, "asked": None}  # the options may name a ledger, which cannot travel
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
+from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import check_column
 
-LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
+MOST_BITS = 1023  # of an integer key: no dtype has longer ones, and Python does not print much longer ones
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
 KIND_WORDS = {
@@ -226,8 +227,6 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
             f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "
             f"from data reveal who is in it. {EXAMPLES[argument]}"
         )
-    if len(values) > LARGEST_CELLS:
-        raise InvalidArgument(f"{argument} must name at most 2**30 values, not {len(values)}. Declare fewer.")
     return KeyAxis((column,), tuple((plain_key(value, argument),) for value in values), argument)
 
 
@@ -245,6 +244,8 @@ def plain_key(value: object, argument: str = "keys") -> Any:
         return None
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InvalidArgument(f"{argument} must be text that UTF-8 can write, unlike {value!a}. Leave it out.")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise InvalidArgument(f"{argument} must be numbers that columns can hold, unlike {shown(value)}. Leave it out.")
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
     raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")

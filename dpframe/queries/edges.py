@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import checked_whole, is_number, is_whole
+from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.statistics import checked_place
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
@@ -121,12 +122,15 @@ def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any
 
 
 def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, bool]:
+    sequence: Any = bins  # or array
     try:
-        values = list(bins)  # type: ignore[call-overload]  # any sequence or array
+        values = list(sequence if hasattr(sequence, "__len__") else islice(sequence, MOST_CELLS + 2))
     except TypeError:
         raise InvalidType(f"{argument} must be a sequence of edges, not {shown(bins)}. {BINS_EXAMPLE}") from None
     if isinstance(bins, (dict, set, frozenset)):
         raise InvalidType(f"{argument} must be a sequence of edges in order, not {shown(bins)}. {BINS_EXAMPLE}")
+    if len(values) > MOST_CELLS + 1 and not hasattr(bins, "__len__"):
+        raise InvalidArgument(f"{argument} must have a length if they are more than {MOST_CELLS:_}. Write a list.")
     if len(values) < 2:
         raise InvalidArgument(f"{argument} must hold at least 2 edges, not {len(values)}. {BINS_EXAMPLE}")
     parsed = [_edge(value, argument) for value in values]

@@ -15,6 +15,7 @@ from dpframe.queries.cells import Keys
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.levels import Level, labels_of, levels_of
 from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
+from dpframe.words import harmless
 
 Floats = NDArray[np.float64]
 
@@ -114,6 +115,9 @@ class Query:
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def __str__(self) -> str:
+        return harmless(self._words())  # it is printed and logged, and kept in ledgers
+
+    def _words(self) -> str:
         if self.selects:
             return f"most common of {self.keys.axes[0]}"
         asked = ", ".join(str(measure) for _, measure in self.measures)

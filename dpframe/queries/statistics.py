@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
 from dpframe.exact import exactly, is_number, nearest
 
 Floats = NDArray[np.float64]
@@ -346,6 +346,7 @@ def check_column(column: object) -> None:
             f"column must be the name of a column (a string), not {shown(column)}. "
             "Columns named otherwise can be renamed: df.rename(columns=str)."
         )
+    checked_column_name("column", column)
 
 
 def checked_bounds(bounds: object) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.plan.plan import Plan
 from dpframe.queries.statistics import Mean, Measure
 from dpframe.release.graph import USES, End, edges_among
@@ -78,10 +78,24 @@ def _step(cells: Floats, denoiser: Any, law: Any, told: dict[str, Any]) -> tuple
         return choice.values, {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
-    result = np.asarray(function(cells.copy(), law, **_known(function, told)), dtype=np.float64)
+    try:
+        result = np.asarray(function(cells.copy(), law, **_known(function, told)), dtype=np.float64)
+    except Exception as error:
+        if is_own(function):
+            raise
+        cause = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # the caller's code alone
+        raise ReleaseFailed(
+            f"denoise must be a function that does not fail, and {name} raised {type(error).__name__} on the noisy "
+            "values. The charge stands. Ask again with another one."
+        ) from cause
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
+
+
+def is_own(function: Any) -> bool:
+    """Whether a denoiser is one of dpframe's."""
+    return str(getattr(function, "__module__", "")).startswith("dpframe.")
 
 
 def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:

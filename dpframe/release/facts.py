@@ -21,7 +21,7 @@ from dpframe.queries.query import Query
 from dpframe.release.denoising import DENOISERS
 from dpframe.release.options import Options
 
-UNASKED = ("ledger", "unit", "label", "version")  # what does not shape the answer, or is the ledger's own
+UNASKED = ("ledger", "unit", "label", "version", "max_cells")  # what does not shape the answer, or is the ledger's own
 
 
 def facts_of(query: Query, plan: Plan, options: Options) -> dict[str, str]:

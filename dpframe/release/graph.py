@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.frames.source import is_frame, rows_of
+from dpframe.frames.source import height_of, is_frame, rows_of
 from dpframe.queries.cells import Keys, plain_key
+from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import Query
 from dpframe.queries.sameness import same_key
@@ -23,10 +24,11 @@ USES = ("auto", "spanning-tree-wavelets", "trend-filter")  # denoisers that know
 End = tuple[Any, ...]  # a key for each column
 
 
-def pairs_of(graph: Any) -> tuple[tuple[End, End], ...] | None:
-    """The edges as plain keys; typed errors for what is no list of pairs and no frame of them."""
+def pairs_of(graph: Any, most: int) -> tuple[tuple[End, End], ...] | None:
+    """The edges as plain keys, at most so many; typed errors for what is no list of pairs and no frame of them."""
     if graph is None:
         return None
+    refuse_many("graph must have", "edges", height_of(graph) if is_frame(graph) else length(graph), most)
     pairs = _pairs_of_frame(graph) if is_frame(graph) else graph
     if not isinstance(pairs, (list, tuple)):
         raise InvalidType(f"graph must be a frame or a list of pairs of keys, not {named(graph)}. {EXAMPLE}")

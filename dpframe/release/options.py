@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidType, shown, takes_two
+from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, takes_two
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.accuracy import checked_size
 from dpframe.plan.pricing import Calibration
+from dpframe.queries.counts import MOST_CELLS, checked_most
 from dpframe.release.denoising import DENOISERS
 from dpframe.release.graph import pairs_of
 
@@ -35,10 +36,12 @@ class Options:
     unit: PrivacyUnit | None = None
     label: str | None = None
     version: str | None = None
+    max_cells: int = MOST_CELLS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
-        object.__setattr__(self, "graph", pairs_of(self.graph))
+        object.__setattr__(self, "max_cells", checked_most(self.max_cells))
+        object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(
                 "confidence must come with within=, the error that it speaks of, not alone. "
@@ -54,12 +57,7 @@ class Options:
                 f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoise)}: what makes subtotals add "
                 "up is itself a denoiser. Leave it out."
             )
-        if self.label is not None and not isinstance(self.label, str):
-            raise InvalidType(f"label must be a string, not {shown(self.label)}.")
-        if self.version is not None and not isinstance(self.version, str):
-            raise InvalidType(f"version must be a string, not {shown(self.version)}. Write version='2026-W47'.")
-        if self.version is not None and not self.version.strip():
-            raise InvalidArgument("version must say what the data are, and not be blank. Write version='2026-W47'.")
+        self._check_record()
         for name in self.denoise if isinstance(self.denoise, (list, tuple)) else [self.denoise]:
             if not (name is None or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(
@@ -72,3 +70,15 @@ class Options:
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "
                     f"two alone. Write lambda values, noise: {called}(values, noise, ...)."
                 )
+
+    def _check_record(self) -> None:
+        """What a ledger writes down for good."""
+        if self.label is not None and not isinstance(self.label, str):
+            raise InvalidType(f"label must be a string, not {shown(self.label)}.")
+        if self.version is not None and not isinstance(self.version, str):
+            raise InvalidType(f"version must be a string, not {shown(self.version)}. Write version='2026-W47'.")
+        if self.version is not None and not self.version.strip():
+            raise InvalidArgument("version must say what the data are, and not be blank. Write version='2026-W47'.")
+        for argument, name in (("label", self.label), ("version", self.version)):
+            if name is not None:
+                checked_name(argument, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpframe.plan.accuracy import Accuracy, check_mean, smallest_epsilon
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import plan_of
 from dpframe.plan.table import PlanTable
+from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measured, Statistic
 from dpframe.release import replay
@@ -34,6 +35,7 @@ from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.graph import check_graph
 from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
+from dpframe.release.rehearsal import check_record, rehearse, stand_in
 from dpframe.release.selecting import selected
 from dpframe.statement import no_ledger
 from dpframe.store.entries import Answer
@@ -52,14 +54,15 @@ def release(frame: Any, query: Query, options: Options) -> Any:
         raise no_ledger()
     plan = _planned(frame, query, options, ledger)
     entry = replay.entry_of(query, plan, options, ledger)
-    payer.warn_unlimited(ledger, plan.unit)
+    labels = rehearsed(plan, options)
+    payer.warn_unlimited(ledger, plan.unit, depth=6)
     place = ledger.take(entry)
     if isinstance(place, Answer):
         log.info("replayed %s of version %s", plan.query, options.version)
         return replay.replayed(plan, place.content)
     found = look(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    frame, chosen = _answered(plan, found, options, place)
+    frame, chosen = _answered(plan, found, options, place, labels)
     return replay.kept(plan, frame, chosen, entry, ledger)
 
 
@@ -86,6 +89,7 @@ def _several(options: Options) -> list[Options] | None:
 def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) -> Plan:
     unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
     checked = check(frame, query, unit)
+    refuse_many("keys and bins must make", "cells", checked.keys.cells, options.max_cells)  # those of a dtype as well
     limit = ledger.limit_amount if ledger else None
     ordered_axes(checked.keys, options.order)  # refused before anything is charged
     check_graph(checked, options.graph, options.denoise)
@@ -124,6 +128,13 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
     return replace(plan_at(Price(epsilon, delta)), accuracy=accuracy)
 
 
+def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
+    """The columns that name the cells, once the whole call was tried on no rows."""
+    labels = rehearse(plan, options)
+    check_record(lambda: _recorded(plan, stand_in(plan, options, labels), {}, options, None))
+    return labels
+
+
 def look(plan: Plan) -> dict[Statistic, NDArray[np.int64]]:
     """The exact totals."""
     found = _look(plan)
@@ -146,14 +157,22 @@ def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
 
 
 def answered(
-    plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options, place: dict[str, Any] | None
+    plan: Plan,
+    found: dict[Statistic, NDArray[np.int64]],
+    options: Options,
+    place: dict[str, Any] | None,
+    labels: Mapping[str, Any],
 ) -> Any:
-    """Everything from here on is noise and arithmetic on noisy numbers."""
-    return _answered(plan, found, options, place)[0]
+    """Everything from here on is noise and arithmetic on noisy numbers; `labels` are the columns that name cells."""
+    return _answered(plan, found, options, place, labels)[0]
 
 
 def _answered(
-    plan: Plan, found: dict[Statistic, NDArray[np.int64]], options: Options, place: dict[str, Any] | None
+    plan: Plan,
+    found: dict[Statistic, NDArray[np.int64]],
+    options: Options,
+    place: dict[str, Any] | None,
+    labels: Mapping[str, Any],
 ) -> tuple[Any, int | None]:
     """The released frame, and of a selection the place of the cell that was chosen."""
     measured = {}
@@ -161,9 +180,9 @@ def _answered(
         noisy = part.mechanism.add_noise(found.pop(part.statistic))
         measured[part.statistic] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     if plan.query.selects:
-        frame, chosen = selected(plan, measured)
+        frame, chosen = selected(plan, measured, labels)
         return _recorded(plan, frame, {}, options, place), chosen
-    columns: dict[str, Any] = dict(plan.query.labels())
+    columns: dict[str, Any] = dict(labels)
     denoised: dict[str, Any] = {}
     for name, measure in plan.query.measures:
         values, errors = plan.query.answer(measure, measured)

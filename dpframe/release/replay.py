@@ -65,7 +65,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
     if plan.query.selects:
-        return build.attach(cell_at(plan, header["chosen"]), header["provenance"])
+        return build.attach(cell_at(plan, header["chosen"], plan.query.labels()), header["provenance"])
     columns: dict[str, Any] = dict(plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():

@@ -13,16 +13,16 @@ from dpframe.plan.plan import Plan
 from dpframe.queries.statistics import Measured, Statistic
 
 
-def selected(plan: Plan, measured: Mapping[Statistic, Measured]) -> tuple[Any, int]:
+def selected(plan: Plan, measured: Mapping[Statistic, Measured], labels: Mapping[str, Any]) -> tuple[Any, int]:
     """The declared cell that the mechanism marked, as a frame of one row, and its place among the declared ones.
 
     Its dtype is that of all options, whichever was chosen.
     """
     (marks,) = measured.values()
     chosen = int(np.argmax(marks.values))
-    return cell_at(plan, chosen), chosen
+    return cell_at(plan, chosen, labels), chosen
 
 
-def cell_at(plan: Plan, place: int) -> Any:
+def cell_at(plan: Plan, place: int, labels: Mapping[str, Any]) -> Any:
     """One declared cell, in the library of the caller's frame."""
-    return build.row_of(build.frame_of(plan.query.labels(), library_of(plan.frame)), place)
+    return build.row_of(build.frame_of(labels, library_of(plan.frame)), place)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Basic
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.frames.quiet import check_quiet
 from dpframe.guarantee import Price, PrivacyUnit
 from dpframe.ledger import payer
@@ -18,14 +18,16 @@ from dpframe.plan.joint import JointPlan, Wanted, joint_plan
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
 from dpframe.release.denoising import check_denoising
-from dpframe.release.path import answered, look
+from dpframe.release.path import answered, look, rehearsed
 from dpframe.statement import no_ledger
+from dpframe.tracebacks import trimmed
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
 log = logging.getLogger("dpframe")
 
 
+@trimmed
 def plan_together(
     plans: Mapping[str, Plan | PlanTable],
     *,
@@ -64,6 +66,7 @@ def plan_together(
     return _planned(plans, price, weights, payer.ledger_for(ledger))
 
 
+@trimmed
 def release_together(
     plans: Mapping[str, Plan | PlanTable],
     *,
@@ -127,17 +130,20 @@ def release_together(
     price = _price(epsilon, delta, share)
     if label is not None and not isinstance(label, str):
         raise InvalidType(f"label must be a string, not {shown(label)}. Write for instance label='week 47'.")
+    if label is not None:
+        checked_name("label", label)
     payed = payer.ledger_for(ledger)
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
     check_quiet()  # the plans were checked when they were made
-    payer.warn_unlimited(payed, joint.unit)
+    labels = {name: rehearsed(plan, plan.asked) for name, plan in joint.plans.items()}
+    payer.warn_unlimited(payed, joint.unit, depth=3)
     place = payed.charge(joint.amount, cost=joint.cost, query=joint.question, unit=joint.unit, label=label)
     found = {name: look(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {
-        name: answered(plan, found[name], replace(plan.asked, label=plan.asked.label or label), place)
+        name: answered(plan, found[name], replace(plan.asked, label=plan.asked.label or label), place, labels[name])
         for name, plan in joint.plans.items()
     }
 
@@ -178,9 +184,15 @@ def _checked(plans: Any) -> dict[str, Plan]:
     for name, plan in plans.items():
         if not isinstance(name, str):
             raise InvalidType(f"plans must have strings as names, not {shown(name)}. {EXAMPLE}")
+        checked_name("each name of plans", name)
         if not isinstance(plan, (Plan, PlanTable)):
             raise InvalidType(f"plans must be made by .dp.preview, and {name!r} is {shown(plan)}. {EXAMPLE}")
         one = plan.plans[0] if isinstance(plan, PlanTable) else plan
+        if one.frame is None:
+            raise InvalidArgument(
+                f"plans must remember their frame, and {name!r} was pickled or copied, which leaves it out. "
+                "Preview it again, in this process."
+            )
         if one.asked is None:
             raise InvalidArgument(f"plans must be made by .dp.preview, and {name!r} was made otherwise. {EXAMPLE}")
         if one.asked.version is not None:

@@ -1,0 +1,60 @@
+"""A caller's frame without its rows: what the engine is tried on before anything is charged."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from dpframe.frames.source import is_pandas, source_of
+from dpframe.guarantee import PrivacyUnit
+from dpframe.queries.query import Query
+
+
+def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
+    """The columns that a question reads."""
+    asked = [*query.keys.columns, *(one.column for one in query.of_cells), unit.column]
+    return list(dict.fromkeys(name for name in asked if name is not None))
+
+
+def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
+    """Their dtypes, as text."""
+    if is_pandas(frame):
+        return [_without_levels(frame[name].dtype) for name in columns]
+    schema = nw.from_native(frame).collect_schema() if not is_polars(frame) else frame.collect_schema()
+    return [repr(schema[name]) for name in columns]
+
+
+def emptied(frame: Any, columns: list[str]) -> Any:
+    """A frame of these columns and their dtypes without rows, made of the schema alone.
+
+    No row is touched: of a lazy frame nothing is run, and a pandas Categorical leaves behind its categories, which come
+    from the rows.
+    """
+    if is_pandas(frame):
+        pandas = sys.modules["pandas"]
+        found = {name: frame[name].iloc[:0] for name in columns}
+        for name, column in found.items():
+            if isinstance(column.dtype, pandas.CategoricalDtype):
+                found[name] = pandas.Series(pandas.Categorical([], categories=[]))
+        return pandas.DataFrame(found)
+    schema: dict[str, Any]
+    if is_polars(frame):
+        known = frame.collect_schema()
+        schema = {name: known[name] for name in columns}
+    else:
+        known = source_of(frame).schema
+        schema = {name: known[name].polars for name in columns}
+    return pl.DataFrame(schema=schema)
+
+
+def is_polars(frame: Any) -> bool:
+    """Whether it is one of Polars' own."""
+    return isinstance(frame, (pl.DataFrame, pl.LazyFrame))
+
+
+def _without_levels(dtype: Any) -> str:
+    """The dtype as text; of a pandas Categorical no more than that it is one."""
+    return "category" if isinstance(dtype, sys.modules["pandas"].CategoricalDtype) else f"{type(dtype)} {dtype}"

@@ -1,0 +1,79 @@
+"""How many cells a call asks for, counted before any of them is made."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.errors import InvalidArgument, InvalidType, shown
+
+MOST_CELLS = 10**7  # more are rarely meant, take minutes and fill the memory
+LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
+
+
+@dataclass(frozen=True)
+class Later:
+    """Axes that are so large that they are made only once the call says that it means them."""
+
+    size: int
+    make: Callable[[], tuple[Any, ...]]
+
+
+def axes_or_later(size: int, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The axes, or the promise of them where there are many."""
+    return make() if size <= MOST_CELLS else (Later(size, make),)
+
+
+def made(axes: Sequence[Any], most: int) -> tuple[Any, ...]:
+    """All axes, made; refused before that where their product has more cells than the call allows."""
+    refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), most)
+    return tuple(one for axis in axes for one in (axis.make() if isinstance(axis, Later) else (axis,)))
+
+
+def checked_most(most: object) -> int:
+    """The number of cells that a call allows."""
+    if not isinstance(most, numbers.Integral) or isinstance(most, bool):
+        raise InvalidType(f"max_cells must be a whole number of cells, not {shown(most)}. Write max_cells=20_000_000.")
+    if not 1 <= int(most) <= LARGEST_CELLS:
+        raise InvalidArgument(f"max_cells must be from 1 to 2**30, not {shown(most)}. Declare fewer keys or bins.")
+    return int(most)
+
+
+def refuse_many(what: str, parts: str, count: int, most: int) -> None:
+    """Refuse more than the call allows by name."""
+    if count > most:
+        meant = f", or say that you mean it: max_cells={count:_}" if count <= LARGEST_CELLS else ""
+        raise InvalidArgument(f"{what} at most max_cells={most:_} {parts}, not {shown(count)}. Declare fewer{meant}.")
+
+
+def of_keys(keys: object) -> int:
+    """How many cells declared keys make: of a list its length, of a dict of lists the product; 1 for anything else."""
+    if isinstance(keys, dict):
+        return math.prod(map(length, keys.values()))
+    return length(keys)
+
+
+def of_bins(columns: int, bins: Any, categories: Any) -> int:
+    """How many cells the bins or categories of so many columns make; 1 for what is refused later."""
+    if categories is not None:
+        return length(categories)
+    if columns == 1:
+        return _bins(bins)
+    each = bins if isinstance(bins, (list, tuple)) and len(bins) == columns else [bins] * columns
+    return math.prod(map(_bins, each))
+
+
+def length(values: object) -> int:
+    """How many values there are, told without making any; 1 where nobody knows."""
+    if isinstance(values, range):  # of which len fails beyond 2**63
+        return max(0, -((values.start - values.stop) // values.step))
+    return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1
+
+
+def _bins(bins: Any) -> int:
+    if isinstance(bins, numbers.Integral):
+        return max(1, int(bins))
+    return max(1, length(bins) - 1)

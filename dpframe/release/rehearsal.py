@@ -1,0 +1,125 @@
+"""The whole call on no rows, before the charge: what is certain to fail must not cost anything.
+
+Nothing here sees a row, so every error may say what happened. The noise is not drawn, and what is built of zeros is
+thrown away, but for the columns that name the cells, which the answer takes over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
+from dpframe.frames import build
+from dpframe.frames.no_rows import columns_of, dtypes_of, emptied
+from dpframe.frames.source import library_of
+from dpframe.frames.totals import totals
+from dpframe.plan.plan import Plan
+from dpframe.queries.query import ERROR, NOISY
+from dpframe.queries.statistics import Mean
+from dpframe.release.denoising import denoised, is_own
+from dpframe.release.options import Options
+
+MOST_PASSED = 1_000
+LONGEST_MESSAGE = 300
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
+
+_passed: set[bytes] = set()  # hashes of questions of schemas that the engine could answer: they need not be tried again
+
+
+def rehearse(plan: Plan, options: Options) -> dict[str, Any]:
+    """The columns that name the cells; typed errors for what cannot be computed, built or denoised."""
+    _rehearse_totals(plan)
+    labels = _labels(plan)
+    _rehearse_denoisers(plan, options)
+    return labels
+
+
+def stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
+    """A frame as the answer will be, with no rows: for its provenance, which must be writable. Of a choice all options.
+
+    It is of Polars, whatever the answer is: only the names of its columns count.
+    """
+    if plan.query.selects:
+        return build.frame_of(labels, library_of(plan.frame))
+    nothing = np.zeros(0)
+    endings = ("", NOISY, ERROR) if options.raw else ("", ERROR)
+    names = [*labels, *(name + end for name, _ in plan.query.measures for end in endings)]
+    return build.frame_of(dict.fromkeys(names, nothing), "polars")
+
+
+def check_record(recorded: Callable[[], Any]) -> None:
+    """Refuse a call whose provenance cannot be made, or is not plain JSON, as a mechanism's own words may be."""
+    try:
+        json.dumps(build.record_of(recorded()))
+    except STOPS:
+        raise
+    except BaseException as error:
+        raise InvalidArgument(
+            f"the call must have a provenance of plain JSON values, and it cannot be written ({_said(error)}). Nothing "
+            "was charged. Let keys and mechanism be numbers and strings of ordinary length."
+        ) from None
+
+
+def _rehearse_totals(plan: Plan) -> None:
+    """Let the engine compute the totals of no rows."""
+    columns, norm = columns_of(plan.query, plan.unit), plan.parts[0].mechanism.norm
+    asked = repr((library_of(plan.frame), dtypes_of(plan.frame, columns), plan.query, plan.unit, norm))
+    key = hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
+    if key in _passed:
+        return
+    try:
+        totals(emptied(plan.frame, columns), plan.query, plan.unit, norm)
+    except STOPS:
+        raise
+    except BaseException as error:
+        raise WrongDtype(
+            f"keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows "
+            f"({_said(error)}). Nothing was charged. Write keys in the dtype of their column, or cast the column."
+        ) from None
+    if len(_passed) >= MOST_PASSED:
+        _passed.clear()
+    _passed.add(key)
+
+
+def _labels(plan: Plan) -> dict[str, Any]:
+    library = library_of(plan.frame)
+    try:
+        return {name: build.column_of(name, values, library) for name, values in plan.query.labels().items()}
+    except STOPS:
+        raise
+    except BaseException as error:
+        names = ", ".join(plan.query.keys.names)
+        raise InvalidArgument(
+            f"keys and bins must be values that one column of a result can hold, and those of {names} are not "
+            f"({_said(error)}). Nothing was charged. Write them as one type, and times in one time zone."
+        ) from None
+
+
+def _rehearse_denoisers(plan: Plan, options: Options) -> None:
+    """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
+    wanted = options.denoise if isinstance(options.denoise, (list, tuple)) else [options.denoise]
+    if not any(callable(one) and not is_own(one) for one in wanted):
+        return
+    values = np.arange(1.0, plan.query.rows + 1.0)
+    for _, measure in plan.query.measures:
+        if isinstance(measure, Mean):
+            continue
+        try:
+            denoised(values, measure, plan, options.denoise, order=options.order, graph=options.graph)
+        except ReleaseFailed as error:
+            cause = error.__cause__
+            raise InvalidArgument(
+                "denoise must be a function that can be called with noisy values and their noise, and on the values "
+                f"1, 2, 3, ... it raises {_said(cause) if cause else 'an error'}. Nothing was charged. Mend it."
+            ) from cause
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, on one line; it has seen no row."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."

@@ -1,0 +1,61 @@
+"""Errors that leave dpframe without the frames they passed through: reports of errors print what those hold.
+
+A function on the way down holds the caller's frame, or exact totals. Tools that print local variables (the standard
+library's ``traceback`` with ``capture_locals``, pytest, rich, services that collect errors) would print rows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def cleaned(error: BaseException, outer: BaseException | None, *, tell: bool) -> BaseException:
+    """The error without its traceback, and without errors that were handled on the way; `outer` is the caller's own.
+
+    An explicit cause stays: it is dpframe's to choose, and holds nothing private. Where `tell` is set the places in
+    dpframe are noted as text, since an error that nobody foresaw is looked for there.
+    """
+    if tell and (places := _places(error)):
+        error.add_note(f"It passed through {' < '.join(places)}; dpframe leaves out the variables that these hold.")
+    if error.__context__ is not error.__cause__:
+        error.__context__ = outer
+    return error.with_traceback(None)
+
+
+def _places(error: BaseException) -> list[str]:
+    """Where in dpframe the error was, the innermost place first."""
+    steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename.startswith(PACKAGE)]
+    return [f"{os.path.relpath(step.filename, PACKAGE)}:{step.lineno}" for step in reversed(steps)]
+
+
+def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """A public function whose errors show neither its arguments nor what it called."""
+
+    @wraps(function)
+    def door(*given: Given.args, **named: Given.kwargs) -> Answer:
+        outer = sys.exception()
+        try:
+            return function(*given, **named)
+        except BaseException as error:
+            found = cleaned(error, outer, tell=not _is_own(error))
+        given, named = (), {}  # type: ignore[assignment]  # this frame stays in the traceback
+        try:
+            raise found
+        finally:
+            del found, outer  # an error that is held by a frame that it holds would live on
+
+    return door
+
+
+def _is_own(error: BaseException) -> bool:
+    return type(error).__module__.startswith("dpframe.")

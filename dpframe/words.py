@@ -1,0 +1,78 @@
+"""Names that people give (labels, data sets, columns): which are refused, and how the strange ones are shown.
+
+A name is written into a ledger that is never rewritten, and read in terminals, notebooks, charts and spreadsheets. A
+surrogate cannot be written there at all, an escape character commands a terminal, and a mark of direction makes a
+line read backwards.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LONGEST_NAME = 200  # characters of a label, a version, a data set, the name of a plan
+LONGEST_REASON = 2_000
+LONGEST_COLUMN = 1_000  # no database and no file format that is in use has longer ones
+COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that break a line
+HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
+JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
+TAG = re.compile("<(?=[A-Za-z/!?])")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads such a cell as a formula
+
+
+def fault_of_name(text: str, longest: int) -> str | None:
+    """What a new name must not hold and does, in words; None where there is nothing."""
+    if len(text) > longest:
+        return f"have at most {longest:,} characters, not {len(text):,}"
+    if text.isprintable():
+        return None
+    if (fault := fault_of_column(text, longest)) is not None:
+        return fault
+    if any(unicodedata.category(letter) in COMMANDS for letter in text):
+        return "hold no control characters, such as tabs, line breaks or escapes"
+    return None
+
+
+def fault_of_column(text: str, longest: int = LONGEST_COLUMN) -> str | None:
+    """As `fault_of_name`, for a column that a frame has already: only what no file and no screen can hold."""
+    if len(text) > longest:
+        return f"have at most {longest:,} characters, not {len(text):,}"
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        return "be text that UTF-8 can write, without the character 0"
+    return None
+
+
+def harmless(text: str) -> str:
+    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), and else as it is.
+
+    The escapes are those of JSON, so that printed JSON still says the same.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(letter) if _is_hidden(letter) else letter for letter in text)
+
+
+def writable(text: str) -> str:
+    """The text with surrogates as escapes: what any file and any frame can hold."""
+    if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
+        return text
+    return "".join(_escaped(letter) if "\ud800" <= letter <= "\udfff" else letter for letter in text)
+
+
+def no_formula(text: str) -> str:
+    """The text as a cell of a spreadsheet that stays text."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def no_markup(text: str) -> str:
+    """The text without tags: pages write the words of a chart into a script as they are, and a tag would end it."""
+    return TAG.sub("\u2039", harmless(text))
+
+
+def _is_hidden(letter: str) -> bool:
+    return unicodedata.category(letter) in HIDDEN and letter not in JOINERS
+
+
+def _escaped(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
