@@ -34,7 +34,7 @@ FLOORS = {
     "guarantee": 2,
     "queries": 2,
     "exact": 1,
-    "errors": 1,
+    "errors": 0.5,
     "words": 0,
     "tracebacks": 0,
     "_version": 0,
