@@ -606,7 +606,7 @@ def test_91_no_calibration_wraps_around(sensitivity):
     assert dpf.classical_gaussian_sigma(0.5, 1e-6, sensitivity) > 1e9
     noise = dpf.Laplace(sensitivity, 1.7)
     assert noise.pure_epsilon == dpf.Laplace(10**9 + 7, 1.7).pure_epsilon
-    assert noise.renyi(np.int64(2)) == noise.renyi(Fraction(2))
+    assert noise.renyi(np.int64(2)) == noise.renyi(2.0) == noise.renyi(Fraction(2))
 
 
 @given(st.fractions(Fraction(1, 10**6), 10**6))

@@ -188,7 +188,9 @@ class Laplace(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""
-        return renyi.of_discrete_laplace(math.ceil(self.step_sensitivity), Fraction(self.step_scale), order)
+        return renyi.of_discrete_laplace(
+            math.ceil(self.step_sensitivity), Fraction(self.step_scale), renyi.checked_order(order)
+        )
 
     @property
     def pure_epsilon(self) -> float:
@@ -333,7 +335,7 @@ class Gaussian(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order."""
-        return renyi.of_gaussian(self.mu_squared, order)
+        return renyi.of_gaussian(self.mu_squared, renyi.checked_order(order))
 
     def interval(self, confidence: float) -> float:
         """The smallest half-width that holds the noise with this confidence."""

@@ -259,7 +259,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order: at most what any pure release does."""
-        return renyi.of_pure(self.pure_epsilon, order)
+        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons: at most that of randomized response, as of any pure release."""
