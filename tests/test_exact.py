@@ -756,3 +756,13 @@ def test_91_a_forged_number_in_a_file_is_a_changed_ledger(facts, tmp_path):
     forged = json.dumps(json.loads(Row.after(mark, entry).body) | facts)
     with pytest.raises(dpf.LedgerError, match="was changed"):
         follow(mark, Row(2, forged, _link(mark.head, forged), None), "here")
+
+
+@given(st.floats(1e-300, 1e300), st.integers(-(10**6), 10**6))
+def test_numbers_of_many_digits_are_rounded_up(value, parts):
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        exactly = mpmath.mpf(value) * (1 + mpmath.mpf(parts) / 10**30)
+        found = exact.rounded_up(exactly)
+        assert found >= exactly
+        assert math.nextafter(found, 0.0) < exactly

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.exact import between, down, exact_delta, exact_epsilon, exactly, is_whole, positive, up
+from dpframe.exact import between, down, exact_delta, exact_epsilon, exactly, is_whole, positive, rounded_up, up
 from dpframe.mechanisms import curves, gaussian, renyi
 
 LARGEST_FLOAT = 1.7976931348623157e308
@@ -220,7 +220,7 @@ class Laplace(Stepped):
             t, loss = _exactly(scale), _exactly(exact)
             rate = mpmath.exp(-1 / t)
             upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
-            return gaussian.rounded_up(upper / (1 + rate))
+            return rounded_up(upper / (1 + rate))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, up
+from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, rounded_up, up
 from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
@@ -175,7 +175,7 @@ class TruncatedGeneralizedGaussian(Stepped):
     @property
     def pure_epsilon(self) -> float:
         """The epsilon that holds without a delta, rounded up."""
-        return float(gaussian.rounded_up(self._range.loss(self.step_scale)))  # the claim is rounded up
+        return float(rounded_up(self._range.loss(self.step_scale)))  # the claim is rounded up
 
     @property
     def name(self) -> str:
