@@ -202,6 +202,12 @@ def down(value: Fraction) -> float:
     return found if found <= value else math.nextafter(found, -math.inf)
 
 
+def rounded_up(value: Any) -> float:
+    """The smallest float that is not below an mpmath number: deltas, epsilons and scales."""
+    found = float(value)
+    return found if found >= value else math.nextafter(found, math.inf)
+
+
 def shown_up(value: Fraction) -> float:
     """As `up`, but the float that was typed where there is one: 0.3 is read as 3/10, and 3/10 is shown as 0.3."""
     return _as_typed(value) or up(value)

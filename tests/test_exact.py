@@ -606,7 +606,7 @@ def test_91_no_calibration_wraps_around(sensitivity):
     assert dpf.classical_gaussian_sigma(0.5, 1e-6, sensitivity) > 1e9
     noise = dpf.Laplace(sensitivity, 1.7)
     assert noise.pure_epsilon == dpf.Laplace(10**9 + 7, 1.7).pure_epsilon
-    assert noise.renyi(np.int64(2)) == noise.renyi(Fraction(2))
+    assert noise.renyi(np.int64(2)) == noise.renyi(2.0) == noise.renyi(Fraction(2))
 
 
 @given(st.fractions(Fraction(1, 10**6), 10**6))
@@ -756,3 +756,13 @@ def test_91_a_forged_number_in_a_file_is_a_changed_ledger(facts, tmp_path):
     forged = json.dumps(json.loads(Row.after(mark, entry).body) | facts)
     with pytest.raises(dpf.LedgerError, match="was changed"):
         follow(mark, Row(2, forged, _link(mark.head, forged), None), "here")
+
+
+@given(st.floats(1e-300, 1e300), st.integers(-(10**6), 10**6))
+def test_numbers_of_many_digits_are_rounded_up(value, parts):
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        exactly = mpmath.mpf(value) * (1 + mpmath.mpf(parts) / 10**30)
+        found = exact.rounded_up(exactly)
+        assert found >= exactly
+        assert math.nextafter(found, 0.0) < exactly

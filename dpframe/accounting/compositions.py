@@ -6,9 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.exact import checked_whole, exact_delta, exact_epsilon, is_whole, shown_up
+from dpframe.exact import checked_whole, exact_delta, exact_epsilon, is_whole, rounded_up, shown_up
 from dpframe.guarantee import PrivacyLoss
-from dpframe.mechanisms.gaussian import rounded_up
 
 DIGITS = 50
 MOST = 10**6  # releases

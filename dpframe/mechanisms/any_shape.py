@@ -167,6 +167,7 @@ class GeneralizedGaussian(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up; finite for every shape."""
+        order = renyi.checked_order(order)
         if self.p == 1.0:
             return renyi.of_laplace(self._ratio, order)
         if self.p == 2.0:

@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.exact import between, positive, up
+from dpframe.exact import between, positive, rounded_up, up
 from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.any_shape import Reach
 from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, scale_of
-from dpframe.mechanisms.gaussian import LARGEST_EPSILON, rounded_up, typed
+from dpframe.mechanisms.gaussian import LARGEST_EPSILON, typed
 
 DIGITS = 60
 SMALLEST = 5e-324  # the least float above 0

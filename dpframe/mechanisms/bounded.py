@@ -40,8 +40,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import down, exact_epsilon, exactly, positive, up
-from dpframe.mechanisms.gaussian import LARGER, edge, rounded_up
+from dpframe.exact import down, exact_epsilon, exactly, positive, rounded_up, up
+from dpframe.mechanisms.gaussian import LARGER, edge
 from dpframe.mechanisms.generalized import checked_shape
 
 DIGITS = 50

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.exact import between, down, exact_delta, exact_epsilon, exactly, is_whole, positive, up
+from dpframe.exact import between, down, exact_delta, exact_epsilon, exactly, is_whole, positive, rounded_up, up
 from dpframe.mechanisms import curves, gaussian, renyi
 
 LARGEST_FLOAT = 1.7976931348623157e308
@@ -188,7 +188,9 @@ class Laplace(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""
-        return renyi.of_discrete_laplace(math.ceil(self.step_sensitivity), Fraction(self.step_scale), order)
+        return renyi.of_discrete_laplace(
+            math.ceil(self.step_sensitivity), Fraction(self.step_scale), renyi.checked_order(order)
+        )
 
     @property
     def pure_epsilon(self) -> float:
@@ -218,7 +220,7 @@ class Laplace(Stepped):
             t, loss = _exactly(scale), _exactly(exact)
             rate = mpmath.exp(-1 / t)
             upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
-            return gaussian.rounded_up(upper / (1 + rate))
+            return rounded_up(upper / (1 + rate))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
@@ -333,7 +335,7 @@ class Gaussian(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order."""
-        return renyi.of_gaussian(self.mu_squared, order)
+        return renyi.of_gaussian(self.mu_squared, renyi.checked_order(order))
 
     def interval(self, confidence: float) -> float:
         """The smallest half-width that holds the noise with this confidence."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, up
+from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, rounded_up, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e12
@@ -142,12 +142,6 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
     if not math.isfinite(epsilon / mu):
         return SMALLEST_NORMAL
     return max(SMALLEST_NORMAL, rounded_up(exact_delta_of(mu, epsilon)))
-
-
-def rounded_up(exact: Any) -> float:
-    """The smallest float that is not below an mpmath number."""
-    nearest = float(exact)
-    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:

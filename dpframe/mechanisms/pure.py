@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from dpframe.mechanisms import gaussian
+from dpframe.exact import rounded_up
 
 DIGITS = 60
 
@@ -22,7 +22,7 @@ def delta_of_pure(pure: float, epsilon: Fraction) -> float:
         return 0.0
     with mpmath.workdps(DIGITS):
         gap = -mpmath.expm1(_exactly(epsilon - Fraction(pure)))
-        return gaussian.rounded_up(gap / (1 + mpmath.exp(-mpmath.mpf(pure))))
+        return rounded_up(gap / (1 + mpmath.exp(-mpmath.mpf(pure))))
 
 
 def epsilon_of_pure(pure: float, delta: float) -> float:
@@ -33,7 +33,7 @@ def epsilon_of_pure(pure: float, delta: float) -> float:
         left = 1 - mpmath.mpf(delta) * (1 + mpmath.exp(-mpmath.mpf(pure)))
         if left <= mpmath.exp(-mpmath.mpf(pure)):
             return 0.0
-        return min(pure, gaussian.rounded_up(pure + mpmath.log(left)))
+        return min(pure, rounded_up(pure + mpmath.log(left)))
 
 
 def _exactly(value: Fraction) -> Any:

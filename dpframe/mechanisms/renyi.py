@@ -23,9 +23,14 @@ MOST = 1e300  # a cost beyond counts as this one, which no ledger can hold
 ROUNDING = 2.0**-46  # of a term of the exponent in double precision, with two powers and their difference
 
 
+def checked_order(order: object) -> Fraction:
+    """An order as a caller gives it."""
+    return exactly("order", order)
+
+
 def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
     """Order * mu^2 / 2, exactly (Mironov 2017, Proposition 7)."""
-    return exactly("order", order) * mu_squared / 2
+    return order * mu_squared / 2
 
 
 def of_pure(epsilon: float, order: Fraction) -> Fraction:
@@ -33,7 +38,7 @@ def of_pure(epsilon: float, order: Fraction) -> Fraction:
 
     Kairouz, Oh and Viswanath (2015), Theorem 3.4 for the post-processing; Mironov (2017), Proposition 5.
     """
-    return of_discrete_laplace(1, 1 / Fraction(epsilon), exactly("order", order))
+    return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
 
 
 @lru_cache(maxsize=4096)

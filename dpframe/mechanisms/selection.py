@@ -166,7 +166,7 @@ class ExponentialMechanism:
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""
-        return renyi.of_pure(self.pure_epsilon, order)
+        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def choose(self, scores: noise.Integers) -> int:
         """The place of the chosen score, of an int64 array in grid steps."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, up
+from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, rounded_up, up
 from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
@@ -175,7 +175,7 @@ class TruncatedGeneralizedGaussian(Stepped):
     @property
     def pure_epsilon(self) -> float:
         """The epsilon that holds without a delta, rounded up."""
-        return float(gaussian.rounded_up(self._range.loss(self.step_scale)))  # the claim is rounded up
+        return float(rounded_up(self._range.loss(self.step_scale)))  # the claim is rounded up
 
     @property
     def name(self) -> str:
@@ -259,7 +259,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order: at most what any pure release does."""
-        return renyi.of_pure(self.pure_epsilon, order)
+        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons: at most that of randomized response, as of any pure release."""
