@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpframe import noise
 from dpframe.accounting import Accounting, accounting_of
 from dpframe.errors import InvalidType, MissingArgument, shown
 from dpframe.guarantee import PrivacyUnit, checked_unit, exact_delta, exact_epsilon
@@ -19,4 +20,4 @@ def made(epsilon: object, delta: object, unit: object, accounting: object, datas
     typed = (exact_epsilon(epsilon), exact_delta(delta))
     how = accounting_of(accounting, *typed)
     limit = Limit(*typed, how.limit(*typed), how.one_is_enough)
-    return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now())
+    return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now(), noise.nonce())

@@ -18,7 +18,10 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
 from dpframe.release.denoising import check_denoising
 from dpframe.release.path import answered, look
+from dpframe.release.replay import promise_of
 from dpframe.statement import no_ledger
+from dpframe.store.entries import Answer, Entry
+from dpframe.store.texts import now
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
@@ -131,7 +134,9 @@ def release_together(
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
     payer.warn_unlimited(payed, joint.unit)
-    place = payed.charge(joint.amount, cost=joint.cost, query=joint.question, unit=joint.unit, label=label)
+    promises = tuple(promise_of(plan, plan.asked, label) for plan in joint.plans.values())
+    place = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
+    assert not isinstance(place, Answer)  # only an entry with a version has one
     found = {name: look(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {
