@@ -41,8 +41,8 @@ def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
     if found is None:
         raise NoProvenance("releases must carry their provenance, and this frame has none: verify the released frame.")
     columns = found.get("columns")
-    is_record = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
-    if not is_record or build.fingerprint(release, columns) != found["sha256"]:
+    names = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
+    if names != columns or build.fingerprint(release, names) != found["sha256"]:
         raise _refusal(found, "its numbers were changed after the release")
     return found, True
 

@@ -86,7 +86,10 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
 def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pair, ...]) -> bool:
     """Whether a total is exactly the one before and the amount, without building a fraction."""
     for (n, d), (more, of), (found, per) in zip(before or ((0, 1),) * len(total), amount, total, strict=True):
-        if found * d * of != (n * of + more * d) * per:
+        if d == of == per:
+            if found != n + more:
+                return False
+        elif found * d * of != (n * of + more * d) * per:
             return False
     return True
 

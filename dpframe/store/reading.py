@@ -16,6 +16,7 @@ NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 Pair = tuple[int, int]  # an exact rational that is not below 0: numerator and denominator
 
+NOTHING: Pair = (0, 1)
 KINDS = ("charge", "limit", "recovery", "answer")
 NEEDED = frozenset(
     ("entry", "kind", "time", "label", "query", "unit", "amount", "total", "limit", "epsilon", "delta"),
@@ -45,7 +46,9 @@ def entry_facts(text: object) -> dict[str, Any]:
     costs = _is_cost(found["epsilon"]) and _is_cost(found["delta"])
     if not (strings and costs and type(found["entry"]) is int and _is_name(found["label"])):
         raise ValueError("other types")
-    if len(found) > len(NEEDED):
+    if "nonce" in found:
+        nonce(found["nonce"])
+    if len(found) > len(NEEDED) + ("nonce" in found):
         _check_rest(found)
     return found
 
@@ -59,8 +62,6 @@ def _check_rest(found: dict[str, Any]) -> None:
         raise ValueError("no hashes of records")
     if not (_is_name(found.get("version")) and _is_name(found.get("answer"))):
         raise ValueError("no text")
-    if "nonce" in found:
-        nonce(found["nonce"])
 
 
 def _is_cost(value: object) -> bool:
@@ -83,7 +84,7 @@ def pairs(texts: object, parts: int | None = None) -> tuple[Pair, ...]:
     """Exact rationals in their order, as many as there must be."""
     if not isinstance(texts, list) or parts not in (None, len(texts)):
         raise ValueError("no amount")
-    return tuple(map(pair, texts))
+    return tuple([NOTHING if text == "0/1" else pair(text) for text in texts])
 
 
 @lru_cache(maxsize=512)
