@@ -187,10 +187,11 @@ class Row:
     def entry(self) -> Entry:
         """What was stored; ValueError where it cannot be read."""
         found = self.facts
+        label = found["label"]
         return Entry(
-            found["time"],
-            found["label"],
-            found["query"],
+            reading.printable(found["time"]),
+            None if label is None else reading.printable(label),
+            reading.printable(found["query"]),
             reading.unit(found["unit"]),
             tuple(Fraction(*part) for part in reading.pairs(found["amount"])),
             PrivacyLoss(found["epsilon"], found["delta"]),

@@ -100,6 +100,11 @@ def unit(facts: object) -> PrivacyUnit:
     return PrivacyUnit(**facts)
 
 
+def printable(found: str) -> str:
+    """A text that every terminal and frame takes: half of a character, which dpframe 0.1 let in, is escaped."""
+    return found if found.isascii() else found.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def text(value: object) -> str:
     """A string."""
     if not isinstance(value, str):

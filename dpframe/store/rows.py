@@ -106,7 +106,7 @@ def answer_at(connection: Connection, entry: int) -> bytes | None:
 
     answers = tables().answers
     found = connection.execute(select(answers.c.content).where(answers.c.entry == entry)).scalar()
-    return None if found is None else bytes(found)
+    return bytes(found) if isinstance(found, (bytes, memoryview)) else None  # SQLite keeps anything in any column
 
 
 def answered(connection: Connection) -> list[int]:
