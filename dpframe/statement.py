@@ -112,7 +112,7 @@ class Statement:
         """How much of the limit is spent, in what the accounting adds up."""
         if self.limit is None or not self.told.last.total:
             return 0.0
-        return float(self.accounting.filled(self.told.last.total, self.limit.amount))
+        return min(1.0, float(self.accounting.filled(self.told.last.total, self.limit.amount)))
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
@@ -150,7 +150,8 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
         return PrivacyLoss(float("inf"))
     if not any(spent):
         return most.whole if accounting.tight else accounting.remaining(most.amount)
-    return accounting.remaining(tuple(part - gone for part, gone in zip(most.amount, spent, strict=True)))
+    left = (max(part - gone, Fraction(0)) for part, gone in zip(most.amount, spent, strict=True))
+    return accounting.remaining(tuple(left))  # a recovery may have charged more than the limit
 
 
 def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) -> str:

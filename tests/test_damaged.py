@@ -24,7 +24,18 @@ HOSTILE = (
     *('""', '"x"', '"1/0"', '"0/1"', '"-1/2"', '"1/2"', '"2/4"', '"1_0/1"', '" 1/1"', '"nan"', '"inf/1"', '"1e9/1"'),
     *(f'"{"9" * 4_000}/1"', f'"{"9" * 5_000}/1"', f'"0x{"f" * 90_000}/1"', f'"0x{"f" * 200_000}/1"', '"1/0x0"'),
     *("[]", "{}", "[1]", '["1/2"]', '["1/2","0/1"]', '["1/2","0/1","0/1"]', '[["1/2"]]', '{"a":1}', DEEP),
-    *('"\\ud800"', '"\\u0000"', '"\\u202e"', '"charge"', '"limit"', '"recovery"', '"answer"', '"gdp"', '"rdp"', '"pld"'),
+    *(
+        '"\\ud800"',
+        '"\\u0000"',
+        '"\\u202e"',
+        '"charge"',
+        '"limit"',
+        '"recovery"',
+        '"answer"',
+        '"gdp"',
+        '"rdp"',
+        '"pld"',
+    ),
     *('"dpframe.ledger/1"', '"dpframe.ledger/2"', '"dpframe.ledger/3"', "1.5", '"0123456789abcdef0123456789abcdef"'),
 )
 PLACE = "\x00place\x00"  # stands for the hostile text until the JSON is written
@@ -260,7 +271,7 @@ def test_19_other_types_in_the_tables(sound, statement, tmp_path):
 @pytest.mark.parametrize("what", [*HOSTILE, '"' + "0" * 64 + '"'], ids=lambda what: what[:24])
 @pytest.mark.parametrize("fact", ["ledger", "entry", "head", "total", "limit"])
 def test_19_hostile_heads(sound, fact, what, tmp_path):
-    """A slot whose own hash fits holds something else: it is refused, and no one is told to remove an unreadable one."""
+    """A slot whose own hash fits holds something else."""
     path, _ = sound
     damaged = copied(path, tmp_path / "damaged")
     slot = head_of(damaged).read_bytes().split(b"\n")[0].rstrip().partition(b" ")[2]
@@ -284,3 +295,42 @@ def test_19_a_head_that_may_not_be_read_is_not_to_be_removed(sound, tmp_path, mo
         dpf.Ledger.open(damaged)
     assert "recover" not in str(caught.value)
     assert "remove" not in str(caught.value)
+
+
+def test_19_where_both_went_on_nothing_that_is_known_is_lost(sound, tmp_path):
+    """A copy was recovered without its head and charged; then the head of the lost file turned up."""
+    damaged = copied(sound[0], tmp_path / "damaged")
+    kept = head_of(damaged).read_bytes()
+    with closing(sqlite3.connect(damaged)) as connection, connection:
+        connection.execute("delete from dpframe_entries where entry > 1")
+        connection.execute("delete from dpframe_answers")
+    head_of(damaged).unlink()
+    ledger = dpf.Ledger.recover(damaged, reason="the head was lost too")
+    for _ in range(4):
+        PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
+    head_of(damaged).write_bytes(kept)
+    with pytest.raises(dpf.LedgerError, match=r"went on from an older copy: its entry 5 .* charges all that the head"):
+        dpf.Ledger.open(damaged)
+    ledger = dpf.Ledger.recover(damaged, reason="the head turned up")
+    assert ledger.spent.epsilon == 0.625 + 0.5  # of the copy, and all that the head tells
+    assert ledger.limit.epsilon == 2
+    ledger = dpf.Ledger.open(damaged)
+    assert ledger.remaining.epsilon == 0.875
+
+
+def test_19_a_recovery_may_pass_the_limit_and_then_nothing_is_left(tmp_path):
+    path = tmp_path / "clinic.ledger"
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    shutil.copy(path, tmp_path / "older")
+    PEOPLE.dp.count(epsilon=0.75, ledger=ledger)
+    kept = head_of(path).read_bytes()
+    shutil.copy(tmp_path / "older", path)
+    head_of(path).unlink()
+    PEOPLE.dp.count(epsilon=0.75, ledger=dpf.Ledger.open(path))
+    head_of(path).write_bytes(kept)
+    ledger = dpf.Ledger.recover(path, reason="two histories")
+    assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (1.5, 0.0)
+    assert "100% of the limit" in repr(ledger)
+    with pytest.raises(dpf.BudgetExceeded):
+        PEOPLE.dp.count(epsilon=0.001, ledger=ledger)
+    assert ledger.verify()["entry"] == 2

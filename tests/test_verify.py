@@ -93,7 +93,7 @@ def test_94_every_entry_has_random_bytes_of_its_own(ledger):
 
 def test_94_an_entry_without_them_is_refused(ledger, monkeypatch):
     """Only entries from dpframe 0.1 have none, and a ledger that 0.1 did not make has no such entry."""
-    monkeypatch.setattr("dpframe.store.entries.canonical", lambda facts: plain(facts))
+    monkeypatch.setattr("dpframe.store.entries.canonical", plain)
     pl.DataFrame(COLUMNS).dp.count(epsilon=1, ledger=ledger)
     with pytest.raises(dpf.LedgerError, match="entry 1 has not the random bytes"):
         ledger.verify()
@@ -123,9 +123,10 @@ def test_95_an_honest_release_verifies(call, words, ledger, engine, tmp_path):
     assert ledger.verify(result)["releases"] == [{"entry": 1, "record": "as charged", "numbers": numbers}]
     record = result.dp.provenance
     told = "as stored" if words else "not given"
-    assert ledger.verify(record, json.loads(json.dumps(record)))["releases"] == [
-        {"entry": 1, "record": "as charged", "numbers": told}
-    ] * 2
+    assert (
+        ledger.verify(record, json.loads(json.dumps(record)))["releases"]
+        == [{"entry": 1, "record": "as charged", "numbers": told}] * 2
+    )
     result.dp.write_parquet(tmp_path / "result.parquet")
     for like in ("polars", "pandas") if engine.is_pandas else ("polars",):
         read = dpf.read_parquet(tmp_path / "result.parquet", like)

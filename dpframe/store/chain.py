@@ -78,7 +78,7 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
             raise changed(where, f"entry {number} does not have the limit of the entry before it")
         most = tuple(part.as_integer_ratio() for part in raised.amount)
         place = place._replace(limit=raised, most=most, written=facts["limit"])
-    if not _holds(place, total):
+    if facts["kind"] == "charge" and not _holds(place, total):  # a recovery says what was spent, whatever the limit
         raise changed(where, "its entries pass its limit")
     return _Place(number, row.head, total, place.limit, place.most, place.written, unit)
 

@@ -193,7 +193,7 @@ class Row:
             None if label is None else reading.printable(label),
             reading.printable(found["query"]),
             reading.unit(found["unit"]),
-            tuple(Fraction(*part) for part in reading.pairs(found["amount"])),
+            reading.fractions(found["amount"]),
             PrivacyLoss(found["epsilon"], found["delta"]),
             found["kind"],
             found.get("version"),

@@ -129,6 +129,12 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
             f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is kept beside it. "
             "Put that ledger back, or take another path for this one."
         )
+    if known != head.mark.head and known is not None:
+        raise LedgerError(
+            f"the ledger at {shown} went on from an older copy: its entry {head.mark.entry} is not the one that was "
+            "written. Put the newest copy back; or, if it is lost, call dpf.Ledger.recover(path, reason=...), which "
+            "charges all that the head knows."
+        )
     if known != head.mark.head:
         raise LedgerError(
             f"the ledger at {shown} is an older copy: it holds {at.entry} entries, and entry {head.mark.entry} was "

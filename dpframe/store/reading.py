@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpframe.guarantee import PrivacyUnit
+from dpframe.guarantee import Amount, PrivacyUnit
 
 LONGEST = 100_000  # characters of a number: far more than any sum of typed prices has, and read in no time
 RATIONAL = re.compile(r"(?:0|[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)/(?:[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)", re.ASCII)
@@ -93,11 +94,31 @@ def amount_of(texts: tuple[str, ...], parts: int) -> tuple[Pair, ...]:
     return pairs(list(texts), parts)
 
 
+def fractions(texts: object) -> Amount:
+    """The amount of an entry."""
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise ValueError("no amount")
+    return _fractions(tuple(texts))
+
+
+@lru_cache(maxsize=512)
+def _fractions(texts: tuple[str, ...]) -> Amount:
+    return tuple(Fraction(*pair(text)) for text in texts)
+
+
 def unit(facts: object) -> PrivacyUnit:
     """Who is protected; InvalidArgument is a ValueError too."""
     if not isinstance(facts, dict) or facts.keys() != {"column", "max_rows", "max_groups", "neighbors", "nulls"}:
         raise ValueError("no unit")
-    return PrivacyUnit(**facts)
+    try:
+        return _unit(**facts)
+    except TypeError:  # a list for a name
+        raise ValueError("no unit") from None
+
+
+@lru_cache(maxsize=64, typed=True)
+def _unit(column: Any, max_rows: Any, max_groups: Any, neighbors: Any, nulls: Any) -> PrivacyUnit:
+    return PrivacyUnit(column, max_rows, max_groups, neighbors, nulls)
 
 
 def printable(found: str) -> str:

@@ -183,7 +183,10 @@ class SqlStore:
                 return None
             nothing = (Fraction(0),) * len(self.terms.limit.amount)
             newest = last if head is None else head.mark
-            lost = tuple(max(part, Fraction(0)) for part in map(sub, newest.total or nothing, last.total or nothing))
+            # where both went on after they parted, nobody knows where that was: all that the head knows is charged
+            parted = head is not None and head.mark.entry <= last.entry
+            known = nothing if parted else last.total or nothing
+            lost = tuple(max(part, Fraction(0)) for part in map(sub, newest.total or nothing, known))
             query = "recovered: the head was missing" if head is None else "recovered: an older copy was put back"
             entry = Entry(now(), reason, query, self.terms.unit, lost, cost(lost), kind="recovery")
             mark = rows.append(connection, last, replace(entry, limit=last.limit.joined(newest.limit)))
