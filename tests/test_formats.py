@@ -232,6 +232,7 @@ def test_20_an_error_amid_it_leaves_the_ledger_of_0_1(path, monkeypatch):
         "update dpframe_entries set body = replace(body, '1/4', '1/5') where entry = 1",
         "delete from dpframe_entries where entry = 5",
         "update dpframe_ledger set terms = replace(terms, '1/1', '2/1')",
+        "update dpframe_ledger set terms = replace(terms, ',', ', ')",
     ],
 )
 def test_20_a_changed_ledger_of_0_1_is_not_taken_over(path, statement):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from dpframe import noise
@@ -175,9 +174,9 @@ class Row:
         """Whether its hash is that of its content and of the hash before it."""
         return head is not None and isinstance(self.body, str) and self.head == link(head, self.body)
 
-    @cached_property
+    @property
     def facts(self) -> dict[str, Any]:
-        """The body as it was written; ValueError where it cannot be read."""
+        """The body as it was written, not kept; ValueError where it cannot be read."""
         return reading.entry_facts(self.body)
 
     def mark(self) -> Mark:
