@@ -850,9 +850,10 @@ LEDGER = (
     _bug(
         "ledger",
         "entries that need not follow from the last one",
-        "if row.number != last.entry + 1 or not row.follows(last.head):",
-        "if row.number != last.entry + 1:",
+        "if row.number != number or not row.follows(place.head):",
+        "if row.number != number:",
         "test_durable.py::test_a_changed_file_is_refused",
+        "test_damaged.py::test_19_every_changed_character_is_noticed",
     ),
     _bug(
         "ledger",
