@@ -250,14 +250,14 @@ def restarts(server: postgres.Server, rounds: int) -> Drill:
     end.set()
     found = [results.get(timeout=600) for _ in children]
     finish(children, results)
-    marks = ledger._store.verify()
+    trail = ledger._store.verify()
     places = [place for reported, _ in found for place in reported]
     failed = sum(failures for _, failures in found)
-    wrong = sum(marks[entry].head != head for entry, head in places)
+    wrong = sum(trail.heads[entry] != head for entry, head in places)
     wrong += len(places) - len(set(places))
-    wrong += not len(places) <= marks[-1].entry <= len(places) + failed
-    wrong += marks[-1].total[0] != Fraction(marks[-1].entry, 10)
-    words = f"crashes of the server amid {marks[-1].entry} charges, {failed} of which were told to have failed"
+    wrong += not len(places) <= trail.last.entry <= len(places) + failed
+    wrong += trail.last.total[0] != Fraction(trail.last.entry, 10)
+    words = f"crashes of the server amid {trail.last.entry} charges, {failed} of which were told to have failed"
     return Drill(words, rounds, wrong)
 
 

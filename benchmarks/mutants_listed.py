@@ -850,9 +850,10 @@ LEDGER = (
     _bug(
         "ledger",
         "entries that need not follow from the last one",
-        "if row.number != last.entry + 1 or not row.follows(last.head):",
-        "if row.number != last.entry + 1:",
+        "if row.number != number or not row.follows(place.head):",
+        "if row.number != number:",
         "test_durable.py::test_a_changed_file_is_refused",
+        "test_damaged.py::test_19_every_changed_character_is_noticed",
     ),
     _bug(
         "ledger",
@@ -962,13 +963,6 @@ EXACT = (
         "    return up(Fraction(sensitivity) / Fraction(largest_mu(loss",
         "test_exact.py::test_91_no_calibration_wraps_around",
     ),
-    _bug(
-        "exact",
-        "an exact number in a file may be divided by zero",
-        "    if denominator == 0:",
-        "    if False:",
-        "test_exact.py::test_91_a_forged_number_in_a_file_is_a_changed_ledger",
-    ),
 )
 CHARGED = "test_before_the_charge.py"
 WORDS = "test_words.py"
@@ -1052,4 +1046,104 @@ BEFORE = (
         f"{WORDS}::test_110_charts_and_tables_hold_no_markup",
     ),
 )
-MUTANTS = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER, *EXACT, *BEFORE)
+ENTRIES = (
+    _bug(
+        "ledger",
+        "random bytes of entries that seeded bits repeat",
+        "    return os.urandom(16).hex()",
+        "    return _source.get()(16).hex()",
+        "test_verify.py::test_94_random_bytes_are_the_system_s_and_never_the_seeded_ones",
+    ),
+    _bug(
+        "ledger",
+        "entries without random bytes",
+        '            "nonce": noise.nonce(),  # two charges',
+        '            "nonce": "0" * 32,  # two charges',
+        "test_verify.py::test_94_a_release_of_a_copy_does_not_verify_on_the_original",
+    ),
+    _bug(
+        "ledger",
+        "entries without random bytes that are taken for those of an older version",
+        'if ("nonce" in facts) != (number > plain):',
+        "if False:",
+        "test_verify.py::test_94_an_entry_without_them_is_refused",
+    ),
+    _bug(
+        "ledger",
+        "a forged record that verifies",
+        "if found not in entry.promises:",
+        "if False:",
+        "test_verify.py::test_95_a_forged_record_is_refused",
+    ),
+    _bug(
+        "ledger",
+        "changed numbers that verify",
+        'if names != columns or build.fingerprint(release, names) != found["sha256"]:',
+        "if names != columns:",
+        "test_verify.py::test_95_changed_numbers_are_refused",
+    ),
+    _bug(
+        "ledger",
+        "a stored answer that is not compared",
+        "        same = canonical(kept) == canonical(",
+        "        same = kept is not None or canonical(",
+        "test_verify.py::test_95_a_stored_answer_is_compared_as_a_whole",
+    ),
+    _bug(
+        "ledger",
+        "a forged cost of an entry of 0.1 that verifies",
+        '    _compare(record, "cost", record.get("cost"), cost)\n',
+        "",
+        "test_formats.py::test_20_releases_of_0_1_stay_known",
+    ),
+    _bug(
+        "ledger",
+        "an older copy of a ledger of 0.1 that is taken over",
+        "            heads.hold(head, terms, trail.last, known, address.shown)\n        new",
+        "            pass\n        new",
+        "test_formats.py::test_20_a_changed_ledger_of_0_1_is_not_taken_over",
+    ),
+    _bug(
+        "ledger",
+        "terms that are written otherwise than dpframe writes them",
+        "        if self.text() != text:",
+        "        if False:",
+        "test_formats.py::test_20_a_changed_ledger_of_0_1_is_not_taken_over",
+    ),
+    _bug(
+        "ledger",
+        "a ledger of 0.1 whose entries go on without random bytes",
+        "terms.before is not None and (plain >= len(heads) or heads[plain] != terms.before.head)",
+        "False",
+        "test_formats.py::test_20_terms_that_were_changed_after_it_are_refused",
+    ),
+    _bug(
+        "ledger",
+        "a total that is not the sum of its charges",
+        "            if found != n + more:",
+        "            if found > n + more:",
+        "test_large_ledgers.py::test_116_whole_numbers_say_what_fractions_say",
+    ),
+    _bug(
+        "ledger",
+        "a recovery that forgets what the head knows",
+        "known = nothing if parted else last.total or nothing",
+        "known = last.total or nothing",
+        "test_damaged.py::test_19_where_both_went_on_nothing_that_is_known_is_lost",
+    ),
+    _bug(
+        "ledger",
+        "a printed ledger that reads every entry",
+        ".order_by(entries.entry.desc()).limit(count)",
+        ".order_by(entries.entry.desc())",
+        "test_large_ledgers.py::test_116_printing_reads_the_last_entries_alone",
+    ),
+    _bug(
+        "ledger",
+        "a bottomless entry",
+        '    except RecursionError:  # lists in lists in lists\n        raise ValueError("too deep") from None',
+        "    except ZeroDivisionError:\n        raise",
+        "test_damaged.py::test_19_hostile_heads",
+    ),
+)
+MUTANTS = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER, *EXACT, *BEFORE, *ENTRIES)

@@ -80,15 +80,20 @@ def _show(options: Any) -> None:
 
 def _verify(options: Any) -> None:
     ledger = Ledger.open(options.file)
-    place = ledger.verify(*(_provenance(release) for release in options.releases))
-    known = f", and it knows {len(options.releases)} of {len(options.releases)} releases" if options.releases else ""
+    place = ledger.verify(*(_released(release) for release in options.releases))
+    releases = place.get("releases", [])
+    known = f", and it knows {len(releases)} of {len(options.releases)} releases" if releases else ""
     print(f"intact: {place['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}")
+    if "without_nonce" in place:
+        print(f"the first {place['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
+    for name, release in zip(options.releases, releases, strict=True):
+        print(f"{name!r} is entry {release['entry']}: record {release['record']}, numbers {release['numbers']}")
     print(f"head {place['head']}")
 
 
-def _provenance(release: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_parquet(release).dp.provenance
-    if "ledger" not in found:
+def _released(release: str) -> Any:
+    found = read_parquet(release)
+    if "ledger" not in found.dp.provenance:
         raise InvalidArgument(f"releases must be of a ledger in a file, and {release!r} is of one in memory.")
     return found
 

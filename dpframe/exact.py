@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-import re
-from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -34,7 +32,6 @@ MOST_DIGITS = 1000  # of a numerator and of a denominator that a caller gives; n
 LONGEST = 2**17  # bits of an amount or a total, which are sums and products of what callers give
 LONG = 10_000  # bits; Python refuses to print longer integers as decimals, so these are written as hexadecimals
 MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
-TEXT = re.compile(r"(-?(?:0x[0-9a-f]+|[0-9]+))/(0x[0-9a-f]+|[0-9]+)", re.ASCII)
 
 Amount = tuple[Fraction, ...]  # what an accounting adds up: exact, and coordinate by coordinate
 
@@ -249,25 +246,9 @@ def exact_text(part: Fraction) -> str:
     return "/".join(str(one) if one.bit_length() < LONG else hex(one) for one in part.as_integer_ratio())
 
 
-def exact_of(text: object) -> Fraction:
-    """Read what `exact_text` wrote; ValueError for anything else."""
-    found = TEXT.fullmatch(text) if isinstance(text, str) and len(text) <= LONGEST else None
-    if found is None:
-        raise ValueError("no exact number")
-    numerator, denominator = (int(part, 0) for part in found.groups())
-    if denominator == 0:
-        raise ValueError("no exact number")
-    return Fraction(numerator, denominator)
-
-
 def exact_texts(amount: Amount) -> list[str]:
     """Exact rationals, in their order."""
     return [exact_text(part) for part in amount]
-
-
-def exact_amount(texts: Iterable[object]) -> Amount:
-    """Read what `exact_texts` wrote; ValueError for anything else."""
-    return tuple(exact_of(text) for text in texts)
 
 
 def _within_floats(argument: str, value: object, rule: str, example: str, *, zero: bool = False) -> Fraction:

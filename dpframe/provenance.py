@@ -13,8 +13,9 @@ from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
+from dpframe.store.promises import promised
 
-SCHEMA = "dpframe.provenance/1"
+SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 
 
 def record(
@@ -30,6 +31,22 @@ def record(
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
     columns = [name for name in frame.columns if plan.query.selects or name not in plan.query.keys.names]
+    facts = _known(plan, version=version, label=label, secure=secure, raw=raw)
+    for name, measure in facts["measures"].items():
+        measure["denoise"] = denoised.get(name)
+    facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns)}
+    if place is not None:
+        facts["ledger"] = dict(place)
+    return facts
+
+
+def promise(plan: Plan, *, label: str | None, secure: bool, raw: bool) -> str:
+    """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
+    return promised(_known(plan, version="", label=label, secure=secure, raw=raw))
+
+
+def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bool) -> dict[str, Any]:
+    """The record but for what only the released frame tells."""
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": version,
@@ -44,13 +61,11 @@ def record(
         },
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
-        "measures": {} if plan.query.selects else {name: _measure(plan, name, denoised) for name in plan.columns},
+        "measures": {} if plan.query.selects else {name: _measure(plan, name) for name in plan.columns},
         "statistics": [_statistic(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
         "raw": raw,
-        "columns": columns,
-        "sha256": build.fingerprint(frame, columns),
     }
     if plan.query.rollup:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
@@ -58,8 +73,6 @@ def record(
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
     if plan.choice is not None:
         facts["chosen"] = plan.choice.facts
-    if place is not None:
-        facts["ledger"] = dict(place)
     if not secure:
         facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
     return facts
@@ -156,14 +169,13 @@ def _plain(axis: BinAxis, place: int) -> float | str:
     return float(edge) if axis.kind == "number" else str(edge)
 
 
-def _measure(plan: Plan, name: str, denoised: Mapping[str, Any]) -> dict[str, Any]:
+def _measure(plan: Plan, name: str) -> dict[str, Any]:
     measure = dict(plan.query.measures)[name]
     described: dict[str, Any] = {"verb": measure.verb, "column": measure.column}
     if not isinstance(measure, Count):
         described["bounds"] = list(measure.bounds)
     needed = [statistic.over(by) for by in plan.query.groupings for statistic in measure.statistics()]
     described["statistics"] = [plan.query.statistics.index(statistic) for statistic in needed]
-    described["denoise"] = denoised.get(name)
     return described
 
 

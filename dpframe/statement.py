@@ -11,7 +11,7 @@ from dpframe.accounting import Accounting
 from dpframe.errors import NoLedger
 from dpframe.exact import Amount, plus, up
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
-from dpframe.store.entries import Entry
+from dpframe.store.entries import Entry, Summary
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now
 from dpframe.words import harmless, writable
@@ -40,7 +40,7 @@ class Statement:
     terms: Terms | None
     limit: Limit | None
     accounting: Accounting
-    entries: list[tuple[int, Entry]]
+    told: Summary
     kept: str | None
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class Statement:
             filled = round(WIDTH * self._part)
             facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
         lines = ["Ledger", *(f"  {harmless(fact)}" for fact in facts)]
-        if self._listed:
+        if self.told.latest:
             lines += ["", report.text_table(("last charges", "label", "query", "cost"), self._rows())]
         return "\n".join(lines)
 
@@ -59,9 +59,9 @@ class Statement:
         bar = "" if self.limit is None else report.html_bar(self._part)
         return report.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
 
-    def chart(self) -> Any:
+    def chart(self, entries: list[Entry]) -> Any:
         """Epsilon spent over time, up to the limit."""
-        points = self._points()
+        points = self._points([entry for entry in entries if entry.kind != "answer"])
         if len(points) > MOST_POINTS:  # evenly, and the last of all
             points = [points[place * (len(points) - 1) // (MOST_POINTS - 1)] for place in range(MOST_POINTS)]
         rows = [
@@ -78,10 +78,9 @@ class Statement:
         title = "Budget" if dataset is None else f"Budget of {dataset}"
         return charts.budget(rows, charts.Words(title, tuple(self._facts()[:3])))
 
-    def _points(self) -> list[tuple[Entry, Amount, Limit | None]]:
+    def _points(self, listed: list[Entry]) -> list[tuple[Entry, Amount, Limit | None]]:
         """Every entry with what was spent and the limit after it; the beginning is an entry too."""
         limit = self.limit if self.terms is None else self.terms.limit
-        listed = [entry for _, entry in self._listed]
         begun = listed[0].time if self.terms is None and listed else now() if self.terms is None else self.terms.created
         nothing = PrivacyUnit()
         points: list[tuple[Entry, Amount, Limit | None]] = []
@@ -93,7 +92,7 @@ class Statement:
         return points
 
     def _facts(self) -> list[str]:
-        spent, count = self._spent, sum(entry.kind == "charge" for _, entry in self.entries)
+        spent, count = self.told.last.total, self.told.charges
         facts = [
             f"spent {spent_of(self.accounting, spent)} "
             f"{'no limit: it only records' if self.limit is None else f'of {self.limit.whole}'}",
@@ -107,26 +106,15 @@ class Statement:
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """The last charges, the newest first."""
-        newest = self._listed[: -RELEASES - 1 : -1]
-        return [(one.time, " ".join((one.label or "").split()), one.query, str(one.cost)) for _, one in newest]
-
-    @property
-    def _listed(self) -> list[tuple[int, Entry]]:
-        return listed(self.entries)
-
-    @property
-    def _spent(self) -> Amount:
-        spent: Amount = ()
-        for _, entry in self.entries:
-            spent = plus(spent, entry.amount)
-        return spent
+        newest = self.told.latest[::-1]
+        return [(one.time, " ".join((one.label or "").split()), one.query, str(one.cost)) for one in newest]
 
     @property
     def _part(self) -> float:
         """How much of the limit is spent, in what the accounting adds up."""
-        if self.limit is None or not self._spent:
+        if self.limit is None or not self.told.last.total:
             return 0.0
-        return float(self.accounting.filled(self._spent, self.limit.amount))
+        return min(1.0, float(self.accounting.filled(self.told.last.total, self.limit.amount)))
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
@@ -164,7 +152,8 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
         return PrivacyLoss(float("inf"))
     if not any(spent):
         return most.whole if accounting.tight else accounting.remaining(most.amount)
-    return accounting.remaining(tuple(part - gone for part, gone in zip(most.amount, spent, strict=True)))
+    left = (max(part - gone, Fraction(0)) for part, gone in zip(most.amount, spent, strict=True))
+    return accounting.remaining(tuple(left))  # a recovery may have charged more than the limit
 
 
 def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) -> str:

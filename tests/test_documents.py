@@ -205,7 +205,7 @@ def test_the_schema_refuses_what_it_should():
     valid = jsonschema.Draft202012Validator(SCHEMA).is_valid
     assert valid(facts)
     assert not valid({**facts, "rows": 1})
-    assert not valid({**facts, "schema": "dpframe.provenance/2"})
+    assert not valid({**facts, "schema": "dpframe.provenance/3"})
     assert not valid({name: value for name, value in facts.items() if name != "cost"})
 
 

@@ -524,7 +524,7 @@ def edit(path, *statements):
         "delete from dpframe_ledger",
         "update dpframe_ledger set terms = replace(terms, '1/1', '2/1')",
         "update dpframe_ledger set terms = 'x'",
-        "update dpframe_ledger set terms = replace(terms, 'ledger/1', 'ledger/2')",
+        "update dpframe_ledger set terms = replace(terms, 'ledger/2', 'ledger/3')",
         "drop table dpframe_entries",
     ],
 )
@@ -665,7 +665,8 @@ def test_a_release_knows_its_entry(path):
     places = [result.dp.provenance["ledger"] for result in results]
     assert [place["entry"] for place in places] == [1, 2]
     assert {place["dataset"] for place in places} == {"clinic"}
-    assert ledger.verify(*(result.dp.provenance for result in results)) == places[-1]
+    verified = ledger.verify(*(result.dp.provenance for result in results))
+    assert places[-1].items() <= verified.items()
     assert "ledger" not in PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1)).dp.provenance
 
 

@@ -9,7 +9,8 @@ from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting
 from dpframe.accounting.renyi_dp import RenyiDP
 from dpframe.errors import InvalidArgument, shown
-from dpframe.store.terms import Terms
+from dpframe.store import reading
+from dpframe.store.terms import Terms, changed
 
 
 def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accounting:
@@ -31,6 +32,13 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
     return GaussianDP(delta) if name == "gdp" else RenyiDP(epsilon, delta)
 
 
-def accounting_of_terms(terms: Terms) -> Accounting:
+def accounting_of_terms(terms: Terms, where: str) -> Accounting:
     """The accounting of a stored ledger; that of its first limit, which fixes the orders of rdp for good."""
-    return accounting_of(terms.accounting, terms.limit.epsilon, terms.limit.delta)
+    try:
+        found = accounting_of(reading.text(terms.accounting), terms.limit.epsilon, terms.limit.delta)
+        parts = len(found.limit(terms.limit.epsilon, terms.limit.delta))
+    except (ValueError, ArithmeticError):
+        raise changed(where, "its terms name no accounting of this limit") from None
+    if parts != len(terms.limit.amount) or found.one_is_enough != terms.limit.one_is_enough:
+        raise changed(where, f"its limit is not one of {found.name} accounting")
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from fractions import Fraction
@@ -23,8 +22,9 @@ from dpframe.frames import build
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.ledger.making import made
 from dpframe.ledger.raising import checked_reason, raising
-from dpframe.statement import COLUMNS, Statement, left_of, refusal, rows_of, spent_of
-from dpframe.store.entries import Answer, Entry, Mark, Store, place_of
+from dpframe.ledger.vouching import vouched
+from dpframe.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
+from dpframe.store.entries import Answer, Entry, Mark, Store
 from dpframe.store.memory import MemoryStore
 from dpframe.store.terms import Limit, Terms, refuse_other
 from dpframe.store.texts import now
@@ -161,13 +161,13 @@ class Ledger:
 
         why = checked_reason(reason)
         store = SqlStore.open(path, check=False)
-        store.recover(why, accounting_of_terms(store.terms).loss)
+        store.recover(why, accounting_of_terms(store.terms, store.shown).loss)
         return cls.open(path)
 
     @classmethod
     def _of(cls, store: Any) -> Self:
         ledger = cls.__new__(cls)
-        ledger._start(accounting_of_terms(store.terms), store.terms, store)
+        ledger._start(accounting_of_terms(store.terms, store.shown), store.terms, store)
         made_any.set()
         return ledger
 
@@ -291,31 +291,39 @@ class Ledger:
         entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")
         self._store.raise_limit(entry, raised)
 
-    def verify(self, *provenances: Mapping[str, Any]) -> dict[str, Any]:
-        """Follow the chain of a durable ledger; LedgerError if it was changed or does not know a release.
+    def verify(self, *releases: Any) -> dict[str, Any]:
+        """Follow the chain of a durable ledger; LedgerError if it was changed, or did not charge for a release.
 
         Parameters
         ----------
-        *provenances : dict
-            Of releases from this ledger: an older copy of the ledger does not know the newest of them.
+        *releases : released frame or dict
+            Results of this ledger, or their provenances. An older copy of the ledger does not know the newest of them.
+            Cost, label, unit, accounting, data set and noise must be those of the entry that was charged, and the
+            numbers of a frame those of its provenance. A stored answer is compared as a whole.
 
         Returns
         -------
         dict
             Where the chain ends: ``dataset``, ``entry`` and ``head``. Noted down elsewhere, it tells of older copies.
+            With ``releases`` if any were given, a dict for each: its ``entry``; ``record``, "as charged", or "in part"
+            where the entry does not commit to all of it; ``numbers``, "as stored", "as in its record" (a ledger that
+            stored no answer knows no numbers), or "not given". With ``without_nonce`` where entries are from dpframe
+            0.1: how many, from the first on, have no random bytes.
 
         Examples
         --------
         >>> import dpframe as dpf, polars as pl, pathlib, tempfile
         >>> ledger = dpf.Ledger(epsilon=1.0, path=pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger")
         >>> result = pl.DataFrame({"age": [31]}).dp.count(epsilon=0.5, ledger=ledger)
-        >>> ledger.verify(result.dp.provenance)["entry"]
-        1
+        >>> ledger.verify(result)["releases"]
+        [{'entry': 1, 'record': 'as charged', 'numbers': 'as in its record'}]
         """
-        marks = self._store.verify()
-        for facts in provenances:
-            place_of(marks, facts, self._store.shown)
-        return self._place(marks[-1])
+        trail = self._store.verify()
+        assert self._terms is not None  # only a durable ledger has a chain
+        found = self._place(trail.last)
+        if self._terms.plain:
+            found["without_nonce"] = self._terms.plain
+        return found | ({"releases": vouched(self._store, self._terms, trail, releases)} if releases else {})
 
     @property
     def _parts(self) -> int:
@@ -368,7 +376,7 @@ class Ledger:
         altair.Chart
             It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
         """
-        return self._statement().chart()
+        return self._statement().chart([entry for _, entry in self._store.entries()])
 
     def __enter__(self) -> Self:
         ambient.set((*ambient.get(), self))
@@ -402,8 +410,8 @@ class Ledger:
             return f"<pre>{escape(f'Ledger: {error}')}</pre>"
 
     def _statement(self) -> Statement:
-        entries, last = self._store.entries(), self._store.last()
-        return Statement(self._terms, self._limit_at(last), self._accounting, entries, self._store.shown)
+        told = self._store.summary(RELEASES)
+        return Statement(self._terms, self._limit_at(told.last), self._accounting, told, self._store.shown)
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpframe import noise
 from dpframe.accounting import Accounting, accounting_of
 from dpframe.errors import InvalidType, MissingArgument, checked_name, shown
 from dpframe.exact import exact_delta, exact_epsilon
@@ -22,4 +23,4 @@ def made(epsilon: object, delta: object, unit: object, accounting: object, datas
     typed = (exact_epsilon(epsilon), exact_delta(delta))
     how = accounting_of(accounting, *typed)
     limit = Limit(*typed, how.limit(*typed), how.one_is_enough)
-    return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now())
+    return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now(), noise.nonce())

@@ -1,6 +1,6 @@
 """The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
 
-from dpframe.noise.bits import insecure_bits, is_secure
+from dpframe.noise.bits import insecure_bits, is_secure, nonce
 from dpframe.noise.choices import exponential_choice, truncated_generalized_gaussian
 from dpframe.noise.draws import LARGEST_SCALE, discrete_laplace, rounded_generalized_gaussian
 from dpframe.noise.laws import LARGEST_SHAPE, Floats, Integers
@@ -14,6 +14,7 @@ __all__ = [
     "exponential_choice",
     "insecure_bits",
     "is_secure",
+    "nonce",
     "rounded_generalized_gaussian",
     "truncated_generalized_gaussian",
 ]

@@ -45,6 +45,14 @@ def insecure_bits(seed: int) -> Iterator[None]:
         _source.reset(token)
 
 
+def nonce() -> str:
+    """16 random bytes, as hexadecimals, always from the operating system: they name an entry of a ledger.
+
+    Seeded bits are for noise that can be repeated. A name that can be repeated would let one entry stand for another.
+    """
+    return os.urandom(16).hex()
+
+
 def words(count: int) -> Words:
     """Words of 64 random bits."""
     return np.frombuffer(_source.get()(8 * count), dtype=np.uint64)

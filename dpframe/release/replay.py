@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dpframe import noise
 from dpframe.errors import LedgerError
 from dpframe.frames import build
 from dpframe.frames.source import library_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import Plan
+from dpframe.provenance import promise
 from dpframe.queries.query import Query
 from dpframe.release.facts import facts_of
 from dpframe.release.options import Options
@@ -39,7 +41,13 @@ def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entr
         plan.cost,
         version=options.version,
         asked=facts_of(query, plan, options) if is_named else None,
+        promises=(promise_of(plan, options),),
     )
+
+
+def promise_of(plan: Plan, options: Options, label: str | None = None) -> str:
+    """What the ledger's entry commits to of the record, before a row is read."""
+    return promise(plan, label=options.label or label, secure=noise.is_secure(), raw=options.raw)
 
 
 def content_of(frame: Any, chosen: int | None, facts: dict[str, Any]) -> bytes:

@@ -19,7 +19,10 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
 from dpframe.release.denoising import check_denoising
 from dpframe.release.path import answered, look, rehearsed
+from dpframe.release.replay import promise_of
 from dpframe.statement import no_ledger
+from dpframe.store.entries import Answer, Entry
+from dpframe.store.texts import now
 from dpframe.tracebacks import trimmed
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
@@ -139,7 +142,9 @@ def release_together(
     check_quiet()  # the plans were checked when they were made
     labels = {name: rehearsed(plan, plan.asked) for name, plan in joint.plans.items()}
     payer.warn_unlimited(payed, joint.unit, depth=3)
-    place = payed.charge(joint.amount, cost=joint.cost, query=joint.question, unit=joint.unit, label=label)
+    promises = tuple(promise_of(plan, plan.asked, label) for plan in joint.plans.values())
+    place = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
+    assert not isinstance(place, Answer)  # only an entry with a version has one
     found = {name: look(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {

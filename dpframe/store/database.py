@@ -73,6 +73,8 @@ class Database:
                 self._left = self._state()
         except DBAPIError as error:
             raise _refusal(str(error.orig), self.address) from None
+        except UnicodeDecodeError:  # SQLite's own words of a damaged file quote its bytes, which may be no text
+            raise _refusal("its tables do not decode as text", self.address) from None
 
     def _manners(self, write: bool) -> tuple[str, ...]:
         """What PostgreSQL must be told; SQLite has one snapshot a transaction, and one writer, anyway."""

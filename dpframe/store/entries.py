@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
+from dpframe import noise
 from dpframe.errors import LedgerError, shown
-from dpframe.exact import Amount, exact_amount, exact_texts, plus
+from dpframe.exact import Amount, exact_texts, plus
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
-from dpframe.store.terms import Limit, Terms, changed
+from dpframe.store import reading
+from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import canonical, digest
 
 Kind = Literal["charge", "limit", "recovery", "answer"]
@@ -32,13 +33,12 @@ class Entry:
     asked: Mapping[str, str] | None = None  # of a named release: a hash for each of its public facts
     answer: str | None = None  # the hash of a stored answer
     limit: Limit | None = None  # where the entry raises it
+    promises: tuple[str, ...] = ()  # a hash for each release: what its record says that is known before rows are read
 
     @property
     def name(self) -> str | None:
         """What a release is found by again: only one that says both its label and its version has a name."""
-        if self.label is None or self.version is None:
-            return None
-        return digest(canonical([self.label, self.version]))
+        return name_of(self.label, self.version)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Mark:
     @classmethod
     def first(cls, terms: Terms) -> Mark:
         """The beginning of the chain."""
-        return cls(0, digest(terms.text()), (), terms.limit)
+        return cls(0, digest(terms.beginning), (), terms.limit)
 
     def facts(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -66,8 +66,27 @@ class Mark:
 
     @classmethod
     def of(cls, facts: Any) -> Mark:
-        """Read what `facts` wrote."""
-        return cls(int(facts["entry"]), str(facts["head"]), exact_amount(facts["total"]), Limit.of(facts["limit"]))
+        """Read what `facts` wrote; ValueError or KeyError where it cannot be read."""
+        limit, head = Limit.of(facts["limit"]), reading.hexadecimal(facts["head"])
+        total = reading.pairs(facts["total"], len(limit.amount) if facts["total"] else None)
+        return cls(reading.whole(facts["entry"]), head, tuple(Fraction(*part) for part in total), limit)
+
+
+@dataclass(frozen=True)
+class Trail:
+    """A chain that was followed from its beginning: the hash of each place in it, and the end."""
+
+    heads: list[str]
+    last: Mark
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a printed ledger tells: the end of the chain, how many charges there are, and the last entries."""
+
+    last: Mark
+    charges: int
+    latest: list[Entry]
 
 
 Allowed = Callable[[Mark, Amount], None]  # raises where the total may not be spent
@@ -102,8 +121,14 @@ class Store(Protocol):
     def last(self) -> Mark:
         """The end of the chain: what was spent, and the limit."""
 
-    def verify(self) -> list[Mark]:
-        """Follow the chain; every place in it."""
+    def summary(self, count: int) -> Summary:
+        """What a printed ledger tells, with so many of the last entries."""
+
+    def verify(self) -> Trail:
+        """Follow the chain, and hold every stored answer against its entry."""
+
+    def told(self, number: int) -> tuple[Entry, bytes | None]:
+        """An entry by its number, and what was stored under its name."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -134,87 +159,61 @@ class Row:
             "limit": (entry.limit or last.limit).facts(),
             "epsilon": entry.cost.epsilon,
             "delta": entry.cost.delta,
+            "nonce": noise.nonce(),  # two charges of one second with the same words are not one
         }
         named = {"version": entry.version, "asked": entry.asked, "answer": entry.answer}
-        body = canonical(facts | {key: value for key, value in named.items() if value is not None})
-        return cls(last.entry + 1, body, _link(last.head, body), entry.name)
+        facts |= {key: value for key, value in named.items() if value is not None}
+        body = canonical(facts | ({"promises": entry.promises} if entry.promises else {}))
+        if max(map(len, facts["total"])) > reading.LONGEST:
+            raise LedgerError(
+                "amounts must add up to a number that can be kept, and this one has more than "
+                f"{reading.LONGEST:,} digits: nothing was charged. Ask at a price with fewer digits."
+            )
+        return cls(last.entry + 1, body, link(last.head, body), entry.name)
 
     def follows(self, head: str | None) -> bool:
         """Whether its hash is that of its content and of the hash before it."""
-        return head is not None and self.head == _link(head, self.body)
+        return head is not None and isinstance(self.body, str) and self.head == link(head, self.body)
 
-    @cached_property
+    @property
     def facts(self) -> dict[str, Any]:
-        """The body as it was written; ValueError where it cannot be read."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        """The body as it was written, not kept; ValueError where it cannot be read."""
+        return reading.entry_facts(self.body)
 
     def mark(self) -> Mark:
-        """The place of this entry."""
-        limit = Limit.of(self.facts["limit"])
-        return Mark(self.number, self.head, exact_amount(self.facts["total"]), limit)
+        """The place of this entry; ValueError where it cannot be read."""
+        return Mark.of({**self.facts, "entry": self.number, "head": self.head})
 
     def entry(self) -> Entry:
-        """What was stored."""
+        """What was stored; ValueError where it cannot be read."""
         found = self.facts
+        label = found["label"]
         return Entry(
-            found["time"],
-            found["label"],
-            found["query"],
-            PrivacyUnit(**found["unit"]),
-            exact_amount(found["amount"]),
+            reading.printable(found["time"]),
+            None if label is None else reading.printable(label),
+            reading.printable(found["query"]),
+            reading.unit(found["unit"]),
+            reading.fractions(found["amount"]),
             PrivacyLoss(found["epsilon"], found["delta"]),
             found["kind"],
             found.get("version"),
             found.get("asked"),
             found.get("answer"),
             Limit.of(found["limit"]) if found["kind"] in ("limit", "recovery") else None,
+            tuple(found.get("promises", ())),
         )
 
 
-def follow(last: Mark, row: Row, where: str) -> Mark:
-    """The next place in the chain; LedgerError if the row does not follow from the last one."""
-    if row.number != last.entry + 1 or not row.follows(last.head):
-        raise changed(where, f"entry {last.entry + 1} does not follow from entry {last.entry}")
-    try:
-        mark, entry, number = row.mark(), row.entry(), row.facts["entry"]
-        total = plus(last.total, entry.amount)
-    except (ValueError, KeyError, TypeError):
-        raise changed(where, f"entry {row.number} cannot be read") from None
-    except LedgerError:  # the total would fall
-        raise changed(where, f"entry {row.number} does not add up") from None
-    if number != row.number or row.name != entry.name or mark.total != total:
-        raise changed(where, f"entry {row.number} does not add up")
-    if mark.limit != (entry.limit or last.limit) or not last.limit.within(mark.limit):
-        raise changed(where, f"entry {row.number} does not have the limit of the entry before it")
-    if not mark.limit.holds(mark.total):
-        raise changed(where, "its entries pass its limit")
-    return mark
-
-
-def chain(terms: Terms, rows: Iterable[Row], where: str) -> list[Mark]:
-    """Every place of the chain from the terms on; LedgerError where it is broken."""
-    marks = [Mark.first(terms)]
-    for row in rows:
-        marks.append(follow(marks[-1], row, where))
-    return marks
-
-
-def place_of(marks: list[Mark], provenance: Mapping[str, Any], where: str | None) -> None:
-    """Refuse a release whose entry is not in the chain."""
-    place = provenance.get("ledger", provenance)
-    entry, head = place.get("entry"), place.get("head")
-    if not isinstance(entry, int) or not 0 <= entry < len(marks) or marks[entry].head != head:
-        raise LedgerError(
-            f"the ledger at {where} does not know the release that is its entry {shown(entry)}: "
-            "it is an older copy, or the release is another ledger's. Put the newest copy back."
-        )
+def name_of(label: str | None, version: str | None) -> str | None:
+    """The name of a release that has both."""
+    return None if label is None or version is None else digest(canonical([label, version]))
 
 
 def answered(entry: Entry, content: bytes) -> Entry:
     """The entry of a stored answer: it names the release and hashes what was released, and costs nothing."""
     nothing = tuple(part * 0 for part in entry.amount)
-    return replace(entry, kind="answer", amount=nothing, cost=PrivacyLoss(0.0), answer=digest(content))
+    free = replace(entry, kind="answer", amount=nothing, cost=PrivacyLoss(0.0), promises=())
+    return replace(free, answer=digest(content))
 
 
 def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
@@ -229,5 +228,6 @@ def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
         )
 
 
-def _link(previous: str, body: str) -> str:
+def link(previous: str, body: str) -> str:
+    """The hash of an entry and of all before it."""
     return digest(f"{previous}\n{body}")

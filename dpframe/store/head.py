@@ -7,12 +7,12 @@ because a head is written only when its entry is on disk.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import LedgerError
+from dpframe.store import reading
 from dpframe.store.entries import Mark
 from dpframe.store.terms import Terms
 from dpframe.store.texts import canonical, digest
@@ -44,11 +44,16 @@ def read(file: str) -> Head | None:
     try:
         with open(path, "rb") as opened:
             slots = [facts for slot in opened.read().split(b"\n") if (facts := _facts_of(slot))]
-        newest = max(slots, key=lambda facts: int(facts["entry"]), default=None)
-        head = None if newest is None else Head(newest["ledger"], Mark.of(newest))
+        newest = max(slots, key=lambda facts: reading.whole(facts["entry"]), default=None)
+        head = None if newest is None else Head(reading.hexadecimal(newest["ledger"]), Mark.of(newest))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError as error:  # it may be whole: nobody is told to remove it
+        raise LedgerError(
+            f"the head of a ledger cannot be read from {path!r} ({error.strerror}): nothing was charged. Let this user "
+            "read it, and ask again."
+        ) from None
+    except (ValueError, KeyError, TypeError):
         head = None
     if head is None:
         raise LedgerError(
@@ -96,8 +101,7 @@ def _facts_of(slot: bytes) -> dict[str, Any] | None:
     told, _, facts = slot.rstrip().partition(b" ")
     if told.decode("ascii", "replace") != digest(facts):
         return None
-    found: dict[str, Any] = json.loads(facts)
-    return found
+    return reading.facts_of(facts.decode())
 
 
 def unwritten(file: str, error: OSError) -> LedgerError:
@@ -124,6 +128,12 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
         raise LedgerError(
             f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is kept beside it. "
             "Put that ledger back, or take another path for this one."
+        )
+    if known != head.mark.head and known is not None:
+        raise LedgerError(
+            f"the ledger at {shown} went on from an older copy: its entry {head.mark.entry} is not the one that was "
+            "written. Put the newest copy back; or, if it is lost, call dpf.Ledger.recover(path, reason=...), which "
+            "charges all that the head knows."
         )
     if known != head.mark.head:
         raise LedgerError(

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dpframe.errors import LedgerError
 from dpframe.exact import plus
-from dpframe.store.entries import Allowed, Answer, Entry, Mark
+from dpframe.store.entries import Allowed, Answer, Entry, Mark, Summary, Trail
 from dpframe.store.terms import Limit
 
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
@@ -55,7 +55,16 @@ class MemoryStore:
         """What was spent, and the limit."""
         return self._last
 
-    def verify(self) -> list[Mark]:
+    def summary(self, count: int) -> Summary:
+        """What a printed ledger tells."""
+        last, entries = self._last, list(self._entries)
+        return Summary(last, sum(entry.kind == "charge" for entry in entries), entries[-count:])
+
+    def told(self, number: int) -> tuple[Entry, bytes | None]:
+        """Refuse, as `verify`."""
+        raise AssertionError  # verify refused before
+
+    def verify(self) -> Trail:
         """Refuse: there is no chain in memory."""
         raise LedgerError("a ledger in memory cannot be verified: it has no chain. Keep it in a file: path=...")
 

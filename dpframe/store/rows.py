@@ -52,6 +52,38 @@ def of_name(connection: Connection, name: str) -> list[Row]:
     return [_row(found) for found in connection.execute(asked)]
 
 
+def at(connection: Connection, entry: int) -> list[Row]:
+    """The entry of a number, if there is one."""
+    return [_row(found) for found in connection.execute(_entries().where(tables().entries.c.entry == entry))]
+
+
+def named(connection: Connection) -> list[Row]:
+    """The entries of all releases that have a name, in their order."""
+    entries = tables().entries.c
+    asked = _entries().where(entries.name.is_not(None)).order_by(entries.entry)
+    return [_row(found) for found in connection.execute(asked)]
+
+
+def latest(connection: Connection, count: int) -> list[Row]:
+    """The last entries but for stored answers, in their order."""
+    entries = tables().entries.c
+    asked = _entries().where(entries.body.not_like(_kind("answer"))).order_by(entries.entry.desc()).limit(count)
+    return [_row(found) for found in connection.execute(asked)][::-1]
+
+
+def charges(connection: Connection) -> int:
+    """How many entries are charges."""
+    from sqlalchemy import func, select
+
+    entries = tables().entries.c
+    return int(connection.execute(select(func.count()).where(entries.body.like(_kind("charge")))).scalar() or 0)
+
+
+def _kind(name: str) -> str:
+    """What only the body of an entry of this kind is like: inside a text of the caller's every quote has a stroke."""
+    return f'%,"kind":"{name}",%'
+
+
 def head_at(connection: Connection, terms: Terms, entry: int) -> str | None:
     """The hash at an entry."""
     from sqlalchemy import select
@@ -74,7 +106,7 @@ def answer_at(connection: Connection, entry: int) -> bytes | None:
 
     answers = tables().answers
     found = connection.execute(select(answers.c.content).where(answers.c.entry == entry)).scalar()
-    return None if found is None else bytes(found)
+    return bytes(found) if isinstance(found, (bytes, memoryview)) else None  # SQLite keeps anything in any column
 
 
 def answered(connection: Connection) -> list[int]:

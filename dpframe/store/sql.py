@@ -14,10 +14,11 @@ from dpframe.errors import LedgerError
 from dpframe.exact import Amount, plus
 from dpframe.guarantee import PrivacyLoss
 from dpframe.store import head as heads
-from dpframe.store import rows
+from dpframe.store import migration, rows
 from dpframe.store.address import Address
+from dpframe.store.chain import chain, entries_of, follow
 from dpframe.store.database import Database, Locked
-from dpframe.store.entries import Allowed, Answer, Entry, Mark, answered, chain, follow, refuse_other_facts
+from dpframe.store.entries import Allowed, Answer, Entry, Mark, Summary, Trail, answered, refuse_other_facts
 from dpframe.store.head import Head
 from dpframe.store.terms import Limit, Terms, changed
 from dpframe.store.texts import digest, now
@@ -67,7 +68,8 @@ class SqlStore:
                     f"the file at {address.shown} is not a ledger. Make one at another path: "
                     "dpf.Ledger(epsilon=..., path=...)."
                 )
-            store = cls(database, Terms.of_text(rows.terms_text(connection, address.shown), address.shown))
+            terms = Terms.of_text(rows.terms_text(connection, address.shown), address.shown)
+        store = cls(database, migration.taken_over(database, terms, check=check))
         if check:
             store.follow()
         return store
@@ -126,7 +128,21 @@ class SqlStore:
         head = self._head()
         with self.database.transaction(write=False) as connection:
             self._last(connection, head)
-            return [(row.number, row.entry()) for row in rows.all_of(connection)]
+            return entries_of(rows.all_of(connection), self.shown)
+
+    def summary(self, count: int) -> Summary:
+        """What a printed ledger tells: of the entries only the last ones are read."""
+        head = self._head()
+        with self.database.transaction(write=False) as connection:
+            last, latest = self._last(connection, head), rows.latest(connection, count)
+            charges = rows.charges(connection)
+        return Summary(last, charges, [entry for _, entry in entries_of(latest, self.shown)])
+
+    def told(self, number: int) -> tuple[Entry, bytes | None]:
+        """An entry by its number, and what was stored under its name."""
+        with self.database.transaction(write=False) as connection:
+            ((_, entry),) = entries_of(rows.at(connection, number), self.shown)
+            return entry, None if (known := self._named(connection, entry)) is None else known.content
 
     def last(self) -> Mark:
         """The end of the chain, from the store."""
@@ -134,41 +150,44 @@ class SqlStore:
         with self.database.transaction(write=False) as connection:
             return self._last(connection, head)
 
-    def verify(self) -> list[Mark]:
+    def verify(self) -> Trail:
         """Follow the whole chain, and hold every stored answer against its entry."""
-        marks = self.follow()
+        trail = self.follow()
         with self.database.transaction(write=False) as connection:
-            found = [(row.number, row.entry().answer) for row in rows.all_of(connection) if row.name is not None]
+            found = entries_of(rows.named(connection), self.shown)
+            told = {number: entry.answer for number, entry in found if entry.answer is not None}
             stored = rows.answered(connection)
-            told = {number: answer for number, answer in found if answer is not None}
             kept = {number: digest(rows.answer_at(connection, number) or b"") for number in stored}  # one at a time
         if kept != told:
             raise changed(self.shown, "its stored answers are not those that its entries tell of")
-        return marks
+        return trail
 
-    def follow(self) -> list[Mark]:
+    def follow(self) -> Trail:
         """Follow the whole chain, and hold it against its head; every place in it."""
         head = self._head()
         with self.database.transaction(write=False) as connection:
             last = self._last(connection, head)
-            marks = chain(self.terms, rows.all_of(connection), self.shown)
-        if marks[-1] != last:
+            trail = chain(self.terms, rows.all_of(connection), self.shown)
+        if trail.last != last:
             raise changed(self.shown, "its end does not follow from its beginning")
-        return marks
+        return trail
 
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
         """Accept an older copy, or one without its head: an entry says so and charges what the copy does not know."""
         head = self._head()
         with self.database.transaction(write=True) as connection:
-            marks = chain(self.terms, rows.all_of(connection), self.shown)
-            last = marks[-1]
-            if head is not None and head.ledger != marks[0].head:
+            trail = chain(self.terms, rows.all_of(connection), self.shown)
+            last = trail.last
+            if head is not None and head.ledger != trail.heads[0]:
                 heads.hold(head, self.terms, last, None, self.shown)
-            if head is not None and head.mark in marks:
+            if head is not None and head.mark.head in trail.heads[head.mark.entry : head.mark.entry + 1]:
                 return None
             nothing = (Fraction(0),) * len(self.terms.limit.amount)
             newest = last if head is None else head.mark
-            lost = tuple(max(part, Fraction(0)) for part in map(sub, newest.total or nothing, last.total or nothing))
+            # where both went on after they parted, nobody knows where that was: all that the head knows is charged
+            parted = head is not None and head.mark.entry <= last.entry
+            known = nothing if parted else last.total or nothing
+            lost = tuple(max(part, Fraction(0)) for part in map(sub, newest.total or nothing, known))
             query = "recovered: the head was missing" if head is None else "recovered: an older copy was put back"
             entry = Entry(now(), reason, query, self.terms.unit, lost, cost(lost), kind="recovery")
             mark = rows.append(connection, last, replace(entry, limit=last.limit.joined(newest.limit)))
@@ -192,7 +211,7 @@ class SqlStore:
         for row in rows.of_name(connection, entry.name):
             if not row.follows(rows.head_at(connection, self.terms, row.number - 1)):
                 raise changed(self.shown, f"entry {row.number} does not follow from the one before")
-            earlier = row.entry()
+            ((_, earlier),) = entries_of([row], self.shown)
             refuse_other_facts(entry, earlier)
             if earlier.answer is not None:
                 content = rows.answer_at(connection, row.number)
@@ -226,7 +245,7 @@ class SqlStore:
             before = found[0].mark() if len(found) == 2 else first
         except (ValueError, KeyError, TypeError):
             raise changed(self.shown, f"entry {found[0].number} cannot be read") from None
-        return follow(before, found[-1], self.shown)
+        return follow(self.terms, before, found[-1], self.shown)
 
     def _head(self) -> Head | None:
         file = self.database.address.file

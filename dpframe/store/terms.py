@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import LedgerError, shown
-from dpframe.exact import Amount, exact_amount, exact_of, exact_text, exact_texts, keeps, shown_down
+from dpframe.exact import SMALLEST_NORMAL, Amount, exact_text, exact_texts, keeps, shown_down
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.store import reading
 from dpframe.store.texts import canonical
 
-FORMAT = "dpframe.ledger/1"
+FORMAT = "dpframe.ledger/2"
+FIRST = "dpframe.ledger/1"  # of dpframe 0.1: no random bytes in its terms and entries
+LAST = 2**31  # beyond every entry's number
+LARGEST = Fraction(1.7976931348623157e308)  # of epsilon and of its amounts, which people read as floats
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,16 @@ class Limit:
 
     @classmethod
     def of(cls, facts: Any) -> Limit:
-        """Read what `facts` wrote."""
-        return cls(
-            exact_of(facts["epsilon"]),
-            exact_of(facts["delta"]),
-            exact_amount(facts["amount"]),
-            bool(facts["one_is_enough"]),
-        )
+        """Read what `facts` wrote; ValueError where it is no limit."""
+        if not isinstance(facts, dict) or facts.keys() != {"epsilon", "delta", "amount", "one_is_enough"}:
+            raise ValueError("no limit")
+        epsilon, delta = (Fraction(*reading.pair(facts[name])) for name in ("epsilon", "delta"))
+        amount = tuple(Fraction(*part) for part in reading.pairs(facts["amount"]))
+        if not (_is_normal(epsilon) and epsilon <= LARGEST and (not delta or _is_normal(delta)) and delta < 1):
+            raise ValueError("no limit")
+        if not isinstance(facts["one_is_enough"], bool) or not amount or max(amount) > LARGEST:
+            raise ValueError("no limit")
+        return cls(epsilon, delta, amount, facts["one_is_enough"])
 
     @property
     def whole(self) -> PrivacyLoss:
@@ -60,6 +66,15 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Before:
+    """What a ledger of dpframe 0.1 was when it was taken over: its terms as they stood, and where its chain ended."""
+
+    terms: str
+    entries: int
+    head: str
+
+
+@dataclass(frozen=True)
 class Terms:
     """What is fixed when a ledger is made, and the limit that it begins with: the first link of its chain."""
 
@@ -68,26 +83,82 @@ class Terms:
     accounting: str
     dataset: str | None
     created: str
+    nonce: str | None = None  # no two ledgers begin with one hash; those of dpframe 0.1 have none
+    before: Before | None = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is a ledger of dpframe 0.1 that nobody has taken over yet."""
+        return self.nonce is None and self.before is None
+
+    @property
+    def plain(self) -> int:
+        """How many entries are from dpframe 0.1, and have no random bytes."""
+        if self.before is not None:
+            return self.before.entries
+        return LAST if self.is_first else 0
+
+    @property
+    def beginning(self) -> str:
+        """The text whose hash begins the chain: of a ledger that was taken over the one with which it was made."""
+        return self.text() if self.before is None else self.before.terms
 
     def text(self) -> str:
         """The terms as canonical JSON."""
-        facts = {"unit": asdict(self.unit), "limit": self.limit.facts(), "accounting": self.accounting}
-        return canonical({"format": FORMAT, **facts, "dataset": self.dataset, "created": self.created})
+        if self.before is not None:
+            was = self.before
+            return canonical({"format": FORMAT, "was": was.terms, "entries": was.entries, "head": was.head})
+        facts: dict[str, Any] = {"unit": asdict(self.unit), "limit": self.limit.facts(), "accounting": self.accounting}
+        facts |= {"dataset": self.dataset, "created": self.created}
+        facts |= {"format": FIRST} if self.nonce is None else {"format": FORMAT, "nonce": self.nonce}
+        return canonical(facts)
 
     @classmethod
     def of_text(cls, text: str, where: str) -> Terms:
         """Read what `text` wrote."""
         try:
-            found = json.loads(text)
-            if found["format"] != FORMAT:
-                raise LedgerError(
-                    f"the ledger at {where} is of the format {found['format']!r}, and this version of dpframe reads "
-                    f"{FORMAT!r}. Open it with the version that made it."
-                )
-            unit, limit = PrivacyUnit(**found["unit"]), Limit.of(found["limit"])
-            return cls(unit, limit, found["accounting"], found["dataset"], found["created"])
+            found = reading.facts_of(text)
+            name = reading.text(found["format"])
+            if name not in (FIRST, FORMAT):
+                raise _of_another_format(name, where)
+            if name == FORMAT and "was" in found:
+                return cls._taken_over(found, where)._written_so(text)
+            terms = cls(
+                reading.unit(found["unit"]),
+                Limit.of(found["limit"]),
+                reading.text(found["accounting"]),
+                reading.text_or_none(found["dataset"]),
+                reading.text(found["created"]),
+                None if name == FIRST else reading.nonce(found["nonce"]),
+            )
+            return terms._written_so(text)
         except (ValueError, KeyError, TypeError):
             raise changed(where, "its terms cannot be read") from None
+
+    @classmethod
+    def _taken_over(cls, found: dict[str, Any], where: str) -> Terms:
+        first = cls.of_text(reading.text(found["was"]), where)
+        if not first.is_first:
+            raise ValueError("taken over twice")
+        entries, head = reading.whole(found["entries"]), reading.hexadecimal(found["head"])
+        return replace(first, before=Before(found["was"], entries, head))
+
+    def _written_so(self, text: str) -> Terms:
+        """Itself, where dpframe would write this text: there is only one way, so that no change goes unnoticed."""
+        if self.text() != text:
+            raise ValueError("written by something else")
+        return self
+
+
+def _of_another_format(name: str, where: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger at {where} is of the format {shown(name)}, and this version of dpframe reads {FIRST!r} and "
+        f"{FORMAT!r}. Open it with the version that made it."
+    )
+
+
+def _is_normal(value: Fraction) -> bool:
+    return value >= SMALLEST_NORMAL
 
 
 def changed(where: str, what: str) -> LedgerError:

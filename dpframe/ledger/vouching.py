@@ -1,0 +1,117 @@
+"""Released results held against the entries that were charged for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
+from dpframe.frames import build
+from dpframe.frames.source import is_frame
+from dpframe.store.chain import place_of
+from dpframe.store.entries import Entry, Store, Trail
+from dpframe.store.promises import promised
+from dpframe.store.terms import Terms
+from dpframe.store.texts import canonical
+
+SINGLE = ("count(", "sum(", "mean(", "most common of ")  # how the words begin of what was released alone
+AS_CHARGED, IN_PART = "as charged", "in part"
+AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
+
+
+def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
+    """What is known of each release; LedgerError at the first one that is not as it was charged."""
+    try:
+        return [_vouched(store, terms, trail, *_record_of(release)) for release in releases]
+    except RecursionError:  # lists in lists in lists
+        raise LedgerError("a release has a record that cannot be read: it is not one that dpframe wrote.") from None
+
+
+def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
+    """The record of a release, and whether its numbers came with it."""
+    if isinstance(release, Mapping):
+        if release.get("altered"):
+            raise _refusal(release, "its numbers were changed after the release")
+        return release, False
+    if not is_frame(release):
+        raise InvalidType(f"releases must be released frames or their provenances, not {shown(release)}.")
+    found = build.record_of(release)
+    if found is None:
+        raise NoProvenance("releases must carry their provenance, and this frame has none: verify the released frame.")
+    columns = found.get("columns")
+    names = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
+    if names != columns or build.fingerprint(release, names) != found["sha256"]:
+        raise _refusal(found, "its numbers were changed after the release")
+    return found, True
+
+
+def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any], has_numbers: bool) -> dict[str, Any]:
+    number = place_of(trail, record, store.shown)
+    place = record.get("ledger", record)
+    _compare(record, "dataset", place.get("dataset", terms.dataset), terms.dataset)
+    if "ledger" not in record or not number:  # a place that was noted down, and no release
+        return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
+    entry, stored = store.told(number)
+    if entry.kind != "charge":
+        raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
+    _compare(record, "version", place.get("version"), entry.version)
+    _compare_fields(record, terms, entry)
+    if number > terms.plain:
+        _compare_promises(record, entry)
+    is_stored = _compare_stored(record, entry, stored)
+    numbers = AS_RECORDED if has_numbers else NOT_GIVEN
+    return {
+        "entry": number,
+        "record": AS_CHARGED if entry.promises or is_stored else IN_PART,
+        "numbers": AS_STORED if is_stored else numbers,
+    }
+
+
+def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> None:
+    """What every entry tells of its release, also those of dpframe 0.1."""
+    cost = {"epsilon": entry.cost.epsilon, "delta": entry.cost.delta, "accounting": terms.accounting}
+    _compare(record, "cost", record.get("cost"), cost)
+    _compare(record, "unit", record.get("unit"), asdict(entry.unit))
+    if entry.query.startswith(SINGLE):  # of what is released together each may have a label of its own
+        _compare(record, "label", record.get("label"), entry.label)
+
+
+def _compare_promises(record: Mapping[str, Any], entry: Entry) -> None:
+    try:
+        found = promised(record)
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        raise _refusal(record, "its record cannot be read") from None
+    if found not in entry.promises:
+        raise _refusal(record, "its record is not the one that the entry commits to")
+
+
+def _compare_stored(record: Mapping[str, Any], entry: Entry, stored: bytes | None) -> bool:
+    """Whether the entry's answer was stored, and then it must be this one."""
+    if entry.name is None:
+        return False
+    if stored is None:
+        raise _refusal(record, "its answer was never stored, so it was never released")
+    try:
+        kept = json.loads(stored.split(b"\n", 1)[0])["provenance"]
+        same = canonical(kept) == canonical({name: fact for name, fact in record.items() if name != "altered"})
+    except (TypeError, ValueError, KeyError, RecursionError):
+        same = False
+    if not same:
+        raise _refusal(record, "the answer that was stored under its name is another")
+    return True
+
+
+def _compare(record: Mapping[str, Any], name: str, found: Any, charged: Any) -> None:
+    if found != charged:
+        raise _refusal(record, f"its {name} is {shown(found)}, and {shown(charged)} was charged for")
+
+
+def _refusal(record: Mapping[str, Any], why: str) -> LedgerError:
+    place = record.get("ledger", record)
+    number = place.get("entry") if isinstance(place, Mapping) else None
+    return LedgerError(
+        f"the release that says to be entry {shown(number)} is not as it was charged: {why}. "
+        "Trust what the ledger tells, and ask whoever passed it on."
+    )

@@ -1,0 +1,20 @@
+"""What an entry commits to of a release's record, before a row is read: all of it that the rows have no part in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpframe.store.texts import canonical, digest
+
+LATER = ("dpframe", "columns", "sha256", "altered", "ledger")  # known after the charge, or no part of what was asked
+
+
+def promised(record: Mapping[str, Any]) -> str:
+    """The hash of those facts of a record; TypeError or ValueError where it is no record in plain JSON values."""
+    facts = {name: fact for name, fact in record.items() if name not in LATER}
+    measures = {
+        name: {key: fact for key, fact in measure.items() if key != "denoise"}
+        for name, measure in facts.get("measures", {}).items()
+    }
+    return digest(canonical(facts | {"measures": measures}))

@@ -1,0 +1,160 @@
+"""What a ledger wrote, read with suspicion: whatever stands there instead, ValueError is all that is raised."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dpframe.exact import Amount
+from dpframe.guarantee import PrivacyUnit
+
+LONGEST = 100_000  # characters of a number: far more than any sum of typed prices has, and read in no time
+RATIONAL = re.compile(r"(?:0|[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)/(?:[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)", re.ASCII)
+HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+Pair = tuple[int, int]  # an exact rational that is not below 0: numerator and denominator
+
+NOTHING: Pair = (0, 1)
+KINDS = ("charge", "limit", "recovery", "answer")
+NEEDED = frozenset(
+    ("entry", "kind", "time", "label", "query", "unit", "amount", "total", "limit", "epsilon", "delta"),
+)
+KNOWN = NEEDED | {"version", "asked", "answer", "promises", "nonce"}
+
+
+def facts_of(text: object) -> dict[str, Any]:
+    """A JSON object."""
+    if not isinstance(text, str):
+        raise ValueError("no text")
+    try:
+        found = json.loads(text)
+    except RecursionError:  # lists in lists in lists
+        raise ValueError("too deep") from None
+    if not isinstance(found, dict):
+        raise ValueError("no object")
+    return found
+
+
+def entry_facts(text: object) -> dict[str, Any]:
+    """The facts of an entry: each there, none that nobody knows, all of their types."""
+    found = facts_of(text)
+    if not (NEEDED <= found.keys() <= KNOWN and found["kind"] in KINDS):
+        raise ValueError("other facts")
+    strings = type(found["time"]) is type(found["query"]) is str
+    costs = _is_cost(found["epsilon"]) and _is_cost(found["delta"])
+    if not (strings and costs and type(found["entry"]) is int and _is_name(found["label"])):
+        raise ValueError("other types")
+    if "nonce" in found:
+        nonce(found["nonce"])
+    if len(found) > len(NEEDED) + ("nonce" in found):
+        _check_rest(found)
+    return found
+
+
+def _check_rest(found: dict[str, Any]) -> None:
+    """The facts that only some entries have."""
+    asked, promises = found.get("asked"), found.get("promises", [])
+    if not (asked is None or (isinstance(asked, dict) and all(isinstance(one, str) for one in asked.values()))):
+        raise ValueError("no hashes of public facts")
+    if not (isinstance(promises, list) and all(isinstance(one, str) for one in promises)):
+        raise ValueError("no hashes of records")
+    if not (_is_name(found.get("version")) and _is_name(found.get("answer"))):
+        raise ValueError("no text")
+
+
+def _is_cost(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1.7976931348623157e308  # type: ignore[operator]
+
+
+def _is_name(value: object) -> bool:
+    return value is None or type(value) is str
+
+
+def pair(text: object) -> Pair:
+    """An exact rational as two whole numbers."""
+    if not isinstance(text, str) or len(text) > LONGEST or RATIONAL.fullmatch(text) is None:
+        raise ValueError("no rational")
+    numerator, denominator = text.split("/")
+    return int(numerator, 0), int(denominator, 0)
+
+
+def pairs(texts: object, parts: int | None = None) -> tuple[Pair, ...]:
+    """Exact rationals in their order, as many as there must be."""
+    if not isinstance(texts, list) or parts not in (None, len(texts)):
+        raise ValueError("no amount")
+    return tuple([NOTHING if text == "0/1" else pair(text) for text in texts])
+
+
+@lru_cache(maxsize=512)
+def amount_of(texts: tuple[str, ...], parts: int) -> tuple[Pair, ...]:
+    """As `pairs`, for the amounts of charges, of which many are equal."""
+    return pairs(list(texts), parts)
+
+
+def fractions(texts: object) -> Amount:
+    """The amount of an entry."""
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise ValueError("no amount")
+    return _fractions(tuple(texts))
+
+
+@lru_cache(maxsize=512)
+def _fractions(texts: tuple[str, ...]) -> Amount:
+    return tuple(Fraction(*pair(text)) for text in texts)
+
+
+def unit(facts: object) -> PrivacyUnit:
+    """Who is protected; InvalidArgument is a ValueError too."""
+    if not isinstance(facts, dict) or facts.keys() != {"column", "max_rows", "max_groups", "neighbors", "nulls"}:
+        raise ValueError("no unit")
+    try:
+        return _unit(**facts)
+    except TypeError:  # a list for a name
+        raise ValueError("no unit") from None
+
+
+@lru_cache(maxsize=64, typed=True)
+def _unit(column: Any, max_rows: Any, max_groups: Any, neighbors: Any, nulls: Any) -> PrivacyUnit:
+    return PrivacyUnit(column, max_rows, max_groups, neighbors, nulls)
+
+
+def printable(found: str) -> str:
+    """A text that every terminal and frame takes: half of a character, which dpframe 0.1 let in, is escaped."""
+    return found if found.isascii() else found.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def text(value: object) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise ValueError("no text")
+    return value
+
+
+def text_or_none(value: object) -> str | None:
+    """A string, or nothing."""
+    return None if value is None else text(value)
+
+
+def whole(value: object) -> int:
+    """The number of an entry: databases keep no larger ones."""
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise ValueError("no whole number")
+    return value
+
+
+def hexadecimal(value: object) -> str:
+    """A SHA-256 hash."""
+    if not isinstance(value, str) or HASH.fullmatch(value) is None:
+        raise ValueError("no hash")
+    return value
+
+
+def nonce(value: object) -> str:
+    """16 random bytes."""
+    if not isinstance(value, str) or NONCE.fullmatch(value) is None:
+        raise ValueError("no random bytes")
+    return value
