@@ -559,7 +559,7 @@ UNITS = (
     _bug(
         "units",
         '"1" and 1 taken for one id',
-        "seen.setdefault(value, len(seen))",
+        "seen.setdefault(same(value), len(seen))",
         "seen.setdefault(str(value), len(seen))",
         "test_totals.py::test_unit_ids_of_different_types_are_different_units",
     ),
@@ -632,10 +632,9 @@ RESULTS = (
     _bug(
         "results",
         "the levels of a pandas Categorical taken for declared keys",
-        "return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype))",
+        "return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)",
         'levels = tuple(dtype.categories) if kind == "category" else None\n'
-        "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype),"
-        " levels=levels)",
+        "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity, levels=levels)",
         f"{REGISTER}::test_50_levels_of_the_data_are_not_kept",
     ),
     _bug(
@@ -649,7 +648,7 @@ RESULTS = (
     _bug(
         "results",
         "a key that is declared twice counted twice",
-        "            if row in seen:",
+        "            if tokens in seen:",
         "            if False:",
         f"{REGISTER}::test_53_keys_are_declared_once",
     ),
