@@ -559,7 +559,7 @@ UNITS = (
     _bug(
         "units",
         '"1" and 1 taken for one id',
-        "seen.setdefault(value, len(seen))",
+        "seen.setdefault(same(value), len(seen))",
         "seen.setdefault(str(value), len(seen))",
         "test_totals.py::test_unit_ids_of_different_types_are_different_units",
     ),
@@ -632,10 +632,9 @@ RESULTS = (
     _bug(
         "results",
         "the levels of a pandas Categorical taken for declared keys",
-        "return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype))",
+        "return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)",
         'levels = tuple(dtype.categories) if kind == "category" else None\n'
-        "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, coded=pandas_columns.is_coded(dtype),"
-        " levels=levels)",
+        "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity, levels=levels)",
         f"{REGISTER}::test_50_levels_of_the_data_are_not_kept",
     ),
     _bug(
@@ -649,7 +648,7 @@ RESULTS = (
     _bug(
         "results",
         "a key that is declared twice counted twice",
-        "            if row in seen:",
+        "            if tokens in seen:",
         "            if False:",
         f"{REGISTER}::test_53_keys_are_declared_once",
     ),
@@ -1146,4 +1145,90 @@ ENTRIES = (
         "test_damaged.py::test_19_hostile_heads",
     ),
 )
-MUTANTS = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER, *EXACT, *BEFORE, *ENTRIES)
+IDENTITY = (
+    _bug(
+        "identity",
+        "units in seconds read as milliseconds, which clip",
+        'values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)',
+        "_milliseconds(values)",
+        "test_identity.py::test_102_no_two_stored_times_are_one_unit",
+    ),
+    _bug(
+        "identity",
+        "times of Arrow as Polars reads them",
+        "    if not types.is_temporal(plain):\n        return array",
+        "    if True:\n        return array",
+        "test_identity.py::test_102_no_two_stored_times_are_one_unit",
+    ),
+    _bug(
+        "identity",
+        "long doubles as floats",
+        'Identity("float", bits=bits) if bits in (16, 32, 64) else None  # a long double has no exact column',
+        'Identity("float", bits=64)',
+        "test_identity.py::test_102_dtypes_without_a_proof_are_refused_before_the_charge",
+    ),
+    _bug(
+        "identity",
+        "seconds of another library's frame",
+        "return theirs.time_unit == ours.time_unit",
+        "return True",
+        "test_identity.py::test_102_seconds_of_an_arrow_table_are_refused",
+    ),
+    _bug(
+        "identity",
+        "keys that the dtype does not tell apart",
+        "if (again := twice(known)) is not None:",
+        "if (again := twice(known)) is not None and not known:",
+        "test_identity.py::test_99_keys_that_the_dtype_does_not_tell_apart_are_refused",
+    ),
+    _bug(
+        "identity",
+        "a repeated hour as Python compares it",
+        "            tokens = tuple(map(same_key, row))\n",
+        "            tokens = row\n",
+        "test_identity.py::test_99_both_hours_of_a_repeated_one_are_two_keys",
+    ),
+    _bug(
+        "identity",
+        "a value next to the keys counted as one of them",
+        'return table.take(near - (low - 1), mode="clip")',
+        'return table[1:-1].take(near - low, mode="clip")',
+        "test_identity.py::test_100_101_each_row_has_one_position_however_many_rows_there_are",
+    ),
+    _bug(
+        "identity",
+        "objects by their own equality",
+        "return seen.setdefault(same(value), len(seen))",
+        "return seen.setdefault(value, len(seen))",
+        "test_identity.py::test_102_an_object_cannot_pass_for_another_unit_or_key",
+    ),
+    _bug(
+        "identity",
+        "bytes beside text",
+        '(bytes, lambda value: ("bytes", bytes.decode(value, "latin-1"))),',
+        "(bytes, bytes),",
+        "test_identity.py::test_105_106_nothing_is_written_of_the_rows",
+    ),
+    _bug(
+        "identity",
+        "an engine that talks",
+        "if value.lower() not in SILENT:",
+        "if False:",
+        "test_identity.py::test_105_an_engine_that_talks_is_refused_before_the_charge",
+    ),
+    _bug(
+        "identity",
+        "a replayed choice of another place",
+        '"chosen": chosen, "provenance"',
+        '"chosen": 0, "provenance"',
+        "test_identity.py::test_a_replayed_choice_is_the_one_that_was_released",
+    ),
+    _bug(
+        "identity",
+        "texts hashed as floats",
+        'if values.dtype.kind == "f":\n',
+        'if values.dtype.kind in "fO":\n',
+        "test_identity.py::test_a_changed_choice_is_altered",
+    ),
+)
+MUTANTS = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER, *EXACT, *BEFORE, *ENTRIES, *IDENTITY)

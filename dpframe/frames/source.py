@@ -174,7 +174,7 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     types = {name: polars_type(dtype) for name, dtype in empty.schema.items()}
     for name in names:
         if not _comes_over_exactly(schema[name], converted[name]):
-            types[name] = replace(types[name], identity=None)
+            types[name] = replace(types[name], dtype=str(schema[name]), identity=None)
     return Source(types, bring)
 
 
@@ -186,6 +186,8 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
     """
     if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
         return theirs.time_unit == ours.time_unit
+    if theirs in (nw.Enum, nw.Categorical) and ours in (nw.Enum, nw.Categorical):
+        return True  # strings, listed in two ways
     return bool(theirs == ours) and theirs not in (nw.Time, nw.Duration, nw.Object, nw.Unknown)
 
 

@@ -235,11 +235,7 @@ def plain_key(value: object, argument: str = "keys") -> Any:
     if isinstance(value, float | Decimal | np.datetime64 | np.timedelta64 | datetime) and not _is_finite(value):
         raise InvalidArgument(f"{argument} must be finite, not {value}. Ask for the row of missing values with None.")
     if isinstance(value, np.generic):
-        value = (
-            value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item()
-            if value.dtype.kind in "mM"
-            else value.item()
-        )
+        value = _plain_time(value, argument) if value.dtype.kind in "mM" else value.item()
     if value is None:
         return None
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -249,6 +245,16 @@ def plain_key(value: object, argument: str = "keys") -> Any:
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
     raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")
+
+
+def _plain_time(value: Any, argument: str) -> Any:
+    """A NumPy date or duration as Python's, if it is exactly one."""
+    found = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item()
+    if not isinstance(found, (datetime, timedelta)) or same_key(found) != same_key(value):
+        raise InvalidArgument(
+            f"{argument} must be whole microseconds in the years 1 to 9999, unlike {value}. Leave it out."
+        )
+    return found
 
 
 def _is_finite(value: Any) -> bool:
