@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dpframe.errors import InvalidArgument
-from dpframe.frames import build
+import numpy as np
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.frames import build, prints
+from dpframe.frames.prints import Places
 from dpframe.plan.plan import Plan
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
@@ -51,6 +54,7 @@ def record(
         "raw": raw,
         "columns": columns,
         "sha256": build.fingerprint(frame, columns),
+        "rows": _rows(plan, frame, columns),
     }
     if plan.query.rollup:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
@@ -66,32 +70,95 @@ def record(
 
 
 def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as it is read: with ``"altered": True`` where the released numbers are no longer those it covers."""
-    altered = build.fingerprint(frame, facts["columns"]) != facts["sha256"]
-    return {**facts, "altered": altered}
+    """The record as it is read: with ``"altered": True`` where the released rows are no longer those it covers."""
+    return {**facts, "altered": _places(frame, facts) is None}
 
 
-def check_columns(frame: Any, facts: Mapping[str, Any], *, rows: bool = False) -> None:
-    """Refuse a pandas frame that kept its record, but not the columns (or the rows) that the record speaks of."""
+def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
+    """At which place of the frame each released row stands, in the order in which they were declared.
+
+    Refused is a frame that kept its record, but holds something else than what the record speaks of.
+    """
+    _check_columns(frame, facts)
+    rows = math.prod(shape(facts)) if facts["measures"] else 1
+    if len(frame) != rows:
+        raise InvalidArgument(
+            f"the frame must have the {rows} rows that were released, not {len(frame)}. "
+            "Ask the released frame, before it is reshaped."
+        )
+    places = _places(frame, facts)
+    if places is None:
+        raise InvalidArgument(
+            "the frame must hold the numbers and labels that were released, but some were changed. Ask the released "
+            "frame itself, or keep what you worked out in a frame of its own; only the order of rows may change."
+        )
+    return places
+
+
+def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
+    """As `checked`; and refuses a selection, which released no number."""
     if not facts["measures"]:
         raise InvalidArgument(
             "the frame must hold released numbers, but a selection is one of the declared options alone. "
             "Read it from the frame."
         )
-    ends = [(axis["columns"], ("_left", "_right") if "bins" in axis else ("",)) for axis in facts["cells"]]
-    needed = [name + end for names, endings in ends for name in names for end in endings] + list(facts["measures"])
-    needed += [name + ERROR for name in facts["measures"]]
-    gone = [name for name in needed if list(frame.columns).count(name) != 1]
+    return checked(frame, facts)
+
+
+def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
+    """Refuse a frame that lost columns, or that got some which no release covers."""
+    columns, labels = list(frame.columns), _labels(facts)
+    needed = [*labels, *(name for name in facts["columns"] if name not in labels)]
+    gone = [name for name in needed if columns.count(name) != 1]
     if gone:
         raise InvalidArgument(
             f"the frame must have the columns that were released, but {gone[0]!r} is not there or not alone. "
             "Ask the released frame, before it is reshaped."
         )
-    if rows and len(frame) != math.prod(shape(facts)):
+    other = [name for name in columns if name not in needed]
+    if other:
         raise InvalidArgument(
-            f"the frame must have the {math.prod(shape(facts))} rows that were released, not {len(frame)}. "
-            "Ask the released frame, before it is reshaped."
+            f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release: what "
+            "was added may be private. Leave it out, and keep it in a frame of its own."
         )
+
+
+def _labels(facts: Mapping[str, Any]) -> list[str]:
+    """The columns that name the rows."""
+    if facts.get("rows") is not None:
+        return list(facts["rows"]["labels"])
+    ends = [(axis["columns"], ("_left", "_right") if "bins" in axis else ("",)) for axis in facts["cells"]]
+    found = [name + end for names, endings in ends for name in names for end in endings]
+    return found if facts["measures"] else []  # of a selection the record covers all columns
+
+
+def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
+    """What tells the released rows by their labels: their hash in canonical order, and which of them stands where."""
+    labels = list(plan.query.keys.names)
+    found = prints.print_of(frame, labels, [] if plan.query.selects else columns, subtotals=plan.query.rollup)
+    if found is None:
+        return None
+    in_order = bool(np.all(np.diff(found.places) > 0))
+    order = None if in_order else " ".join(map(str, found.places.tolist()))  # text, which pandas does not copy in depth
+    return {"labels": labels, "sha256": found.sha256, "order": order}
+
+
+def _places(frame: Any, facts: Mapping[str, Any]) -> Places | None:
+    """At which place of the frame each released row stands; None where rows are not those that were released."""
+    rows, columns = facts.get("rows"), facts["columns"]
+    if rows is None:  # of a record of before: it covers no labels, and knows its rows in their first order only
+        same = build.fingerprint(frame, columns) == facts["sha256"]
+        return np.arange(len(frame), dtype=np.int64) if same else None
+    numbers = columns if facts["measures"] else []
+    found = prints.print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
+    if found is None or found.sha256 != rows["sha256"]:
+        return None
+    if rows["order"] is None:
+        return found.places
+    order = np.array(rows["order"].split(" "), dtype=np.int64)
+    places = np.empty_like(order)
+    places[order] = found.places
+    return places
 
 
 def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
@@ -102,7 +169,10 @@ def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each released column (and level of subtotals) the interval of its noise, and what is known of its error."""
+    """For each released column (and level of subtotals) the interval of its noise, and what is known of its error.
+
+    The frame is in the order of the declared cells.
+    """
     levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(shape(facts))}]
     rows, start = [], 0
     for place, level in enumerate(levels):

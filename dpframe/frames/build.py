@@ -69,6 +69,11 @@ def record_of(frame: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and "sha256" in found else None
 
 
+def reordered(frame: Any, places: NDArray[np.int64]) -> Any:
+    """The frame with its rows in another order."""
+    return frame.iloc[places] if is_pandas(frame) else frame[places]
+
+
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:
     """A released column as floats."""
     return np.asarray(frame[name].to_numpy(), dtype=np.float64)
@@ -144,9 +149,14 @@ def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
 
 
 def _arrow(frame: Any) -> Any:
+    """The columns alone: neither pandas' other attributes nor its index, which no release covers."""
+    if not is_pandas(frame):
+        return frame.to_arrow()
     import pyarrow
 
-    return pyarrow.Table.from_pandas(frame) if is_pandas(frame) else frame.to_arrow()
+    plain = frame.copy(deep=False)
+    plain.attrs = {}
+    return pyarrow.Table.from_pandas(plain, preserve_index=False)
 
 
 def _series(name: str, values: Any) -> pl.Series:
