@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.frames import build, prints
+from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.plan.plan import Plan
 from dpframe.queries.cells import KeyAxis
@@ -18,6 +18,12 @@ from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
 
 SCHEMA = "dpframe.provenance/1"
+KINDS = {  # of the edges of each kind of bins
+    "number": ("number",),
+    "date": ("moment",),
+    "datetime": ("moment", "instant"),
+    "duration": ("duration",),
+}
 
 
 def record(
@@ -102,12 +108,26 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
             "the frame must hold released numbers, but a selection is one of the declared options alone. "
             "Read it from the frame."
         )
-    return checked(frame, facts)
+    places = checked(frame, facts)
+    _check_kinds(frame, facts)
+    return places
+
+
+def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
+    """Refuse columns that are not of the kind that their record says: a file may have been written by anybody."""
+    ends = [(f"{axis['columns'][0]}{end}", axis["bins"]) for axis in facts["cells"] if "bins" in axis for end in foreign.ENDS]
+    labels = [(name, prints.labels_of(frame, name), KINDS[kind]) for name, kind in ends]
+    wrong = [name for name, label, kinds in labels if label is None or label.kind not in kinds or label.missing.any()]
+    wrong += [name for name in facts["columns"] if prints.numbers_of(frame, name) is None]
+    if wrong:
+        raise InvalidArgument(
+            f"the frame must hold what its record says, but {shown(wrong[0])} is not. Ask whoever made it for another."
+        )
 
 
 def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
     """Refuse a frame that lost columns, or that got some which no release covers."""
-    columns, labels = list(frame.columns), _labels(facts)
+    columns, labels = list(frame.columns), foreign.labels_of(facts)
     needed = [*labels, *(name for name in facts["columns"] if name not in labels)]
     gone = [name for name in needed if columns.count(name) != 1]
     if gone:
@@ -121,15 +141,6 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
             f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release: what "
             "was added may be private. Leave it out, and keep it in a frame of its own."
         )
-
-
-def _labels(facts: Mapping[str, Any]) -> list[str]:
-    """The columns that name the rows."""
-    if facts.get("rows") is not None:
-        return list(facts["rows"]["labels"])
-    ends = [(axis["columns"], ("_left", "_right") if "bins" in axis else ("",)) for axis in facts["cells"]]
-    found = [name + end for names, endings in ends for name in names for end in endings]
-    return found if facts["measures"] else []  # of a selection the record covers all columns
 
 
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
@@ -155,10 +166,21 @@ def _places(frame: Any, facts: Mapping[str, Any]) -> Places | None:
         return None
     if rows["order"] is None:
         return found.places
-    order = np.array(rows["order"].split(" "), dtype=np.int64)
+    order = _order(rows["order"], len(frame))
+    if order is None:
+        return None
     places = np.empty_like(order)
     places[order] = found.places
     return places
+
+
+def _order(text: str, rows: int) -> Places | None:
+    """The order of rows that a record tells; None where it has not every place once."""
+    try:
+        order = np.array(text.split(" "), dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return order if np.array_equal(np.sort(order), np.arange(rows)) else None
 
 
 def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:

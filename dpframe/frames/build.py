@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, NoProvenance, shown
+from dpframe.errors import InvalidArgument, shown
+from dpframe.frames import foreign
 from dpframe.frames.source import is_pandas
 
 RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
@@ -66,7 +67,7 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
 def record_of(frame: Any) -> dict[str, Any] | None:
     """The provenance that a frame carries, if any."""
     found = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
-    return found if isinstance(found, dict) and "sha256" in found else None
+    return found if isinstance(found, dict) and not foreign.problem_of(found) else None
 
 
 def reordered(frame: Any, places: NDArray[np.int64]) -> Any:
@@ -124,7 +125,8 @@ def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
     Raises
     ------
     NoProvenance
-        If the file holds none.
+        If the file holds none, or one that cannot be used: it is no Parquet file, its record is broken, or of a version
+        that is not known here, or there is more of it than any release has (``docs/provenance.md``).
 
     Examples
     --------
@@ -135,14 +137,8 @@ def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
     >>> dpf.read_parquet(path).dp.provenance == result.dp.provenance
     True
     """
-    import pyarrow.parquet
-
     library = checked_library(like)
-    table = pyarrow.parquet.read_table(path)
-    metadata = table.schema.metadata or {}
-    if RECORD.encode() not in metadata:
-        raise NoProvenance(f"the file {str(path)!r} carries no provenance: it was not written by .dp.write_parquet.")
-    record = json.loads(metadata[RECORD.encode()])
+    table, record = foreign.table_of(path, RECORD)
     frame = table.to_pandas() if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
     frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
     return attach(frame, record)
