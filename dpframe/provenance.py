@@ -18,6 +18,8 @@ from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
 
 SCHEMA = "dpframe.provenance/1"
+NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 KINDS = {  # of the edges of each kind of bins
     "number": ("number",),
     "date": ("moment",),
@@ -201,6 +203,7 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         mine = slice(start, start + level["rows"])
         start += level["rows"]
         for name, measure in facts["measures"].items():
+            expected = dict(enumerate(estimated_rmse(measure)))
             noise = facts["statistics"][measure["statistics"][place]]
             rows.append(
                 {
@@ -208,26 +211,44 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "by": ", ".join(level["columns"]),
                     "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
                     "noisy_rmse": None if measure["verb"] == "mean" else math.sqrt(noise["variance"]),
-                    "denoised_rmse": estimated_rmse(measure)[place],
+                    "denoised_rmse": expected.get(place),
                 }
             )
     return rows
 
 
 def estimated_rmse(measure: Mapping[str, Any]) -> list[float | None]:
-    """The estimate for the denoised values, of each level of subtotals; None where there is none."""
-    last = (measure["denoise"] or [{}])[-1]
-    return list(last.get("estimated_rmse_of_levels") or [last.get("estimated_rmse")])
+    """The estimate for the denoised values, of each level of subtotals; None where there is none.
+
+    It is that of the first denoiser, and holds after others only where those cannot move values away from the truth.
+    """
+    first, *later = measure["denoise"] or [{}]
+    if any(step["name"] not in PROJECTIONS for step in later):
+        return [None]
+    return list(first.get("estimated_rmse_of_levels") or [first.get("estimated_rmse")])
 
 
 def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
-    """A note for charts and tables: denoised values are biased, and how far off they are expected to be."""
-    parts = []
+    """Notes for charts and tables: denoised values are biased, and how far off they are expected to be.
+
+    Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
+    """
+    parts, cut = [], []
     for name, measure in facts["measures"].items():
-        if measure["denoise"]:
-            found = [shown(one) for one in estimated_rmse(measure) if one is not None]
-            parts.append(f"{name} {', '.join(found) or 'not estimated'}")
-    return [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+        if not measure["denoise"] or all(_does(step) == NOTHING for step in measure["denoise"]):
+            continue
+        if all(_does(step) in (NOTHING, CUT) for step in measure["denoise"]):
+            cut.append(name)
+            continue
+        found = [shown(one) for one in estimated_rmse(measure) if one is not None]
+        parts.append(f"{name} {', '.join(found) or 'not estimated'}")
+    words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+    return words + ([f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}"] if cut else [])
+
+
+def _does(step: Mapping[str, Any]) -> str:
+    """What a denoiser did; "auto" may have chosen to do nothing."""
+    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:
