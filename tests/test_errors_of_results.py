@@ -92,9 +92,9 @@ def test_the_small_print_says_it(denoise):
 
 
 def test_112_nothing_is_said_to_be_denoised_where_nothing_was(engine):
-    frame = engine({"x": [-5.0, 5.0] * 400})
-    with dpf.Ledger(epsilon=9):
-        found = frame.dp.sum("x", bounds=(-10, 10), epsilon=1)  # one number, and not known to be above 0
+    frame = engine({"x": [-5.0, 5.0] * 400, "ward": ["A", "B"] * 400})
+    with dpf.Ledger(epsilon=9):  # two numbers, and not known to be above 0
+        found = frame.dp.group_by("ward", keys=["A", "B"]).sum("x", bounds=(-10, 10), epsilon=1)
     facts = found.dp.provenance
     assert facts["measures"]["x_sum"]["denoise"][0]["chose"] == "none"
     assert provenance.denoised_words(facts, str) == []

@@ -34,11 +34,22 @@ def row_of(frame: Any, place: int) -> Any:
     return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]
 
 
-def of_rows(rows: Sequence[Mapping[str, Any]], like: str, types: Mapping[str, type] | None = None) -> Any:
-    """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them."""
+def of_rows(
+    rows: Sequence[Mapping[str, Any]],
+    like: str,
+    types: Mapping[str, type] | None = None,
+    whole: Sequence[str] = (),
+) -> Any:
+    """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them.
+
+    Without types, columns in `whole` are of integers or missing.
+    """
     library = checked_library(like)
     if types is None:
-        return frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+        frame = frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+        if library == "pandas":
+            return frame.astype(dict.fromkeys(whole, "Int64"))
+        return frame.cast({name: pl.Int64 for name in whole})
     columns = {name: [row[name] for row in rows] for name in types}
     if library == "polars":
         return pl.DataFrame(columns, schema=dict(types))
