@@ -20,10 +20,7 @@ import dpframe as dpf
 CHECKS = 4_000  # more than this file makes
 ALARM = 1e-6 / CHECKS
 GROUPS = {0: 2_000, 1: 2_000, 3: 2_000, 10: 2_000, 100: 1_000, 1_000: 200}
-CASES = [
-    *product(("Laplace", "Gaussian"), (0.1, 1.0, 10.0), (ROWS, PEOPLE)),
-    *product(("p = 3",), (0.1, 1.0), (ROWS,)),  # other shapes are refused for units with several rows
-]
+CASES = list(product(("Laplace", "Gaussian"), (0.1, 1.0, 10.0), (ROWS, PEOPLE)))
 
 
 @pytest.mark.parametrize(("noise", "epsilon", "unit"), CASES, ids=[f"{a}-{b}-{c and 'people'}" for a, b, c in CASES])
@@ -34,6 +31,13 @@ def test_111_intervals_cover_the_truth(noise, epsilon, unit):
             continue  # no values lie nowhere
         for found in covered(Case(noise, epsilon, size, values, GROUPS[size], unit)):
             assert not too_many(found, ALARM), (found, found.rate)
+
+
+@pytest.mark.parametrize(("size", "values"), [(1, "upper"), (10, "mixed")])
+def test_111_intervals_of_another_shape_cover_the_truth(size, values):
+    """Such noise is refused for units with several rows; it is slow to calibrate, so fewer cases are tried."""
+    for found in covered(Case("p = 3", 1.0, size, values, 4_000)):
+        assert not too_many(found, ALARM), (found, found.rate)
 
 
 def test_111_the_mean_that_was_found():
@@ -105,7 +109,7 @@ def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options):
 
 def test_the_expected_error_of_a_mean_is_not_too_small():
     """What a plan says for `size` values covers 95% of answers for values in the middle, and grows to the whole range."""
-    for noise, size in product(PRICES, (1, 3, 10, 100)):
+    for noise, size in product(("Laplace", "Gaussian"), (1, 3, 10, 100)):
         case = Case(noise, 1.0, size, "middle", 2_000)
         found = case.released().with_columns(average_error=pl.lit(case.expected()["average"]))
         assert not too_many(missed(str(case), "average", found, 40.0), ALARM), str(case)
