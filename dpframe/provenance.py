@@ -11,6 +11,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
+from dpframe.guarantee import PrivacyUnit
 from dpframe.plan.plan import Plan
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
@@ -46,13 +47,7 @@ def record(
         "dpframe": version,
         "label": label,
         "verb": plan.query.verb,
-        "unit": {
-            "column": plan.unit.column,
-            "max_rows": plan.unit.max_rows,
-            "max_groups": plan.unit.max_groups,
-            "neighbors": plan.unit.neighbors,
-            "nulls": plan.unit.nulls,
-        },
+        "unit": _unit(plan.unit),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
         "measures": {} if plan.query.selects else {name: _measure(plan, name, denoised) for name in plan.columns},
@@ -117,7 +112,12 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
     """Refuse columns that are not of the kind that their record says: a file may have been written by anybody."""
-    ends = [(f"{axis['columns'][0]}{end}", axis["bins"]) for axis in facts["cells"] if "bins" in axis for end in foreign.ENDS]
+    ends = [
+        (f"{axis['columns'][0]}{end}", axis["bins"])
+        for axis in facts["cells"]
+        if "bins" in axis
+        for end in foreign.ENDS
+    ]
     labels = [(name, prints.labels_of(frame, name), KINDS[kind]) for name, kind in ends]
     wrong = [name for name, label, kinds in labels if label is None or label.kind not in kinds or label.missing.any()]
     wrong += [name for name in facts["columns"] if prints.numbers_of(frame, name) is None]
@@ -243,12 +243,18 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         found = [shown(one) for one in estimated_rmse(measure) if one is not None]
         parts.append(f"{name} {', '.join(found) or 'not estimated'}")
     words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
-    return words + ([f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}"] if cut else [])
+    if cut:
+        words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
+    return words
 
 
 def _does(step: Mapping[str, Any]) -> str:
     """What a denoiser did; "auto" may have chosen to do nothing."""
     return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
+
+
+def _unit(unit: PrivacyUnit) -> dict[str, Any]:
+    return {name: getattr(unit, name) for name in ("column", "max_rows", "max_groups", "neighbors", "nulls")}
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:

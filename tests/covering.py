@@ -108,6 +108,10 @@ class Covered:
     def rate(self) -> float:
         return 1.0 - self.misses / self.samples
 
+    def chance(self, confidence: float = 0.95) -> float:
+        """How likely so many misses or more are, where intervals cover with this confidence."""
+        return float(binom.sf(self.misses - 1, self.samples, 1.0 - confidence))
+
 
 def covered(case: Case, factor: float = 1.0) -> list[Covered]:
     """Release the case, and count the misses by output column; `factor` shortens the intervals."""
@@ -126,13 +130,13 @@ def missed(case: str, name: str, found: Any, truth: Any, factor: float = 1.0, no
 
 def too_many(found: Covered, alarm: float, confidence: float = 0.95) -> bool:
     """Whether so many misses are less likely than `alarm` for intervals that cover with this confidence."""
-    return bool(binom.sf(found.misses - 1, found.samples, 1.0 - confidence) < alarm)
+    return found.chance(confidence) < alarm
 
 
 def worst(found: list[Covered]) -> Mapping[str, Covered]:
-    """The least covered case of each column."""
+    """The case of each column whose misses are the least likely ones of intervals that cover 95%."""
     least: dict[str, Covered] = {}
     for one in found:
-        if one.column not in least or one.rate < least[one.column].rate:
+        if one.column not in least or one.chance() < least[one.column].chance():
             least[one.column] = one
     return least

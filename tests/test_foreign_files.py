@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime as dt
 import json
@@ -190,7 +191,7 @@ def hashed(frame, record):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_118_no_record_leads_to_a_raw_error(seed, tmp_path):
-    """Records with parts exchanged, over columns with parts exchanged, with hashes that fit: an answer, or a refusal."""
+    """Records and columns with parts exchanged, and hashes that fit all the same: an answer, or a refusal."""
     source = random.Random(seed)
     for _ in range(25):
         frame = released(source.randrange(len(QUESTIONS)))
@@ -220,7 +221,5 @@ def everything(found, path):
         lambda: found.dp.to_numpy(name),
         lambda: found.dp.write_parquet(path),
     ):
-        try:
+        with contextlib.suppress(dpf.DpframeError, ImportError):  # an extra that is not installed
             call()
-        except (dpf.DpframeError, ImportError):  # an extra that is not installed
-            pass

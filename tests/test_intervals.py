@@ -1,7 +1,7 @@
 """The intervals of every statistic cover the truth, also of few values and at the edges of their bounds.
 
-All checks of this file together raise a false alarm with a probability of at most 1e-6: each asks whether so many misses
-would be less likely than 1e-6 over the number of checks, if intervals covered 95%.
+All checks of this file together raise a false alarm with a probability of at most 1e-6: each asks whether so many
+misses would be less likely than 1e-6 over the number of checks, if intervals covered 95%.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options):
 
 
 def test_the_expected_error_of_a_mean_is_not_too_small():
-    """What a plan says for `size` values covers 95% of answers for values in the middle, and grows to the whole range."""
+    """What a plan says for `size` values covers 95% of answers in the middle, and grows to the whole range."""
     for noise, size in product(("Laplace", "Gaussian"), (1, 3, 10, 100)):
         case = Case(noise, 1.0, size, "middle", 2_000)
         found = case.released().with_columns(average_error=pl.lit(case.expected()["average"]))

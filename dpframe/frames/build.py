@@ -49,7 +49,7 @@ def of_rows(
         frame = frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
         if library == "pandas":
             return frame.astype(dict.fromkeys(whole, "Int64"))
-        return frame.cast({name: pl.Int64 for name in whole})
+        return frame.cast(dict.fromkeys(whole, pl.Int64))
     columns = {name: [row[name] for row in rows] for name in types}
     if library == "polars":
         return pl.DataFrame(columns, schema=dict(types))

@@ -1,8 +1,8 @@
 """Records from files that anybody may have written: read with one typed error, and of a form that dpframe can use.
 
 What is checked is the form, not the truth: who writes a file writes its record. The form is that of
-``docs/provenance.schema.json``, of which a release of any earlier version has a part; fields that are not known are left
-alone. Everything here is done before a number of the record is used.
+``docs/provenance.schema.json``, of which a release of any earlier version has a part; fields that are not known are
+left alone. Everything here is done before a number of the record is used.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _is_released(kind: Any) -> bool:
         types.is_decimal128,
         types.is_null,
     )
-    return any(test(kind) for test in tests) and not types.is_float16(kind) or str(kind) == "string_view"
+    return (any(test(kind) for test in tests) and not types.is_float16(kind)) or str(kind) == "string_view"
 
 
 def parsed(text: bytes, where: str) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
     if isinstance(dtype, (pl.String, pl.Enum, pl.Categorical)):
         return "text", series.cast(pl.String)
     if isinstance(dtype, pl.Boolean):
-        return "number", series.cast(pl.Float64)
+        return "truth", series.cast(pl.Float64)
     if dtype.is_float():
         return "number", series.cast(pl.Float64).fill_nan(None) + 0.0  # no -0.0
     if dtype.is_integer():
@@ -119,7 +119,7 @@ def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
 def _is_small(series: pl.Series) -> bool:
     """Whether every integer is a float of its own."""
     least, most = series.min(), series.max()
-    return least is None or most is None or (-EXACT <= int(least) and int(most) <= EXACT)  # type: ignore[call-overload,arg-type]
+    return least is None or most is None or max(-int(least), int(most)) <= EXACT  # type: ignore[arg-type]
 
 
 def _bytes(kind: str, different: pl.Series) -> bytes:
@@ -171,6 +171,8 @@ def _of_objects(column: Any) -> pl.Series:
     if zone is not None:
         values = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
         unit = np.datetime_data(values.dtype)[0]
-        return pl.Series("label", values.astype("datetime64[ms]") if unit == "s" else values).dt.replace_time_zone("UTC")
+        return pl.Series("label", values.astype("datetime64[ms]") if unit == "s" else values).dt.replace_time_zone(
+            "UTC"
+        )
     values = column.astype(object).where(column.notna(), None).to_list()
     return pl.Series("label", values, strict=False)  # as results are built

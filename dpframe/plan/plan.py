@@ -155,7 +155,7 @@ class Plan:
         return TYPICAL_SIZES if self.size is None else (self.size,)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per output column and Statistic, as plain values; `size` is that of a mean, for which its error is."""
+        """One row per output column and Statistic, as plain values; `size` says for how many a mean's error is."""
         return [
             {
                 "column": name,
@@ -226,7 +226,7 @@ class Plan:
 
     @property
     def _smallest(self) -> str:
-        """Of what the epsilon of ``within=`` is the smallest: it divides by the weights as they are, not by better ones."""
+        """Of what the epsilon of ``within=`` is the smallest: the weights are taken as they are."""
         if len(self.columns) == 1:
             return "the smallest epsilon that does"
         equal = len({part.share for part in self.parts}) == 1
