@@ -171,8 +171,7 @@ def _of_objects(column: Any) -> pl.Series:
     if zone is not None:
         values = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
         unit = np.datetime_data(values.dtype)[0]
-        return pl.Series("label", values.astype("datetime64[ms]") if unit == "s" else values).dt.replace_time_zone(
-            "UTC"
-        )
+        values = values.astype("datetime64[ms]") if unit == "s" else values
+        return pl.Series("label", values).dt.replace_time_zone("UTC")
     values = column.astype(object).where(column.notna(), None).to_list()
     return pl.Series("label", values, strict=False)  # as results are built
