@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dpframe.errors import InvalidArgument
-from dpframe.frames import build
+import numpy as np
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.frames import build, foreign, prints
+from dpframe.frames.prints import Places
+from dpframe.guarantee import PrivacyUnit
 from dpframe.plan.plan import Plan
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
@@ -16,6 +20,14 @@ from dpframe.queries.statistics import CONFIDENCE, Count
 from dpframe.store.promises import promised
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
+NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
+KINDS = {  # of the edges of each kind of bins
+    "number": ("number",),
+    "date": ("moment",),
+    "datetime": ("moment", "instant"),
+    "duration": ("duration",),
+}
 
 
 def record(
@@ -34,7 +46,7 @@ def record(
     facts = _known(plan, version=version, label=label, secure=secure, raw=raw)
     for name, measure in facts["measures"].items():
         measure["denoise"] = denoised.get(name)
-    facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns)}
+    facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
     if place is not None:
         facts["ledger"] = dict(place)
     return facts
@@ -52,13 +64,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bo
         "dpframe": version,
         "label": label,
         "verb": plan.query.verb,
-        "unit": {
-            "column": plan.unit.column,
-            "max_rows": plan.unit.max_rows,
-            "max_groups": plan.unit.max_groups,
-            "neighbors": plan.unit.neighbors,
-            "nulls": plan.unit.nulls,
-        },
+        "unit": _unit(plan.unit),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
         "measures": {} if plan.query.selects else {name: _measure(plan, name) for name in plan.columns},
@@ -79,32 +85,87 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bo
 
 
 def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as it is read: with ``"altered": True`` where the released numbers are no longer those it covers."""
-    altered = build.fingerprint(frame, facts["columns"]) != facts["sha256"]
-    return {**facts, "altered": altered}
+    """The record as it is read: with ``"altered": True`` where the released rows are no longer those it covers."""
+    return {**facts, "altered": prints.places_of(frame, facts) is None}
 
 
-def check_columns(frame: Any, facts: Mapping[str, Any], *, rows: bool = False) -> None:
-    """Refuse a pandas frame that kept its record, but not the columns (or the rows) that the record speaks of."""
+def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
+    """At which place of the frame each released row stands, in the order in which they were declared.
+
+    Refused is a frame that kept its record, but holds something else than what the record speaks of.
+    """
+    _check_columns(frame, facts)
+    rows = math.prod(shape(facts)) if facts["measures"] else 1
+    if len(frame) != rows:
+        raise InvalidArgument(
+            f"the frame must have the {rows} rows that were released, not {len(frame)}. "
+            "Ask the released frame, before it is reshaped."
+        )
+    places = prints.places_of(frame, facts)
+    if places is None:
+        raise InvalidArgument(
+            "the frame must hold the numbers and labels that were released, but some were changed. Ask the released "
+            "frame itself, or keep what you worked out in a frame of its own; only the order of rows may change."
+        )
+    return places
+
+
+def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
+    """As `checked`; and refuses a selection, which released no number."""
     if not facts["measures"]:
         raise InvalidArgument(
             "the frame must hold released numbers, but a selection is one of the declared options alone. "
             "Read it from the frame."
         )
-    ends = [(axis["columns"], ("_left", "_right") if "bins" in axis else ("",)) for axis in facts["cells"]]
-    needed = [name + end for names, endings in ends for name in names for end in endings] + list(facts["measures"])
-    needed += [name + ERROR for name in facts["measures"]]
-    gone = [name for name in needed if list(frame.columns).count(name) != 1]
+    places = checked(frame, facts)
+    _check_kinds(frame, facts)
+    return places
+
+
+def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
+    """Refuse columns that are not of the kind that their record says: a file may have been written by anybody."""
+    ends = [
+        (f"{axis['columns'][0]}{end}", axis["bins"])
+        for axis in facts["cells"]
+        if "bins" in axis
+        for end in foreign.ENDS
+    ]
+    labels = [(name, prints.labels_of(frame, name), KINDS[kind]) for name, kind in ends]
+    wrong = [name for name, label, kinds in labels if label is None or label.kind not in kinds or label.missing.any()]
+    wrong += [name for name in facts["columns"] if prints.numbers_of(frame, name) is None]
+    if wrong:
+        raise InvalidArgument(
+            f"the frame must hold what its record says, but {shown(wrong[0])} is not. Ask whoever made it for another."
+        )
+
+
+def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
+    """Refuse a frame that lost columns, or that got some which no release covers."""
+    columns, labels = list(frame.columns), foreign.labels_of(facts)
+    needed = [*labels, *(name for name in facts["columns"] if name not in labels)]
+    gone = [name for name in needed if columns.count(name) != 1]
     if gone:
         raise InvalidArgument(
             f"the frame must have the columns that were released, but {gone[0]!r} is not there or not alone. "
             "Ask the released frame, before it is reshaped."
         )
-    if rows and len(frame) != math.prod(shape(facts)):
+    other = [name for name in columns if name not in needed]
+    if other:
         raise InvalidArgument(
-            f"the frame must have the {math.prod(shape(facts))} rows that were released, not {len(frame)}. "
-            "Ask the released frame, before it is reshaped."
+            f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release: what "
+            "was added may be private. Leave it out, and keep it in a frame of its own."
         )
+
+
+def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
+    """What tells the released rows by their labels: their hash in canonical order, and which of them stands where."""
+    labels = list(plan.query.keys.names)
+    found = prints.print_of(frame, labels, [] if plan.query.selects else columns, subtotals=plan.query.rollup)
+    if found is None:
+        return None
+    in_order = bool(np.all(np.diff(found.places) > 0))
+    order = None if in_order else " ".join(map(str, found.places.tolist()))  # text, which pandas does not copy in depth
+    return {"labels": labels, "sha256": found.sha256, "order": order}
 
 
 def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
@@ -115,13 +176,17 @@ def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each released column (and level of subtotals) the interval of its noise, and what is known of its error."""
+    """For each released column (and level of subtotals) the interval of its noise, and what is known of its error.
+
+    The frame is in the order of the declared cells.
+    """
     levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(shape(facts))}]
     rows, start = [], 0
     for place, level in enumerate(levels):
         mine = slice(start, start + level["rows"])
         start += level["rows"]
         for name, measure in facts["measures"].items():
+            expected = dict(enumerate(estimated_rmse(measure)))
             noise = facts["statistics"][measure["statistics"][place]]
             rows.append(
                 {
@@ -129,26 +194,50 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "by": ", ".join(level["columns"]),
                     "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
                     "noisy_rmse": None if measure["verb"] == "mean" else math.sqrt(noise["variance"]),
-                    "denoised_rmse": estimated_rmse(measure)[place],
+                    "denoised_rmse": expected.get(place),
                 }
             )
     return rows
 
 
 def estimated_rmse(measure: Mapping[str, Any]) -> list[float | None]:
-    """The estimate for the denoised values, of each level of subtotals; None where there is none."""
-    last = (measure["denoise"] or [{}])[-1]
-    return list(last.get("estimated_rmse_of_levels") or [last.get("estimated_rmse")])
+    """The estimate for the denoised values, of each level of subtotals; None where there is none.
+
+    It is that of the first denoiser, and holds after others only where those cannot move values away from the truth.
+    """
+    first, *later = measure["denoise"] or [{}]
+    if any(step["name"] not in PROJECTIONS for step in later):
+        return [None]
+    return list(first.get("estimated_rmse_of_levels") or [first.get("estimated_rmse")])
 
 
 def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
-    """A note for charts and tables: denoised values are biased, and how far off they are expected to be."""
-    parts = []
+    """Notes for charts and tables: denoised values are biased, and how far off they are expected to be.
+
+    Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
+    """
+    parts, cut = [], []
     for name, measure in facts["measures"].items():
-        if measure["denoise"]:
-            found = [shown(one) for one in estimated_rmse(measure) if one is not None]
-            parts.append(f"{name} {', '.join(found) or 'not estimated'}")
-    return [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+        if not measure["denoise"] or all(_does(step) == NOTHING for step in measure["denoise"]):
+            continue
+        if all(_does(step) in (NOTHING, CUT) for step in measure["denoise"]):
+            cut.append(name)
+            continue
+        found = [shown(one) for one in estimated_rmse(measure) if one is not None]
+        parts.append(f"{name} {', '.join(found) or 'not estimated'}")
+    words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+    if cut:
+        words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
+    return words
+
+
+def _does(step: Mapping[str, Any]) -> str:
+    """What a denoiser did; "auto" may have chosen to do nothing."""
+    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
+
+
+def _unit(unit: PrivacyUnit) -> dict[str, Any]:
+    return {name: getattr(unit, name) for name in ("column", "max_rows", "max_groups", "neighbors", "nulls")}
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:

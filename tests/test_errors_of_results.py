@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe import provenance
+from dpframe.denoise import choose
 
 COLUMNS = ["column", "by", "interval", "noisy_rmse", "denoised_rmse"]
 
@@ -66,18 +69,79 @@ def test_errors_of_each_level(engine):
     assert all(row["denoised_rmse"] < row["noisy_rmse"] for row in errors)
 
 
-def test_the_small_print_says_it():
-    pl = pytest.importorskip("polars")
+SAID = {
+    "james-stein": "denoised, so biased; estimated root mean squared error: count not estimated",
+    "auto": "not denoised but shown as 0 where below 0, so small values lean upward: count",
+    "nonnegative": "not denoised but shown as 0 where below 0, so small values lean upward: count",
+    None: "",
+}
+
+
+@pytest.mark.parametrize("denoise", SAID)
+def test_the_small_print_says_it(denoise):
+    """Two bins are too few for "auto" to do anything but to set what is below 0 to 0."""
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
     frame = pl.DataFrame({"age": [10.0, 20.0, 30.0] * 400})
     with dpf.Ledger(epsilon=9):
+        found = frame.dp.histogram("age", bins=[0, 20, 40], epsilon=0.3, denoise=denoise)
+    subtitle = found.dp.plot().to_dict()["title"]["subtitle"]
+    assert [line for line in subtitle if "denoised" in line] == ([SAID[denoise]] if denoise else [])
+    assert ("denoised" in found.dp.table().as_raw_html()) == (denoise is not None)
+    assert SAID[denoise] in found.dp.table().as_raw_html()
+
+
+def test_112_nothing_is_said_to_be_denoised_where_nothing_was(engine):
+    frame = engine({"x": [-5.0, 5.0] * 400, "ward": ["A", "B"] * 400})
+    with dpf.Ledger(epsilon=9):  # two numbers, and not known to be above 0
+        found = frame.dp.group_by("ward", keys=["A", "B"]).sum("x", bounds=(-10, 10), epsilon=1)
+    facts = found.dp.provenance
+    assert facts["measures"]["x_sum"]["denoise"][0]["chose"] == "none"
+    assert provenance.denoised_words(facts, str) == []
+
+
+def test_112_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(engine):
+    frame = engine({"age": [10.0, 20.0, 30.0] * 400})
+    bins = {"bins": 40, "range": (0, 40), "epsilon": 0.1}
+    with dpf.Ledger(epsilon=9):
+        kept = frame.dp.histogram("age", **bins, denoise=["auto", "nonnegative"])
+        lost = frame.dp.histogram("age", **bins, denoise=["auto", "rounded"])
+        never = frame.dp.histogram("age", **bins, denoise=["james-stein", "auto"])
+    first = kept.dp.provenance["measures"]["count"]["denoise"][0]
+    assert provenance.estimated_rmse(kept.dp.provenance["measures"]["count"]) == [first["estimated_rmse"]]
+    for other in (lost, never):
+        assert provenance.estimated_rmse(other.dp.provenance["measures"]["count"]) == [None]
+    assert "estimated_rmse" not in never.dp.provenance["measures"]["count"]["denoise"][1]
+
+
+LAWS = {
+    "laplace": dpf.Laplace.calibrate(sensitivity=1, epsilon=0.05),
+    "gaussian": dpf.Gaussian.calibrate(sensitivity=1, epsilon=0.05, delta=1e-6),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("size", [3, 5, 11, 12, 31, 32, 100, 1_000])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_112_no_error_is_estimated_as_nothing(law, size, nonnegative):
+    """Whatever is chosen, for nothing but noise and for none: at least what the mean of all cells is off by."""
+    noise = LAWS[law]
+    for place in range(20):
+        values = noise.add_noise(np.zeros(size, dtype=np.int64)) * noise.grid * (place > 0)
+        found = choose.choose(values, noise, nonnegative=nonnegative)
+        assert found.estimated_rmse >= 0.999 * math.sqrt(noise.variance / size)
+
+
+def test_112_risk_below_zero_is_cut_before_its_margin():
+    found = choose.Candidate("any", risk=-1e9, margin=8.0, denoised=lambda: np.zeros(2))
+    assert found.rmse(2, 1.0) == pytest.approx(2.0)
+    assert found.rmse(2, 32.0) == pytest.approx(4.0)
+
+
+def test_a_cut_frame_is_refused():
+    frame = pl.DataFrame({"age": [10.0, 20.0, 30.0] * 400})
+    with dpf.Ledger(epsilon=9):
         found = frame.dp.histogram("age", bins=[0, 20, 40], epsilon=0.3)
-        plain = frame.dp.histogram("age", bins=[0, 20, 40], denoise=None, epsilon=0.3)
-    words = "denoised, so biased; estimated root mean squared error: count"
-    assert any(words in line for line in found.dp.plot().to_dict()["title"]["subtitle"])
-    assert words in found.dp.table().as_raw_html()
-    assert "denoised" not in plain.dp.table().as_raw_html()
     with pytest.raises(dpf.InvalidArgument, match="2 rows"):
         dpf.of(cut(found)).errors()
 

@@ -33,8 +33,8 @@ class Asker:
         For Gaussian noise; by default the ledger's.
     within : float, or dict of them by output column, optional
         Instead of `epsilon`: the half-width of the interval that the noise is to stay within; the smallest epsilon that
-        gives it is the price. With ``confidence=`` other than 0.95, and for a mean with ``size=``, the number of values
-        that a group is assumed to have. Denoising only comes on top.
+        gives it, with `weights` as they are, is the price. With ``confidence=`` other than 0.95, and for a mean with
+        ``size=``, the number of values that a group is assumed to have. Denoising only comes on top.
     weights : dict, optional
         Of output columns: how much of the price each takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
         left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.

@@ -49,8 +49,9 @@ class Released:
         ImportError
             Without the extra ``dpframe[plot]``.
         """
-        provenance.check_columns(self._frame, self._facts)
-        return pictures.of_result(self._frame, self._facts)
+        places = provenance.checked_numbers(self._frame, self._facts)
+        frame = build.reordered(self._frame, places) if "levels" in self._facts else self._frame
+        return pictures.of_result(frame, self._facts)
 
     def table(self) -> Any:
         """A table for a report: each value with its 95% error, and below it what it cost.
@@ -65,7 +66,7 @@ class Released:
         ImportError
             Without the extra ``dpframe[tables]``.
         """
-        provenance.check_columns(self._frame, self._facts)
+        provenance.checked_numbers(self._frame, self._facts)
         return tables.of_result(self._frame, self._facts)
 
     def errors(self) -> Any:
@@ -94,8 +95,8 @@ class Released:
         >>> ages.dp.errors().columns
         ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
         """
-        provenance.check_columns(self._frame, self._facts, rows=True)
-        rows = provenance.errors(self._frame, self._facts)
+        places = provenance.checked_numbers(self._frame, self._facts)
+        rows = provenance.errors(build.reordered(self._frame, places), self._facts)
         return build.of_rows(rows, library_of(self._frame))
 
     def to_numpy(self, name: str) -> Any:
@@ -119,11 +120,19 @@ class Released:
         """
         if name not in self._facts["columns"]:
             raise InvalidArgument(f"name must be one of {self._facts['columns']}, not {shown(name)}.")
-        provenance.check_columns(self._frame, self._facts, rows=True)
-        return build.numbers(self._frame, name).reshape(provenance.shape(self._facts))
+        places = provenance.checked_numbers(self._frame, self._facts)
+        return build.numbers(self._frame, name)[places].reshape(provenance.shape(self._facts))
 
     def write_parquet(self, path: Any) -> None:
-        """Write the frame with its provenance; `dpframe.read_parquet` reads both."""
+        """Write the frame with its provenance; `dpframe.read_parquet` reads both.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
+            rows may be in any order. An index and other attributes of a pandas frame are not written.
+        """
+        provenance.checked(self._frame, self._facts)
         build.write_parquet(self._frame, path, self._facts)
 
     def __getattr__(self, name: str) -> Any:

@@ -139,6 +139,7 @@ def public_record(record: dict[str, Any] | None) -> dict[str, Any] | None:
     facts = copy.deepcopy(record)
     for name in ("sha256", "ledger"):
         facts.pop(name, None)
+    (facts.get("rows") or {}).pop("sha256", None)
     for measure in facts["measures"].values():
         for step in measure["denoise"] or []:
             step.pop("chose", None)

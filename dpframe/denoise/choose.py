@@ -109,7 +109,7 @@ def choose(
     best = Choice("none", values, math.sqrt(noise.variance))
     if values.size >= FEWEST and noise.variance > 0.0:
         found = _least(values, noise, nonnegative, edges, order)
-        best = best if found is None else Choice(found.name, found.denoised(), found.rmse(values.size))
+        best = best if found is None else Choice(found.name, found.denoised(), found.rmse(values.size, noise.variance))
     if nonnegative:
         return Choice(f"{best.name}, non-negative", projected(best.values, noise), best.estimated_rmse)
     return best
@@ -124,9 +124,14 @@ class Candidate:
     margin: float
     denoised: Callable[[], Floats]
 
-    def rmse(self, size: int) -> float:
-        """The root mean squared error to be expected, with the margin."""
-        return math.sqrt(max(self.risk + MARGIN * self.margin, 0.0) / size)
+    def rmse(self, size: int, variance: float) -> float:
+        """The root mean squared error to be expected, with the margin; never below what is left in one fitted number.
+
+        An estimate of risk may fall below zero, the error cannot: so it is cut before the margin is added. And whatever
+        a denoiser learns of n cells, it learns from noisy values: the mean of all cells alone, which is the best known
+        number of all, is off by sqrt(variance / n). No estimate claims less.
+        """
+        return math.sqrt(max(max(self.risk, 0.0) + MARGIN * self.margin, variance) / size)
 
 
 def _least(values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, order: Order) -> Candidate | None:

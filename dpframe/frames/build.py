@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, NoProvenance, shown
+from dpframe.errors import InvalidArgument, shown
+from dpframe.frames import foreign
 from dpframe.frames.pandas_columns import is_missing
 from dpframe.frames.source import is_pandas
 
@@ -43,11 +44,22 @@ def row_of(frame: Any, place: int) -> Any:
     return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]
 
 
-def of_rows(rows: Sequence[Mapping[str, Any]], like: str, types: Mapping[str, type] | None = None) -> Any:
-    """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them."""
+def of_rows(
+    rows: Sequence[Mapping[str, Any]],
+    like: str,
+    types: Mapping[str, type] | None = None,
+    whole: Sequence[str] = (),
+) -> Any:
+    """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them.
+
+    Without types, columns in `whole` are of integers or missing.
+    """
     library = checked_library(like)
     if types is None:
-        return frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+        frame = frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+        if library == "pandas":
+            return frame.astype(dict.fromkeys(whole, "Int64"))
+        return frame.cast(dict.fromkeys(whole, pl.Int64))
     columns = {name: [row[name] for row in rows] for name in types}
     if library == "polars":
         return pl.DataFrame(columns, schema=dict(types))
@@ -76,7 +88,12 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
 def record_of(frame: Any) -> dict[str, Any] | None:
     """The provenance that a frame carries, if any."""
     found = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
-    return found if isinstance(found, dict) and "sha256" in found else None
+    return found if isinstance(found, dict) and not foreign.problem_of(found) else None
+
+
+def reordered(frame: Any, places: NDArray[np.int64]) -> Any:
+    """The frame with its rows in another order."""
+    return frame.iloc[places] if is_pandas(frame) else frame[places]
 
 
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:
@@ -141,7 +158,8 @@ def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
     Raises
     ------
     NoProvenance
-        If the file holds none.
+        If the file holds none, or one that cannot be used: it is no Parquet file, its record is broken, or of a version
+        that is not known here, or there is more of it than any release has (``docs/provenance.md``).
 
     Examples
     --------
@@ -152,23 +170,22 @@ def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
     >>> dpf.read_parquet(path).dp.provenance == result.dp.provenance
     True
     """
-    import pyarrow.parquet
-
     library = checked_library(like)
-    table = pyarrow.parquet.read_table(path)
-    metadata = table.schema.metadata or {}
-    if RECORD.encode() not in metadata:
-        raise NoProvenance(f"the file {str(path)!r} carries no provenance: it was not written by .dp.write_parquet.")
-    record = json.loads(metadata[RECORD.encode()])
+    table, record = foreign.table_of(path, RECORD)
     frame = table.to_pandas() if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
     frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
     return attach(frame, record)
 
 
 def _arrow(frame: Any) -> Any:
+    """The columns alone: neither pandas' other attributes nor its index, which no release covers."""
+    if not is_pandas(frame):
+        return frame.to_arrow()
     import pyarrow
 
-    return pyarrow.Table.from_pandas(frame) if is_pandas(frame) else frame.to_arrow()
+    plain = frame.copy(deep=False)
+    plain.attrs = {}
+    return pyarrow.Table.from_pandas(plain, preserve_index=False)
 
 
 def _series(name: str, values: Any) -> pl.Series:

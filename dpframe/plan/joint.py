@@ -74,13 +74,13 @@ class JointPlan:
 
     @property
     def error(self) -> dict[str, dict[str, float]]:
-        """The expected 95% half-widths, by name and output column."""
+        """The expected 95% half-widths, by name and output column; a mean's for its plan's `assumed_size` values."""
         return {name: plan.error for name, plan in self.plans.items()}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
+        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
         rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
-        return build.of_rows(rows, like)
+        return build.of_rows(rows, like, whole=("size",))
 
     @property
     def question(self) -> str:
@@ -104,7 +104,7 @@ class JointPlan:
                 f"{100 * row['share']:.3g}%",
                 row["noise"],
                 report.number(row["scale"]),
-                f"+-{report.number(row['error'])}",
+                f"+-{report.number(row['error'])}" + ("" if row["size"] is None else f" of {row['size']:,} values"),
             ]
             for name, plan in self.plans.items()
             for row in plan.rows()

@@ -126,7 +126,7 @@ class Plan:
 
     def errors(self, confidence: float) -> dict[str, float]:
         """The expected half-width per output column at any confidence, the largest of all levels of a rollup."""
-        size = self.size or TYPICAL_SIZES[1]
+        size = self.assumed_size
         return {
             name: max(self.error_of(measure, size, confidence, by) for by in self.query.groupings)
             for name, measure in self.query.measures
@@ -142,11 +142,25 @@ class Plan:
         return noise[0].interval(confidence)
 
     @property
+    def assumed_size(self) -> int:
+        """How many values a mean is assumed to have, where one error stands for all."""
+        return self.size or TYPICAL_SIZES[1]
+
+    def size_of(self, name: str) -> int | None:
+        """How many values the error of an output column is for; None where it does not depend on that."""
+        return self.assumed_size if isinstance(dict(self.query.measures)[name], Mean) else None
+
+    def named(self, name: str) -> str:
+        """The output column, and where it is a mean for how many values its error is."""
+        size = self.size_of(name)
+        return name if size is None else f"{name} of {size:,} values"
+
+    @property
     def _sizes(self) -> tuple[int, ...]:
         return TYPICAL_SIZES if self.size is None else (self.size,)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per output column and Statistic, as plain values."""
+        """One row per output column and Statistic, as plain values; `size` says for how many a mean's error is."""
         return [
             {
                 "column": name,
@@ -156,13 +170,17 @@ class Plan:
                 "scale": planned.mechanism.scale,
                 "sensitivity": planned.mechanism.sensitivity,
                 "error": self._error(name, planned),
+                "size": self.size_of(name),
             }
             for name, planned in self._rows()
         ]
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame."""
-        return build.of_rows(self.rows(), like)
+        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame.
+
+        ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
+        """
+        return build.of_rows(self.rows(), like, whole=("size",))
 
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
@@ -191,8 +209,8 @@ class Plan:
 
     def _error(self, name: str, planned: Planned) -> float:
         """The expected error of a row of `_rows`."""
-        measure, size = dict(self.query.measures)[name], self.size or TYPICAL_SIZES[1]
-        return self.error_of(measure, size, by=planned.statistic.by)
+        measure = dict(self.query.measures)[name]
+        return self.error_of(measure, self.assumed_size, by=planned.statistic.by)
 
     def _facts(self) -> list[tuple[str, str]]:
         cells = self.query.rows
@@ -206,10 +224,18 @@ class Plan:
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
         if self.accuracy is not None:
-            facts.insert(2, ("gives", f"{self.accuracy}: the smallest epsilon that does"))
+            facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
         return facts + [("note", note) for note in self.notes]
+
+    @property
+    def _smallest(self) -> str:
+        """Of what the epsilon of ``within=`` is the smallest: the weights are taken as they are."""
+        if len(self.columns) == 1:
+            return "the smallest epsilon that does"
+        equal = len({part.share for part in self.parts}) == 1
+        return f"the smallest epsilon that does with {'equal' if equal else 'these'} weights; others may be cheaper"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["column", "measures", "takes", "noise", "scale", "95% error per cell"]

@@ -9,7 +9,7 @@ from dpframe import charts, report
 from dpframe.frames import build
 from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.family import Mechanism
-from dpframe.plan.plan import TYPICAL_SIZES, Plan
+from dpframe.plan.plan import Plan
 from dpframe.queries.statistics import Mean
 
 
@@ -45,28 +45,36 @@ class PlanTable:
 
     @property
     def error(self) -> dict[float, dict[str, float]]:
-        """The expected 95% half-widths by epsilon and output column."""
+        """The expected 95% half-widths by epsilon and output column; a mean's for the plans' `assumed_size` values."""
         return {plan.cost.epsilon: plan.error for plan in self.plans}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per price, one column per expected error."""
+        """One row per price, one column per expected error; with a mean among them, `size` says for how many values."""
+        size = {"size": self.plans[0].assumed_size} if self._has_means else {}
         rows = [
             {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
             | {f"{name}_error": error for name, error in plan.error.items()}
+            | size
             for plan in self.plans
         ]
-        return build.of_rows(rows, like)
+        return build.of_rows(rows, like, whole=tuple(size))
+
+    @property
+    def _has_means(self) -> bool:
+        return any(isinstance(measure, Mean) for _, measure in self.plans[0].query.measures)
 
     def plot(self) -> Any:
         """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
-        points = [(plan.cost.epsilon, name, error) for plan in self.plans for name, error in plan.error.items()]
+        points = [
+            (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
+        ]
         notes = tuple(f"{key} {value}" for key, value in self._facts())
         return charts.errors_by_price(points, charts.Words(f"Plans: {self.plans[0].query}", notes))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         selects = self.plans[0].query.selects
         words, sign = ("most below the largest, 95%", "") if selects else ("error of {}", "+-")
-        header = ["epsilon", *(words.format(name) for name in self.plans[0].error)]
+        header = ["epsilon", *(words.format(self.plans[0].named(name)) for name in self.plans[0].error)]
         rows = [
             [report.number(plan.cost.epsilon), *(f"{sign}{report.number(error)}" for error in plan.error.values())]
             for plan in self.plans
@@ -77,8 +85,8 @@ class PlanTable:
         first = self.plans[0]
         facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
         facts += [("note", note) for note in first.notes]
-        if any(isinstance(measure, Mean) for _, measure in first.query.measures):
-            facts.append(("note", f"a mean's error is shown for a group of {TYPICAL_SIZES[1]:,} values"))
+        if self._has_means:
+            facts.append(("note", f"a mean's error is shown for a group of {first.assumed_size:,} values"))
         return facts
 
     def __repr__(self) -> str:

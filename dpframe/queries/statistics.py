@@ -196,7 +196,9 @@ class Mean(_Bounded):
         """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
 
         The error is the farther end of the 95% Fieller set {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller
-        1954), and at most half the range. Where the noisy count is below 1 the midpoint is returned with that error.
+        1954), and at most the distance to the farther bound, which no mean is beyond. (Half the range is too little: an
+        estimate at one bound may be off by the whole.) Where the noisy count is below 1 the midpoint is returned, with
+        that distance.
         """
         centred, count = self.statistics()
         total, present = measured[centred], measured[count]
@@ -206,16 +208,19 @@ class Mean(_Bounded):
         divisor = np.where(enough, present.values, 1.0)
         offset = np.where(enough, total.values / divisor, 0.0)
         values = np.clip(middle + offset, lower, upper)
-        return values, fieller(offset, divisor, total.noise, present.noise, enough, (upper - lower) / 2)
+        farther = np.maximum(values - lower, upper - values)
+        return values, fieller(offset, divisor, total.noise, present.noise, enough, farther)
 
     def expected_error(
         self, sum_noise: Noise, count_noise: Noise, size: float, confidence: float = CONFIDENCE
     ) -> float:
-        """The error to expect for a group of `size` values that lie around the middle of the bounds."""
-        half_range = (self.bounds[1] - self.bounds[0]) / 2
+        """The error to expect for a group of `size` values that lie around the middle of the bounds.
+
+        It is at most the whole range: in a group too small to tell, the estimate may sit at the wrong bound.
+        """
         zero, count = np.zeros(1), np.full(1, float(size))
-        enough = np.ones(1, dtype=bool)
-        return float(fieller(zero, count, sum_noise, count_noise, enough, half_range, confidence)[0])
+        enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
+        return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
 
 
 Measure = Count | Sum | Mean
@@ -227,7 +232,7 @@ def fieller(
     sum_noise: Noise,
     count_noise: Noise,
     enough: NDArray[np.bool_],
-    largest: float,
+    largest: Floats,
     confidence: float = CONFIDENCE,
 ) -> Floats:
     """Half-width around `offset` of the Fieller interval of a quotient with independent noises, at most `largest`.

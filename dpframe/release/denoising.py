@@ -68,6 +68,8 @@ def denoised(
     said: list[dict[str, Any]] = []
     for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
         cells, words = _step(cells, denoiser, law, told)
+        if said:  # the noise is no longer of that law once something was done to it, so nothing is known of the error
+            words.pop("estimated_rmse", None)
         said.append(words if edges is None or denoiser not in USES else {**words, "edges": len(edges)})
     return cells.reshape(values.shape), said
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from dpframe.store.texts import canonical, digest
 
-LATER = ("dpframe", "columns", "sha256", "altered", "ledger")  # known after the charge, or no part of what was asked
+LATER = (
+    "dpframe",
+    "columns",
+    "sha256",
+    "rows",
+    "altered",
+    "ledger",
+)  # known after the charge, or no part of what was asked
 
 
 def promised(record: Mapping[str, Any]) -> str:

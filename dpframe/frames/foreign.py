@@ -1,0 +1,304 @@
+"""Records from files that anybody may have written: read with one typed error, and of a form that dpframe can use.
+
+What is checked is the form, not the truth: who writes a file writes its record. The form is that of
+``docs/provenance.schema.json``, of which a release of any earlier version has a part; fields that are not known are
+left alone. Everything here is done before a number of the record is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from itertools import repeat
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dpframe.errors import DpframeError, NoProvenance, shown
+from dpframe.guarantee import PrivacyUnit
+
+LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
+LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
+SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
+KNOWN = ("dpframe.provenance/1", "dpframe.provenance/2")
+SURROGATE = re.compile("[\ud800-\udfff]")  # which no file of text can hold
+SHA256 = re.compile("[0-9a-f]{64}")
+ENDS = ("_left", "_right")  # of a bin
+BIN_KINDS = ("number", "date", "datetime", "duration")
+
+Form = Callable[[Any], bool]
+
+
+def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]:
+    """The columns of a Parquet file as an Arrow table, and the record in its metadata under `name`."""
+    import pyarrow
+    import pyarrow.parquet
+
+    where = f"the file {str(path)!r}"
+    try:
+        _check_footer(path, where)
+        file = pyarrow.parquet.ParquetFile(path)
+        schema = file.schema_arrow
+        if len(set(schema.names)) != len(schema.names):
+            raise NoProvenance(f"{where} has two columns of one name, which no release has.")
+        metadata = schema.metadata or {}
+        if name.encode() not in metadata:
+            raise NoProvenance(f"{where} carries no provenance: it was not written by .dp.write_parquet.")
+        record = parsed(metadata[name.encode()], where)
+        for field in schema:
+            if not _is_released(field.type):
+                raise NoProvenance(f"{where} has a column of type {field.type}, which no release has.")
+        return file.read().replace_schema_metadata(None), record
+    except OSError as error:
+        if error.errno is not None:  # there is no such file, or it may not be read
+            raise
+        raise NoProvenance(f"{where} is no Parquet file that can be read.") from None
+    except (pyarrow.ArrowException, UnicodeError, MemoryError, OverflowError):
+        raise NoProvenance(f"{where} is no Parquet file that can be read.") from None
+
+
+def _check_footer(path: str | PathLike[str], where: str) -> None:
+    """Refuse a description of the columns that is too large to be one, before it is read."""
+    file = Path(path)
+    if not file.is_file():  # an address of another kind, or nothing: pyarrow tells
+        return
+    with file.open("rb") as stream:
+        stream.seek(max(file.stat().st_size - 8, 0))
+        size = int.from_bytes(stream.read(8)[:4], "little")
+    if size > LARGEST:
+        raise NoProvenance(f"{where} has a description of {size} bytes, and none has more than {LARGEST}.")
+
+
+def _is_released(kind: Any) -> bool:
+    """Whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return bool(types.is_integer(kind.index_type) and _is_released(kind.value_type))
+    tests = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_string,
+        types.is_large_string,
+        types.is_date,
+        types.is_timestamp,
+        types.is_duration,
+        types.is_time,
+        types.is_decimal128,
+        types.is_null,
+    )
+    return (any(test(kind) for test in tests) and not types.is_float16(kind)) or str(kind) == "string_view"
+
+
+def parsed(text: bytes, where: str) -> dict[str, Any]:
+    """The record in a file's metadata; `where` names the file."""
+    if len(text) > LARGEST:
+        raise NoProvenance(f"{where} carries a provenance of {len(text)} bytes, and none has more than {LARGEST}.")
+    try:
+        record = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError; the text itself may hold anything
+        raise NoProvenance(f"{where} carries a provenance that is no JSON which dpframe could have written.") from None
+    problem = problem_of(record)
+    if problem:
+        raise NoProvenance(f"{where} carries a provenance that cannot be used: {problem}.")
+    return dict(record)
+
+
+def problem_of(record: Any) -> str:
+    """What is wrong with the form of a record, in words; "" where nothing is."""
+    if not isinstance(record, dict):
+        return "it must be an object"
+    schema = record.get("schema")
+    if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
+        return "its schema must be dpframe.provenance/ and a number"
+    if schema not in KNOWN:
+        return f"its schema is {schema}, which this version of dpframe does not know. Read it with a newer one"
+    for name, (form, needed) in FIELDS.items():
+        if name in record and not form(record[name]):
+            return f"its field {name} must be as docs/provenance.md says"
+        if needed and name not in record:
+            return f"its field {name} is missing"
+    return _contradiction(record)
+
+
+def _contradiction(record: Mapping[str, Any]) -> str:
+    """What does not fit together among fields that are each of the right form."""
+    levels = record.get("levels") or [None]
+    labels = labels_of(record)
+    if record.get("rows") is not None and record["rows"]["labels"] != labels:
+        return "its labels must be those of its cells"
+    if any(level is not None and not set(level["columns"]) <= set(labels) for level in levels):
+        return "its levels must be of the columns of its cells"
+    count = len(record["statistics"])
+    for name, measure in record["measures"].items():
+        each = 2 if measure["verb"] == "mean" else 1
+        places = measure["statistics"]
+        if len(places) != each * len(levels) or any(place >= count for place in places):
+            return f"its measure {shown(name)} must name its statistics"
+        if any("variance" not in record["statistics"][place] for place in places):
+            return f"its measure {shown(name)} must be of a statistic that has a variance"
+        if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in measure["denoise"] or ()):
+            return f"its measure {shown(name)} must have an estimate for each level"
+        if measure["verb"] != "count" and "bounds" not in measure:
+            return f"its measure {shown(name)} must have bounds"
+        if any(name + end not in record["columns"] for end in ("", "_error")):
+            return f"its measure {shown(name)} must be among its columns"
+    try:
+        PrivacyUnit(**record["unit"])
+    except (TypeError, DpframeError):
+        return "its unit must be one that can be protected"
+    return ""
+
+
+def labels_of(record: Mapping[str, Any]) -> list[str]:
+    """The columns that name the rows: keys, or the two ends of bins."""
+    axes = [(axis["columns"], ENDS if "bins" in axis else ("",)) for axis in record["cells"]]
+    return [name + end for names, ends in axes for name in names for end in ends]
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(word)  # NaN and the infinities are no JSON
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and (value.isascii() or SURROGATE.search(value) is None)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_WHOLE
+
+
+def _some(value: Any) -> bool:
+    return _whole(value) and value > 0
+
+
+def _number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= LARGEST_WHOLE if isinstance(value, int) else math.isfinite(value)
+
+
+def _positive(value: Any) -> bool:
+    return _number(value) and value >= 0
+
+
+def _none_or(form: Form) -> Form:
+    return lambda value: value is None or form(value)
+
+
+def _one_of(*words: str) -> Form:
+    return lambda value: isinstance(value, str) and value in words
+
+
+def _like(pattern: re.Pattern[str]) -> Form:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _list(form: Form, least: int = 0) -> Form:
+    return lambda value: isinstance(value, list) and len(value) >= least and all(map(form, value))
+
+
+def _names(value: Any) -> bool:
+    return _list(_text)(value) and len(set(value)) == len(value)
+
+
+def _by_name(form: Form) -> Form:
+    return lambda value: isinstance(value, dict) and all(map(_text, value)) and all(map(form, value.values()))
+
+
+def _object(needed: Mapping[str, Form], more: Mapping[str, Form] | None = None) -> Form:
+    def fits(value: Any) -> bool:
+        if not isinstance(value, dict) or not all(map(value.__contains__, needed)):
+            return False
+        return all(form(value[name]) for name, form in {**needed, **(more or {})}.items() if name in value)
+
+    return fits
+
+
+def _axis(value: Any) -> bool:
+    bins = {"bins": _one_of(*BIN_KINDS), "outside": _text, "first": _edge, "last": _edge}
+    parts = bins if isinstance(value, dict) and "bins" in value else {}
+    form = _object({"columns": _names, "size": _some, **parts}, {"keys": _list(_text)})
+    return form(value) and len(value["columns"]) >= 1 and ("bins" not in value or len(value["columns"]) == 1)
+
+
+def _edge(value: Any) -> bool:
+    return _number(value) or _text(value)
+
+
+def _pair(value: Any) -> bool:
+    return _list(_number)(value) and len(value) == 2
+
+
+STEP = _object(
+    {"name": _text},
+    {
+        "chose": _text,
+        "edges": _whole,
+        "estimated_rmse": _positive,
+        "estimated_rmse_of_levels": _list(_positive, 2),
+    },
+)
+MEASURE = _object(
+    {
+        "verb": _one_of("count", "sum", "mean"),
+        "column": _none_or(_text),
+        "statistics": _list(_whole, 1),
+        "denoise": _none_or(_list(STEP)),
+    },
+    {"bounds": _pair},
+)
+STATISTIC = _object(
+    {"measures": _text, "noise": _text, "scale": _positive, "grid": _positive, "sensitivity": _positive},
+    {"share": _positive, "p": _positive, "variance": _positive, "options": _whole, "output": _pair},
+)
+UNIT = _object(
+    {
+        "column": _none_or(_text),
+        "max_rows": _some,
+        "max_groups": _some,
+        "neighbors": _one_of("add-remove", "replace"),
+        "nulls": _one_of("drop", "one-unit"),
+    }
+)
+COST = _object({"epsilon": _positive, "delta": _positive, "accounting": _text})
+LEDGER = _object({"dataset": _none_or(_text), "entry": _some, "head": _like(SHA256)}, {"version": _none_or(_text)})
+LEVEL = _object({"columns": _names, "rows": _some})
+ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
+WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
+CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
+
+NEEDED = {
+    "dpframe": _text,
+    "label": _none_or(_text),
+    "verb": _text,
+    "unit": UNIT,
+    "cost": COST,
+    "cells": _list(_axis),
+    "measures": _by_name(MEASURE),
+    "statistics": _list(STATISTIC, 1),
+    "notes": _list(_text),
+    "confidence": _positive,
+    "raw": _flag,
+    "columns": _names,
+    "sha256": _like(SHA256),
+}
+POSSIBLE = {
+    "rows": _none_or(ROWS),
+    "levels": _list(LEVEL, 2),
+    "ledger": LEDGER,
+    "within": WITHIN,
+    "chosen": CHOSEN,
+    "warning": _text,
+}
+FIELDS: dict[str, tuple[Form, bool]] = {
+    **dict(zip(NEEDED, zip(NEEDED.values(), repeat(True)), strict=True)),
+    **dict(zip(POSSIBLE, zip(POSSIBLE.values(), repeat(False)), strict=True)),
+}

@@ -1,0 +1,207 @@
+"""What tells whether a released frame is still what was released, whatever the order of its rows and its library.
+
+Rows are told apart by their labels: the keys or the edges of bins. Each label column is ranked, rows are sorted by
+these ranks, and one hash is taken of labels and numbers in that order, which is called the canonical one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.frames import build
+from dpframe.frames.source import is_pandas
+
+Places = NDArray[np.int64]
+
+NANOSECONDS = {"ms": 10**6, "us": 10**3, "ns": 1}
+EXACT = 2**53  # integers up to here are floats of their own, so that 1 and 1.0 are one label
+
+
+@dataclass(frozen=True)
+class Print:
+    """The hash of a frame's rows in canonical order, and at which place of the frame each of them stands."""
+
+    sha256: str
+    places: Places
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A column of labels: what kind they are, the different ones in order as bytes, and the rank of each row's."""
+
+    kind: str
+    different: bytes
+    ranks: Places
+    missing: NDArray[np.bool_]  # they rank last
+
+
+def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], *, subtotals: bool = False) -> Print | None:
+    """The print of these columns; None where one is gone, is there twice or is of a type that no release has.
+
+    With subtotals the rows with the fewest missing labels come first, which is the order in which levels are released.
+    """
+    names = list(frame.columns)
+    if any(names.count(name) != 1 for name in (*labels, *numbers)):
+        return None
+    found = [labels_of(frame, name) for name in labels]
+    values = [numbers_of(frame, name) for name in numbers]
+    places = _canonical([one for one in found if one is not None], len(frame), subtotals)
+    digest = hashlib.sha256()
+    for label in found:
+        if label is None:
+            return None
+        _add(digest, label.kind.encode(), label.different, label.ranks[places].astype("<i8").tobytes())
+    for value in values:
+        if value is None:
+            return None
+        _add(digest, value[places].astype("<f8").tobytes())
+    return Print(digest.hexdigest(), places)
+
+
+def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
+    """At which place of the frame each released row stands; None where rows are not those that were released."""
+    rows, columns = facts.get("rows"), facts["columns"]
+    if rows is None:  # of a record of before: it covers no labels, and knows its rows in their first order only
+        same = build.fingerprint(frame, columns) == facts["sha256"]
+        return np.arange(len(frame), dtype=np.int64) if same else None
+    numbers = columns if facts["measures"] else []
+    found = print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
+    if found is None or found.sha256 != rows["sha256"]:
+        return None
+    if rows["order"] is None:
+        return found.places
+    order = _order(rows["order"], len(frame))
+    if order is None:
+        return None
+    places = np.empty_like(order)
+    places[order] = found.places
+    return places
+
+
+def _order(text: str, rows: int) -> Places | None:
+    """The order of rows that a record tells; None where it has not every place once."""
+    try:
+        order = np.array(text.split(" "), dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return order if np.array_equal(np.sort(order), np.arange(rows)) else None
+
+
+def _add(digest: Any, *parts: bytes) -> None:
+    for part in parts:  # its length first, so that no two different lists of parts are the same bytes
+        digest.update(len(part).to_bytes(8, "little") + part)
+
+
+def _canonical(labels: Sequence[Labels], rows: int, subtotals: bool) -> Places:
+    if not labels:
+        return np.arange(rows, dtype=np.int64)
+    keys = [label.ranks for label in reversed(labels)]
+    if subtotals:
+        keys.append(np.sum([label.missing for label in labels], axis=0))
+    return np.asarray(np.lexsort(keys), dtype=np.int64)
+
+
+def labels_of(frame: Any, name: str) -> Labels | None:
+    """A column of labels, ranked; None where it holds what no label is."""
+    series = _series(frame, name)
+    found = None if series is None else _plain(series)
+    if found is None:
+        return None
+    kind, plain = found
+    ranks = plain.rank("dense").cast(pl.Int64) - 1
+    missing = plain.is_null().to_numpy().astype(bool)
+    different = plain.drop_nulls().unique().sort()
+    places = ranks.fill_null(len(different)).to_numpy().astype(np.int64)
+    return Labels(kind, _bytes(kind, different), places, missing)
+
+
+def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
+    """The kind of a column of labels, and the column in a form that is ranked and hashed alike in both libraries."""
+    dtype = series.dtype
+    if isinstance(dtype, (pl.String, pl.Enum, pl.Categorical)):
+        return "text", series.cast(pl.String)
+    if isinstance(dtype, pl.Boolean):
+        return "truth", series.cast(pl.Float64)
+    if dtype.is_float():
+        return "number", series.cast(pl.Float64).fill_nan(None) + 0.0  # no -0.0
+    if dtype.is_integer():
+        return "number", series.cast(pl.Float64) if _is_small(series) else series
+    if isinstance(dtype, pl.Decimal):
+        return "decimal", series
+    if isinstance(dtype, pl.Date):
+        return "moment", series.cast(pl.Datetime("ms"))
+    if isinstance(dtype, pl.Datetime):
+        return "moment" if dtype.time_zone is None else "instant", series
+    if isinstance(dtype, pl.Duration):
+        return "duration", series
+    if isinstance(dtype, pl.Time):
+        return "time", series
+    return ("missing", series.cast(pl.Float64)) if isinstance(dtype, pl.Null) else None
+
+
+def _is_small(series: pl.Series) -> bool:
+    """Whether every integer is a float of its own."""
+    least, most = series.min(), series.max()
+    return least is None or most is None or max(-int(least), int(most)) <= EXACT  # type: ignore[arg-type]
+
+
+def _bytes(kind: str, different: pl.Series) -> bytes:
+    """The different labels, the same for each of the types that a kind has in the two libraries and in files."""
+    dtype = different.dtype
+    if isinstance(dtype, pl.Float64):
+        return different.to_numpy().astype("<f8").tobytes()
+    if isinstance(dtype, (pl.Datetime, pl.Duration, pl.Time)):
+        size = NANOSECONDS[getattr(dtype, "time_unit", "ns") or "us"]
+        ticks = different.to_physical().to_numpy().astype(object) * size  # Python's integers, which do not wrap
+        return ",".join(map(str, ticks)).encode()
+    words = [str(value) for value in different.to_list()]
+    if kind == "decimal":  # its scale is that of the column, which a file or the other library may change
+        words = [word.rstrip("0").rstrip(".") if "." in word else word for word in words]
+    return b"".join(len(word).to_bytes(8, "little") + word for word in (one.encode("utf-8") for one in words))
+
+
+def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
+    """A column of numbers as floats, missing ones as NaN; None where it is no such column."""
+    if is_pandas(frame) and isinstance(dtype := frame[name].dtype, np.dtype):
+        return frame[name].to_numpy().astype(np.float64) if dtype.kind in "iuf" else None
+    series = _series(frame, name)
+    if series is None or not (series.dtype.is_float() or series.dtype.is_integer()):
+        return None
+    return series.cast(pl.Float64).fill_null(float("nan")).to_numpy().astype(np.float64)
+
+
+def _series(frame: Any, name: str) -> pl.Series | None:
+    """A column as a Polars series; None where its values have no common type.
+
+    It is renamed, for Polars reads a name like "^a.*$" as a pattern.
+    """
+    if not is_pandas(frame):
+        return frame.get_column(name).rename("label")  # type: ignore[no-any-return]
+    column = frame[name]
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufmM":
+        values = column.to_numpy()
+        if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":  # a unit that Polars lacks
+            values = values.astype(f"{'timedelta64' if values.dtype.kind == 'm' else 'datetime64'}[ms]")
+        return pl.Series("label", values)
+    try:
+        return _of_objects(column)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # objects that no label is
+        return None
+
+
+def _of_objects(column: Any) -> pl.Series:
+    zone = getattr(column.dtype, "tz", None)
+    if zone is not None:
+        values = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        unit = np.datetime_data(values.dtype)[0]
+        values = values.astype("datetime64[ms]") if unit == "s" else values
+        return pl.Series("label", values).dt.replace_time_zone("UTC")
+    values = column.astype(object).where(column.notna(), None).to_list()
+    return pl.Series("label", values, strict=False)  # as results are built

@@ -1,0 +1,225 @@
+"""Files that anybody may have written: one typed error, whatever their record holds, and none where it can be used."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import datetime as dt
+import json
+import random
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpframe as dpf
+from dpframe import cli
+from dpframe.frames import build, foreign, prints
+
+DAY = dt.date(2025, 1, 1)
+FRAME = pl.DataFrame({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "C"], "day": [DAY] * 3})
+QUESTIONS = (
+    lambda dp: dp.histogram("age", bins=[0, 50, 100], epsilon=1),
+    lambda dp: dp.histogram("day", bins=[DAY, dt.date(2025, 1, 3)], epsilon=1),
+    lambda dp: dp.group_by("ward", keys=["C", "A"]).agg(n=dpf.count(), m=dpf.mean("age", bounds=(0, 100)), epsilon=1),
+    lambda dp: dp.group_by("ward", keys=["C", "A", "B"]).count(rollup=True, epsilon=1),
+    lambda dp: dp.histogram(["age", "day"], bins=[[0, 50, 100], [DAY, dt.date(2025, 1, 3)]], epsilon=1),
+    lambda dp: dp.select("ward", categories=["A", "B"], epsilon=1),
+    lambda dp: dp.count(epsilon=1),
+)
+JUNK = [None, True, 0, -1, 10**30, 1.5, 1e308, "x", "", "\x00", [], {}, [[]], [None], {"a": 1}, ["a"], [1], "0 1"]
+LIKE = ["polars"] if not __import__("conftest").HAS_PANDAS else ["polars", "pandas"]
+
+
+def released(question=0):
+    with dpf.Ledger(epsilon=9):
+        return QUESTIONS[question](FRAME.dp)
+
+
+def written(path, frame, text):
+    pq.write_table(frame.to_arrow().replace_schema_metadata({b"dpframe": text}), path)
+    return path
+
+
+def nested(depth):
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+BROKEN = {
+    "no text": b"\xff\xfe",
+    "no JSON": b"{",
+    "an array": b"[]",
+    "a number": b"1",
+    "null": b"null",
+    "deep": nested(100_000),
+    "deep arrays": b"[" * 1_000_000,
+    "long digits": b'{"schema": ' + b"9" * 10_000 + b"}",
+    "nothing": b"",
+    "empty": b"{}",
+    "of a later version": b'{"schema": "dpframe.provenance/9"}',
+    "of another": b'{"schema": "someone.else/1"}',
+    "schema alone": b'{"schema": "dpframe.provenance/1"}',
+}
+
+
+@pytest.mark.parametrize("like", LIKE)
+@pytest.mark.parametrize("kind", BROKEN)
+def test_118_broken_records_are_refused_by_one_error(kind, like, tmp_path):
+    path = written(tmp_path / "x.parquet", released(), BROKEN[kind])
+    with pytest.raises(dpf.NoProvenance, match="the file") as caught:
+        dpf.read_parquet(path, like=like)
+    assert caught.value.__cause__ is None
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_118_numbers_that_are_not_finite_are_refused(word, tmp_path):
+    text = json.dumps(build.record_of(released())).replace('"epsilon": 1.0', f'"epsilon": {word}')
+    assert word in text
+    with pytest.raises(dpf.NoProvenance):
+        dpf.read_parquet(written(tmp_path / "x.parquet", released(), text.encode()))
+
+
+def test_118_every_field_is_needed_and_of_its_type(tmp_path):
+    record = build.record_of(released(2))
+    for name in foreign.NEEDED:
+        missing = {key: value for key, value in record.items() if key != name}
+        assert foreign.problem_of(missing) == f"its field {name} is missing"
+        for junk in ({"?": object()}, 10**400, float("nan"), [[]]):
+            assert foreign.problem_of({**record, name: junk}), (name, junk)
+    assert foreign.problem_of({**record, "a field of tomorrow": 1}) == ""
+
+
+@pytest.mark.parametrize("question", range(len(QUESTIONS)))
+def test_118_what_is_released_is_of_the_form(question):
+    record = build.record_of(released(question))
+    assert foreign.problem_of(json.loads(json.dumps(record))) == ""
+
+
+def test_118_sizes_are_bounded_before_anything_is_read(monkeypatch, tmp_path):
+    record = build.record_of(released())
+    path = written(tmp_path / "x.parquet", released(), json.dumps({**record, "label": "x" * 100_000}).encode())
+    assert dpf.read_parquet(path).dp.provenance["label"] == "x" * 100_000
+    monkeypatch.setattr(foreign, "LARGEST", 50_000)
+    monkeypatch.setattr(foreign, "parsed", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(dpf.NoProvenance, match="and none has more than 50000"):
+        dpf.read_parquet(path)
+
+
+def test_118_a_record_itself_is_bounded():
+    with pytest.raises(dpf.NoProvenance, match="bytes, and none has more"):
+        foreign.parsed(b" " * (foreign.LARGEST + 1), "it")
+
+
+def test_118_what_is_no_parquet_file_is_refused(tmp_path):
+    for content in (b"", b"PAR1", b"x" * 100, b"PAR1" + b"\x00" * 50 + b"\xff\xff\xff\xffPAR1"):
+        path = tmp_path / "x.parquet"
+        path.write_bytes(content)
+        with pytest.raises(dpf.NoProvenance):
+            dpf.read_parquet(path)
+    with pytest.raises(FileNotFoundError):
+        dpf.read_parquet(tmp_path / "none.parquet")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "plain.parquet")
+    with pytest.raises(dpf.NoProvenance, match="carries no provenance"):
+        dpf.read_parquet(tmp_path / "plain.parquet")
+
+
+@pytest.mark.parametrize("values", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"x"])])
+def test_118_columns_of_types_that_no_release_has_are_refused(values, tmp_path):
+    text = json.dumps(build.record_of(released())).encode()
+    pq.write_table(pa.table({"x": values}).replace_schema_metadata({b"dpframe": text}), tmp_path / "x.parquet")
+    with pytest.raises(dpf.NoProvenance, match="a column of type"):
+        dpf.read_parquet(tmp_path / "x.parquet")
+
+
+def test_118_pandas_own_description_is_not_trusted(tmp_path):
+    pytest.importorskip("pandas")
+    metadata = {b"dpframe": json.dumps(build.record_of(released())).encode(), b"pandas": b"{broken"}
+    pq.write_table(released().to_arrow().replace_schema_metadata(metadata), tmp_path / "x.parquet")
+    assert dpf.read_parquet(tmp_path / "x.parquet", like="pandas").dp.provenance["verb"] == "histogram"
+
+
+def test_118_a_broken_record_in_attrs_is_none():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"count": [1.0]})
+    frame.attrs["dpframe"] = {"sha256": "0" * 64, "columns": [], "measures": None}
+    with pytest.raises(dpf.NoProvenance):
+        frame.dp.provenance  # noqa: B018
+
+
+def test_118_the_command_line_says_it_in_a_line(tmp_path, capsys):
+    dpf.Ledger(epsilon=1.0, path=tmp_path / "clinic.ledger")
+    for kind, text in BROKEN.items():
+        path = written(tmp_path / "x.parquet", released(), text)
+        assert cli.main(["ledger", "verify", str(tmp_path / "clinic.ledger"), str(path)]) == 1, kind
+        printed = capsys.readouterr().err
+        assert printed.startswith("dpframe: the file")
+        assert printed.count("\n") == 1
+
+
+def mutated(source, record):
+    """A record with something put in another's place, or left out."""
+    spots = []
+
+    def walk(part):
+        for key in part if isinstance(part, dict) else range(len(part)):
+            spots.append((part, key))
+            if isinstance(part[key], (dict, list)):
+                walk(part[key])
+
+    walk(record)
+    part, key = source.choice(spots)
+    if source.random() < 0.2:
+        del part[key]
+    else:
+        part[key] = copy.deepcopy(source.choice(JUNK))
+    return record
+
+
+def hashed(frame, record):
+    """The record with hashes that fit its frame, as a forger would make them."""
+    try:
+        numbers = record["columns"] if record["measures"] else []
+        found = prints.print_of(frame, record["rows"]["labels"], numbers, subtotals="levels" in record)
+        record["rows"]["sha256"] = found.sha256
+        record["sha256"] = build.fingerprint(frame, record["columns"])
+    except (AttributeError, KeyError, TypeError, ValueError):  # too broken to be forged any further
+        pass
+    return record
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_118_no_record_leads_to_a_raw_error(seed, tmp_path):
+    """Records and columns with parts exchanged, and hashes that fit all the same: an answer, or a refusal."""
+    source = random.Random(seed)
+    for _ in range(25):
+        frame = released(source.randrange(len(QUESTIONS)))
+        record = mutated(source, copy.deepcopy(build.record_of(frame)))
+        other = frame.clone()
+        if source.random() < 0.4:
+            junk = source.choice([["a"], [None], [float("nan")], [True], [float("inf")], [10**18]])
+            other = other.with_columns(pl.Series(source.choice(other.columns), junk * len(other)))
+        if source.random() < 0.3 and "rows" in record:
+            del record["rows"]
+        path = written(tmp_path / "x.parquet", other, json.dumps(hashed(other, record)).encode())
+        for like in LIKE:
+            try:
+                found = dpf.read_parquet(path, like=like)
+            except dpf.NoProvenance:
+                continue
+            everything(found, tmp_path / "y.parquet")
+
+
+def everything(found, path):
+    assert found.dp.provenance["altered"] in (True, False)
+    name = found.dp.provenance["columns"][0]
+    for call in (
+        found.dp.plot,
+        found.dp.table,
+        found.dp.errors,
+        lambda: found.dp.to_numpy(name),
+        lambda: found.dp.write_parquet(path),
+    ):
+        with contextlib.suppress(dpf.DpframeError, ImportError):  # an extra that is not installed
+            call()

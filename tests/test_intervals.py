@@ -1,0 +1,118 @@
+"""The intervals of every statistic cover the truth, also of few values and at the edges of their bounds.
+
+All checks of this file together raise a false alarm with a probability of at most 1e-6: each asks whether so many
+misses would be less likely than 1e-6 over the number of checks, if intervals covered 95%.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from covering import BOUNDS, NARROWER, PEOPLE, PRICES, ROWS, VALUES, Case, covered, missed, too_many
+from scipy.stats import norm
+
+import dpframe as dpf
+
+CHECKS = 4_000  # more than this file makes
+ALARM = 1e-6 / CHECKS
+GROUPS = {0: 2_000, 1: 2_000, 3: 2_000, 10: 2_000, 100: 1_000, 1_000: 200}
+CASES = list(product(("Laplace", "Gaussian"), (0.1, 1.0, 10.0), (ROWS, PEOPLE)))
+
+
+@pytest.mark.parametrize(("noise", "epsilon", "unit"), CASES, ids=[f"{a}-{b}-{c and 'people'}" for a, b, c in CASES])
+def test_111_intervals_cover_the_truth(noise, epsilon, unit):
+    """Of counts of rows, counts of values, sums and means, in one call."""
+    for size, values in product(GROUPS, VALUES):
+        if size == 0 and values != "middle":
+            continue  # no values lie nowhere
+        for found in covered(Case(noise, epsilon, size, values, GROUPS[size], unit)):
+            assert not too_many(found, ALARM), (found, found.rate)
+
+
+@pytest.mark.parametrize(("size", "values"), [(1, "upper"), (10, "mixed")])
+def test_111_intervals_of_another_shape_cover_the_truth(size, values):
+    """Such noise is refused for units with several rows; it is slow to calibrate, so fewer cases are tried."""
+    for found in covered(Case("p = 3", 1.0, size, values, 4_000)):
+        assert not too_many(found, ALARM), (found, found.rate)
+
+
+def test_111_the_mean_that_was_found():
+    """Few values at a bound, and so much noise that the noisy mean is often at the other bound."""
+    for found in covered(Case("Gaussian", 0.1, 3, "upper", 20_000)):
+        assert not too_many(found, ALARM), (found, found.rate)
+
+
+@pytest.mark.parametrize("noise", PRICES)
+def test_intervals_that_are_a_little_too_narrow_are_seen(noise):
+    """Enough samples to tell an interval that is 2% too narrow, for bins without rows, which are as noisy as any."""
+    frame = pl.DataFrame({"x": [0.0]}, schema={"x": pl.Float64}).head(0)
+    price = {"epsilon": 0.01, "ledger": dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic"), **PRICES[noise]}
+    found = frame.dp.histogram("x", bins=2**19, range=(0, 1), denoise=None, **price)
+    assert not too_many(missed(noise, "count", found, 0.0), ALARM)
+    assert too_many(missed(noise, "count", found, 0.0, NARROWER), ALARM)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 0.5, 1.0, 3.0])
+def test_the_interval_of_a_count_is_that_of_the_law(epsilon):
+    """The least whole number that the noise exceeds at most 5% of the time; no sample is needed."""
+    frame = pl.DataFrame({"x": [1.0, 2.0]})
+    with dpf.Ledger(epsilon=100, delta=1e-3, accounting="basic"):
+        pure = frame.dp.count(epsilon=epsilon)
+        normal = frame.dp.count(epsilon=epsilon, delta=1e-6, mechanism="gaussian")
+    rate = math.exp(-1.0 / pure.dp.provenance["statistics"][0]["scale"])
+    sigma = normal.dp.provenance["statistics"][0]["scale"]
+
+    def beyond_pure(steps):
+        return 2.0 * rate ** (steps + 1) / (1.0 + rate)
+
+    def beyond_normal(steps):
+        return 2.0 * norm.sf((steps + 0.5) / sigma)
+
+    for found, beyond in ((pure, beyond_pure), (normal, beyond_normal)):
+        steps = found["count_error"][0]
+        assert steps == int(steps)
+        assert beyond(steps) <= 0.05 < beyond(steps - 1) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+def test_subtotals_are_covered_at_each_level(noise):
+    """Each level has noise of its own, and its intervals are around the noisy values."""
+    groups = 1_500
+    frame = pl.DataFrame({"a": np.repeat(np.arange(groups), 4), "b": np.tile(["x", "y"], 2 * groups)})
+    found = frame.dp.group_by("a", "b", keys={"a": range(groups), "b": ["x", "y"]}).count(
+        rollup=True, epsilon=0.3, ledger=dpf.Ledger(epsilon=1, delta=1e-5), **PRICES[noise]
+    )
+    starts = np.cumsum([0, *(level["rows"] for level in found.dp.provenance["levels"])])
+    for start, stop, truth in zip(starts[:-1], starts[1:], (2, 4, 4 * groups), strict=True):
+        level = found[int(start) : int(stop)]
+        assert not too_many(missed(noise, "count", level, truth, noisy="_noisy"), ALARM)
+
+
+@pytest.mark.parametrize(("epsilon", "options"), list(product([0.1, 1.0], [2, 5, 100])))
+def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options):
+    """The law itself, for the worst counts: one option at the top, all others just too far below."""
+    frame = pl.DataFrame({"ward": ["A"]})
+    keys = [str(place) for place in range(options)]
+    plan = frame.dp.preview.select("ward", categories=keys, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1))
+    distance, scale = plan.error["ward_shortfall"], plan.parts[0].mechanism.scale
+    for below in (distance + 1, distance + 2, distance + 10):
+        others = (options - 1) * math.exp(-below / scale)
+        assert others / (1.0 + others) <= 0.05
+    if distance:
+        others = (options - 1) * math.exp(-distance / scale)
+        assert others / (1.0 + others) > 0.05
+
+
+def test_the_expected_error_of_a_mean_is_not_too_small():
+    """What a plan says for `size` values covers 95% of answers in the middle, and grows to the whole range."""
+    for noise, size in product(("Laplace", "Gaussian"), (1, 3, 10, 100)):
+        case = Case(noise, 1.0, size, "middle", 2_000)
+        found = case.released().with_columns(average_error=pl.lit(case.expected()["average"]))
+        assert not too_many(missed(str(case), "average", found, 40.0), ALARM), str(case)
+    frame = pl.DataFrame({"x": [0.0]})
+    least = frame.dp.preview.mean("x", bounds=BOUNDS, epsilon=0.1, size=1, ledger=dpf.Ledger(epsilon=1))
+    assert least.error["x_mean"] == BOUNDS[1] - BOUNDS[0]

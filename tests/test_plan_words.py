@@ -1,0 +1,69 @@
+"""What plans say of errors: of how many values a mean's is, and of what the epsilon of ``within=`` is the smallest."""
+
+from __future__ import annotations
+
+import pytest
+
+import dpframe as dpf
+
+
+def frame_of(engine):
+    return engine({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"]})
+
+
+MEASURES = {"n": dpf.count(), "age": dpf.mean("age", bounds=(0, 100))}
+
+
+def rows(frame):
+    return frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+
+
+@pytest.mark.parametrize(("size", "words"), [(None, "1,000 values"), (250, "250 values")])
+def test_a_mean_names_the_size_that_its_error_is_for(engine, size, words):
+    assumed = size or 1_000
+    dp = frame_of(engine).dp
+    sized = {} if size is None else {"size": size}
+    plan = dp.preview.agg(MEASURES, epsilon=1, **sized)
+    assert [(row["column"], row["size"]) for row in plan.rows()] == [("n", None), ("age", assumed), ("age", assumed)]
+    assert plan.assumed_size == assumed
+    assert f"of {assumed:,}" in repr(plan)
+    assert f"of {assumed:,}" in plan._repr_html_()
+    table = dp.preview.agg(MEASURES, epsilon=[0.1, 1], **sized)
+    assert f"error of age of {words}" in repr(table)
+    assert f"error of age of {words}" in table._repr_html_()
+    assert f"a mean's error is shown for a group of {words}" in repr(table)
+    assert [row["size"] for row in rows(table.to_frame())] == [assumed] * 2
+    joint = dpf.plan_together({"one": dp.preview.agg(MEASURES, **sized)}, epsilon=1)
+    assert repr(joint).count(f" of {words}") == joint._repr_html_().count(f" of {words}") == 2
+    assert [row["size"] for row in rows(joint.to_frame())] == [None, assumed, assumed]
+
+
+@pytest.mark.parametrize("like", ["polars", "pandas"])
+def test_the_column_of_sizes_is_of_whole_numbers_or_missing(engine, like):
+    if like == "pandas":
+        pytest.importorskip("pandas")
+    dp = frame_of(engine).dp
+    for measures in (MEASURES, {"n": dpf.count()}):
+        sizes = dp.preview.agg(measures, epsilon=1).to_frame(like)["size"]
+        assert str(sizes.dtype) == "Int64"
+    assert "size" not in dp.preview.count(epsilon=[1]).to_frame(like).columns
+
+
+def test_charts_of_plans_name_the_size(engine):
+    pytest.importorskip("altair")
+    dp = frame_of(engine).dp
+    assert "age of 250 values" in str(dp.preview.agg(MEASURES, epsilon=1, size=250).plot().to_dict())
+    assert "age of 250 values" in str(dp.preview.agg(MEASURES, epsilon=[0.1, 1], size=250).plot().to_dict())
+
+
+def test_113_the_smallest_epsilon_is_so_for_its_weights(engine):
+    dp = frame_of(engine).dp
+    one = dp.preview.count(within=10)
+    assert "the smallest epsilon that does\n" in repr(one)
+    counts = {"n": dpf.count(), "total": dpf.sum("age", bounds=(0, 100))}
+    goal = {"n": 10, "total": 10_000}
+    equal = dp.preview.agg(counts, within=goal)
+    assert "the smallest epsilon that does with equal weights; others may be cheaper" in repr(equal)
+    better = dp.preview.agg(counts, within=goal, weights={"n": 9, "total": 1})
+    assert "the smallest epsilon that does with these weights; others may be cheaper" in repr(better)
+    assert better.cost.epsilon < equal.cost.epsilon
