@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -47,6 +48,16 @@ def server():
 
 def test_races(folder):
     assert drills.races(lambda name: folder / name, 50).wrong == 0
+
+
+def test_92_races_in_which_each_process_copies_the_file(folder):
+    """Closing any descriptor of the file drops SQLite's locks of the process: the ledger's own lock stays."""
+    assert drills.races(lambda name: folder / name, 10, copied=True).wrong == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_93_charges_that_are_broken_off_by_a_signal(folder):
+    assert drills.interrupts(folder / "interrupts.ledger", 60).wrong == 0
 
 
 def test_kills(folder):
