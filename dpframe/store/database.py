@@ -304,7 +304,7 @@ def _patience(driver: str) -> dict[str, Any]:
     """How long a network may be silent, in the words of PostgreSQL's own library; the URL may say otherwise."""
     if driver not in ("psycopg", "psycopg2"):
         return {}
-    seconds = max(2, int(SILENCE))
+    seconds = max(3, int(SILENCE))
     probes = {"keepalives": 1, "keepalives_idle": seconds // 3, "keepalives_interval": seconds // 3}
     return {"connect_timeout": seconds, **probes, "keepalives_count": 2, "tcp_user_timeout": 1000 * seconds}
 
