@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dpframe.errors import LedgerError
 from dpframe.store.unbroken import go_on
 
-FIRST, LONGEST = 0.0005, 0.016  # seconds between two looks at a lock that somebody else holds
+FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds
 MAGIC = b"SQLite format 3\0"
 opening = threading.Lock()  # held while a lock is opened, and while the process forks
 open_ones: set[int] = set()  # what a forked child must close: it would hold its parent's locks
