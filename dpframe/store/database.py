@@ -167,7 +167,7 @@ class Database:
 
     def pause(self) -> None:
         """Before a fork: no transaction in a file is under way, and no idle connection is open."""
-        self._paused = self._using.acquire(blocking=self.address.url is None)
+        self._paused = self._using.acquire(timeout=2 * WAIT if self.address.url is None else 0)
         if self._paused:
             self.close()
 
