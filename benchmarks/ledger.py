@@ -1,21 +1,26 @@
-"""Drills of the durable ledger: races, kills, restores, restarts of a server, and the time of a charge.
+"""Drills of the durable ledger: races, copies, kills, Ctrl-C, restores, restarts of a server, the time of a charge.
 
-Run ``python benchmarks/ledger.py --races 1000 --kills 1000 --restores 100 --charges 1000 --folder DISK``; with
-``--postgres 100 --restarts 20`` also on a PostgreSQL server of its own. A race sends eight processes to one new ledger
-at once; a kill ends a charging process at a random moment; a restore puts an older copy of the file back; a restart
-crashes the server while eight processes charge. The exit code is 0 only if no release was free, none was uncharged,
-and every older copy was refused. ``tests/test_drills.py`` runs a twentieth of it.
+Run ``python benchmarks/ledger.py --races 1000 --copies 200 --kills 1000 --interrupts 1000 --restores 100 --charges 1000
+--folder DISK``; with ``--postgres 100 --restarts 20`` also on a PostgreSQL server of its own. A race sends eight
+processes to one new ledger at once; in a race with copies each of them copies the file all the while, and so does a
+ninth; a kill ends a charging process at a random moment, an interrupt only its charge; a restore puts an older copy of
+the file back; a restart crashes the server while eight processes charge. The exit code is 0 only if no release was
+free, none was uncharged, every older copy was refused, and nobody waited for a charge that was broken off.
+``tests/test_drills.py`` runs a twentieth of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import random
 import shutil
+import signal
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +36,8 @@ from dpframe.store.entries import Answer, Entry
 TENTH = (Fraction(1, 10), Fraction(0))
 PROCESSES = 8
 ENDLESS = 10**9
+PROMPT = 5.0  # seconds within which others charge after an interrupt
+DEFAULTS = (("races", 50), ("copies", 10), ("kills", 50), ("interrupts", 50), ("restores", 5), ("charges", 200))
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(START)
 
@@ -49,7 +56,7 @@ class Drill:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("races", 50), ("kills", 50), ("restores", 5), ("charges", 200)):
+    for name, default in DEFAULTS:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--postgres", type=int, default=0, help="races and kills on a PostgreSQL server")
     parser.add_argument("--restarts", type=int, default=0, help="crashes of that server")
@@ -60,6 +67,8 @@ def main() -> int:
         folder = Path(name)
         place = lambda name: folder / f"{name}.ledger"  # noqa: E731
         found += [told(races(place, options.races)), told(kills(place("kills"), options.kills))]
+        found += [told(races(lambda name: place(f"copied-{name}"), options.copies, copied=True))]
+        found += [told(interrupts(place("interrupts"), options.interrupts))]
         found += [told(restores(folder, options.restores))]
         timed(place("timed"), options.charges, folder)
     if options.postgres or options.restarts:
@@ -96,27 +105,34 @@ def take(ledger: dpf.Ledger) -> dict[str, Any]:
 # Races
 
 
-def races(place: Callable[[str], Any], rounds: int) -> Drill:
+def races(place: Callable[[str], Any], rounds: int, *, copied: bool = False) -> Drill:
     """Ten charges fit, sixteen are tried. The processes live through all rounds and meet at a barrier before each."""
     paths = [str(place(f"race{number}")) for number in range(rounds)]
-    barrier, results = CONTEXT.Barrier(PROCESSES), CONTEXT.Queue()
-    children = [CONTEXT.Process(target=racer, args=(barrier, paths, results)) for _ in range(PROCESSES)]
-    for child in children:
+    barrier, results, end = CONTEXT.Barrier(PROCESSES), CONTEXT.Queue(), CONTEXT.Event()
+    children = [CONTEXT.Process(target=racer, args=(barrier, paths, results, copied)) for _ in range(PROCESSES)]
+    copier = [CONTEXT.Process(target=copying_all, args=(paths, end))] if copied else []
+    for child in children + copier:
         child.start()
     charged = [results.get(timeout=60 + 30 * rounds) for _ in children]
-    finish(children, results)
+    end.set()
+    finish(children + copier, results)
     wrong = 0
     for number, path in enumerate(paths):
         ledger = dpf.Ledger.open(path)
         total = ledger.verify()["entry"]
         wrong += not sum(one[number] for one in charged) == ledger.to_frame().height == total == 10
-    return Drill(f"races of {PROCESSES} processes for ten charges", rounds, wrong)
+    words = ", each of which copies the file all the while" if copied else ""
+    return Drill(f"races of {PROCESSES} processes for ten charges{words}", rounds, wrong)
 
 
-def racer(barrier: Any, paths: list[str], results: Any) -> None:
+def racer(barrier: Any, paths: list[str], results: Any, copied: bool) -> None:
     charged = []
     for path in paths:
         barrier.wait()
+        end = threading.Event()
+        backup = threading.Thread(target=copying, args=(path, end))
+        if copied:
+            backup.start()
         ledger, count = dpf.Ledger(epsilon=1, path=path), 0
         for _ in range(2):
             try:
@@ -125,7 +141,27 @@ def racer(barrier: Any, paths: list[str], results: Any) -> None:
             except dpf.BudgetExceeded:
                 continue
         charged.append(count)
+        end.set()
+        if copied:
+            backup.join()
     results.put(charged)
+
+
+def copying(path: str, end: threading.Event) -> None:
+    """Whoever opens and closes the file in a charging process drops SQLite's locks of that process on it."""
+    while not end.is_set():
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy(path, f"{path}.copy-{os.getpid()}")
+        time.sleep(0.0005)
+
+
+def copying_all(paths: list[str], end: Any) -> None:
+    """A process of its own that copies whatever is there."""
+    while not end.is_set():
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copy(path, f"{path}.backup")
+        time.sleep(0.0005)
 
 
 def finish(children: list[Any], results: Any) -> None:
@@ -205,6 +241,58 @@ def releasing(path: str, number: int, sender: Any) -> None:
         content = ledger.keep(entry, os.urandom(64))
         sender.send((place["entry"], place["head"], content))
         turn += 1
+
+
+# Ctrl-C
+
+
+def interrupts(path: Any, rounds: int) -> Drill:
+    """Charges that a signal breaks off at any moment: others charge at once, and what was told was charged."""
+    ledger, slow = dpf.Ledger(epsilon=ENDLESS, path=path), 0
+    mine, theirs = CONTEXT.Pipe()
+    child = CONTEXT.Process(target=interrupted, args=(str(path), rounds, theirs))
+    child.start()
+    theirs.close()
+    told = []
+    for _ in range(rounds):
+        told.append(mine.recv())
+        start = time.perf_counter()
+        try:
+            take(ledger)
+        except dpf.LedgerError:
+            slow += 1
+        slow += time.perf_counter() - start > PROMPT
+        mine.send("go on")
+    child.join()
+    child.close()
+    marks = ledger._store.verify()
+    uncharged = sum(place is not None and marks[place[0]].head != place[1] for place in told)
+    doubled = len(told) - told.count(None) - len({place for place in told if place is not None})
+    broken = told.count(None)
+    words = f"charges of which {broken} were broken off by a signal, another process charging after each"
+    return Drill(words, rounds, slow + uncharged + doubled)
+
+
+def interrupted(path: str, rounds: int, other: Any) -> None:
+    """Charge under a timer that raises KeyboardInterrupt, and keep what was raised, as a notebook does."""
+    ledger, kept = dpf.Ledger.open(path), None
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    start = time.perf_counter()
+    for _ in range(5):
+        take(ledger)
+    span = 1.5 * (time.perf_counter() - start) / 5
+    for number in range(rounds):
+        place = None
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, span * (number + 0.5) / rounds))
+            found = take(ledger)
+            place = (found["entry"], found["head"])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt as error:
+            kept = error
+        other.send(place)
+        other.recv()
+    del kept
 
 
 # Restores

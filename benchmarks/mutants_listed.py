@@ -1126,8 +1126,8 @@ ENTRIES = (
     _bug(
         "ledger",
         "a recovery that forgets what the head knows",
-        "known = nothing if parted else last.total or nothing",
-        "known = last.total or nothing",
+        "here = nothing if mark.entry <= last.entry else last.total or nothing",
+        "here = last.total or nothing",
         "test_damaged.py::test_19_where_both_went_on_nothing_that_is_known_is_lost",
     ),
     _bug(
@@ -1312,6 +1312,86 @@ STATED = (
         "test_foreign_files.py::test_118_sizes_are_bounded_before_anything_is_read",
     ),
 )
+LOCKS = (
+    _bug(
+        "ledger",
+        "SQLite's own locks alone, which reading the file drops",
+        "fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        "test_locks.py::test_92_a_file_that_is_read_amid_a_charge_stays_locked",
+    ),
+    _bug(
+        "ledger",
+        "a lock that POSIX drops like SQLite's",
+        "fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.lockf(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        "test_locks.py::test_92_a_file_that_is_read_amid_a_charge_stays_locked",
+    ),
+    _bug(
+        "ledger",
+        "a charge committed under a lock that others no longer take",
+        "        if write and file is not None and (self._lock is None or not locks.is_held(file, self._lock)):",
+        "        if False:",
+        "test_locks.py::test_92_a_lock_that_is_removed_amid_a_charge_ends_it",
+    ),
+    _bug(
+        "ledger",
+        "a forked child that keeps its parent's locks",
+        "    for opened in tuple(open_ones):\n        os.close(opened)",
+        "    for _ in tuple(open_ones):\n        pass",
+        "test_locks.py::test_92_a_forked_child_holds_no_lock_of_its_parent",
+    ),
+    _bug(
+        "ledger",
+        "a transaction that Ctrl-C breaks off",
+        "        if _here.work is not None:\n            return call(*arguments, **named)",
+        "        if True:\n            return call(*arguments, **named)",
+        "test_locks.py::test_93_ctrl_c_amid_a_transaction_leaves_it_whole_and_the_file_free",
+        "test_drills.py::test_93_charges_that_are_broken_off_by_a_signal",
+    ),
+    _bug(
+        "ledger",
+        "a process that forgets the newest entry it saw",
+        "if known is None or known.entry < mark.entry:",
+        "if True:",
+        "test_locks.py::test_96_what_was_seen_only_grows",
+    ),
+    _bug(
+        "ledger",
+        "a rolled-back database that a process goes on with",
+        "        if newest is not None and newest != last:",
+        "        if False:",
+        "test_locks.py::test_96_a_file_that_is_put_back_with_its_head_does_not_go_on",
+    ),
+    _bug(
+        "ledger",
+        "a recovery that forgets what the process saw",
+        "(None if head is None else head.mark, known.seen)",
+        "(None if head is None else head.mark,)",
+        "test_locks.py::test_96_a_recovery_charges_what_the_process_saw",
+    ),
+    _bug(
+        "ledger",
+        "any recovery taken for one that charged what was seen",
+        "if not any(all(map(ge, total, newest.total)) for total in found if total):",
+        "if not any(True for total in found if total):",
+        "test_locks.py::test_96_a_recovery_of_another_process_that_knew_less_is_refused",
+    ),
+    _bug(
+        "ledger",
+        "a reading of all entries that holds charges up",
+        "        while at < until and (found := self._part(at, until)):",
+        "        rows.BATCH = until\n        while at < until and (found := self._part(at, until)):",
+        "test_locks.py::test_115_a_charge_goes_on_between_the_parts_of_a_reading",
+    ),
+    _bug(
+        "ledger",
+        "a password in an address that is shown",
+        "field(default=None, repr=False)",
+        "field(default=None)",
+        "test_locks.py::test_117_a_password_is_never_shown",
+    ),
+)
 MUTANTS = (
     *NOISE,
     *CALIBRATION,
@@ -1325,4 +1405,5 @@ MUTANTS = (
     *ENTRIES,
     *IDENTITY,
     *STATED,
+    *LOCKS,
 )

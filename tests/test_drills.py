@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
+import signal
+import socket
 import sys
 import tempfile
+import threading
+import time
+import warnings
 from pathlib import Path
 
 import polars as pl
@@ -47,6 +53,16 @@ def server():
 
 def test_races(folder):
     assert drills.races(lambda name: folder / name, 50).wrong == 0
+
+
+def test_92_races_in_which_each_process_copies_the_file(folder):
+    """Closing any descriptor of the file drops SQLite's locks of the process: the ledger's own lock stays."""
+    assert drills.races(lambda name: folder / name, 10, copied=True).wrong == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_93_charges_that_are_broken_off_by_a_signal(folder):
+    assert drills.interrupts(folder / "interrupts.ledger", 60).wrong == 0
 
 
 def test_kills(folder):
@@ -141,3 +157,145 @@ def test_a_lock_in_a_database_is_waited_for_and_then_refused(server, monkeypatch
         with pytest.raises(dpf.LedgerError, match=r"locked by another process since 0\.1 seconds"):
             drills.take(ledger)
     assert drills.take(ledger)["entry"] == 1
+
+
+def test_96_a_database_that_is_rolled_back_does_not_go_on(server):
+    """A server has no head beside it: the process remembers, and a recovery charges what it saw."""
+    import psycopg
+
+    ledger = dpf.Ledger(epsilon=1, path=server.url("rolled"))
+    for _ in range(3):
+        drills.take(ledger)
+    with psycopg.connect(host=str(server.folder), user=server.user, dbname="rolled") as connection:
+        connection.execute("DELETE FROM dpframe_entries WHERE entry > 1")
+    for use in (drills.take, dpf.Ledger.verify, lambda one: one.spent):
+        with pytest.raises(dpf.LedgerError, match="older copy: it holds 1 entries, and entry 3"):
+            use(ledger)
+    again = dpf.Ledger.recover(ledger._store.identity[0], reason="the server was restored")
+    assert again.spent.epsilon == ledger.spent.epsilon == 0.3
+    assert dpf.Ledger.recover(ledger._store.identity[0], reason="again").verify()["entry"] == 2
+    assert drills.take(ledger)["entry"] == 3
+
+
+def test_117_races_where_transactions_are_serializable_unless_told(server):
+    import psycopg
+
+    def place(name):
+        url = server.url(name)
+        with psycopg.connect(host=str(server.folder), user=server.user, dbname=name, autocommit=True) as connection:
+            for setting in ("isolation = 'serializable'", "read_only = on"):
+                connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_{setting}')
+        return url
+
+    assert drills.races(lambda name: place(f"strict-{name}"), 2).wrong == 0
+
+
+# A network that is silent
+
+
+@contextlib.contextmanager
+def line_to(place):
+    """A port of this machine that leads to a socket, until it is silent; None leads nowhere from the start."""
+    silent, ends, listener = threading.Event(), [], socket.create_server(("127.0.0.1", 0))
+
+    def forward(one, other):
+        with contextlib.suppress(OSError):
+            while words := one.recv(65536):
+                if silent.is_set():
+                    return  # the connection stays open, and nothing is said any more
+                other.sendall(words)
+            other.shutdown(socket.SHUT_RDWR)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                ends.append(listener.accept()[0])
+                if place is not None:
+                    ends.append(socket.socket(socket.AF_UNIX))
+                    ends[-1].connect(str(place))
+                    for pair in (ends[-2:], ends[:-3:-1]):
+                        threading.Thread(target=forward, args=pair, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listener.getsockname()[1], silent
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+def others_go_on(folder):
+    """Another ledger of this process is charged, and the process forks, within two seconds each."""
+    start = time.monotonic()
+    assert drills.take(dpf.Ledger(epsilon=1, path=folder / "other.ledger"))["entry"] == 1
+    assert time.monotonic() - start < 2
+    if hasattr(os, "fork"):
+        start = time.monotonic()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert time.monotonic() - start < 2
+
+
+def refused_in_a_thread(use):
+    """The thread that waits, and what it is told in the end."""
+    told = []
+
+    def work():
+        try:
+            use()
+        except Exception as error:
+            told.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.3)
+    return thread, told
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    from dpframe.store import database
+
+    monkeypatch.setattr(database, "WAIT", 1.0)
+    monkeypatch.setattr(database, "SILENCE", 1.0)
+
+
+def test_117_a_server_that_accepts_and_never_answers(folder, impatient):
+    pytest.importorskip("psycopg")
+    with line_to(None) as (port, _):
+        url = f"postgresql+psycopg://someone:hush@127.0.0.1:{port}/name?sslmode=disable&sslpassword=hush"
+        thread, told = refused_in_a_thread(lambda: dpf.Ledger.open(url))
+        assert thread.is_alive(), told
+        others_go_on(folder)
+        thread.join(20)
+        assert not thread.is_alive()
+    assert isinstance(told[0], dpf.LedgerError)
+    assert "cannot be reached" in str(told[0])
+    assert "hush" not in str(told[0])
+
+
+def test_117_a_network_that_falls_silent_amid_charges(server, folder, impatient):
+    direct = server.url("silent")
+    with line_to(server.folder / ".s.PGSQL.5432") as (port, silent):
+        url = f"postgresql+psycopg://{server.user}@127.0.0.1:{port}/silent?sslmode=disable"
+        ledger = dpf.Ledger(epsilon=1, path=url)
+        drills.take(ledger)
+        silent.set()
+        thread, told = refused_in_a_thread(lambda: drills.take(ledger))
+        assert thread.is_alive()
+        others_go_on(folder)
+        thread.join(20)
+        assert not thread.is_alive()
+        assert isinstance(told[0], dpf.LedgerError)
+        assert "cannot be reached" in str(told[0])
+        silent.clear()
+        assert drills.take(ledger)["entry"] == 2
+    assert dpf.Ledger.open(direct).verify()["entry"] == 2

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 
+SHOWN = ("host", "port", "dbname", "user", "service", "sslmode")  # of a URL's options; any other may be a secret
+SECRET = ("pass", "secret", "token", "key")  # in the name of an option
 RULE = "path must be a file's name, or a database URL such as postgresql+psycopg://host/name"
 
 
@@ -15,7 +18,7 @@ class Address:
     """A file (its full name, so that it stays the same file wherever the process goes) or a server's URL."""
 
     file: str | None = None
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)  # it may hold a password
 
     @classmethod
     def of(cls, path: object) -> Address:
@@ -56,9 +59,25 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """For people to read, without a password."""
-        if self.url is None:
+        """For people to read, without a password and without what else a URL may keep secret."""
+        url = self._parsed()
+        if url is None:
             return repr(self.file)
+        plain = {name: value for name, value in url.query.items() if name in SHOWN}
+        return repr(url.set(query=plain).render_as_string(hide_password=True))
+
+    def without_secrets(self, words: str) -> str:
+        """The same words; what this URL keeps secret is struck out."""
+        url = self._parsed()
+        if url is None:
+            return words
+        hidden = [value for name, value in url.query.items() if any(part in name for part in SECRET)]
+        secrets = [url.password, *(one for value in hidden for one in ((value,) if isinstance(value, str) else value))]
+        for secret in sorted((str(one) for one in secrets if one), key=len, reverse=True):
+            words = words.replace(secret, "***")
+        return words
+
+    def _parsed(self) -> Any:
         from sqlalchemy.engine import make_url
 
-        return repr(make_url(self.url).render_as_string(hide_password=True))
+        return None if self.url is None else make_url(self.url)

@@ -3,51 +3,58 @@
 from __future__ import annotations
 
 import os
+import socket
+import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakSet, finalize
 
-from dpframe.errors import LedgerError
+from dpframe.errors import DpframeError, LedgerError
+from dpframe.store import locks
 from dpframe.store.address import Address
+from dpframe.store.unbroken import Again
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
 WAIT = 30.0  # seconds that a charge waits for those of other processes
+SILENCE = 15.0  # seconds after which a server that says nothing to a connection is taken for gone
 CREATION = 0x6470667261  # PostgreSQL's advisory lock of those who make the tables
+TORN = ("40001", "40P01")  # PostgreSQL's codes of a transaction that it broke off, to be begun anew
 
-# Held while a connection is used, and while the process forks, which closes the idle ones first. SQLite keeps its locks
-# per process, and a child that inherits half of a transaction believes to hold them: no connection outlives a fork.
-_guard = threading.RLock()
+# SQLite keeps its locks per process, and a child that inherits half of a transaction believes to hold them: no
+# connection to a file outlives a fork, which waits for the transactions in files. It waits for no server.
 _open: WeakSet[Database] = WeakSet()
+_abandoned: list[
+    Any
+] = []  # connections of a parent in a forked child: never used, never closed with a word to the server
 
 
 def _hold() -> None:
-    _guard.acquire()
+    locks.opening.acquire()
     for database in list(_open):
-        database.close()
+        database.pause()
 
 
 def _release() -> None:
-    _guard.release()
+    locks.opening.release()
+    for database in list(_open):
+        database.resume()
 
 
 def _renew() -> None:
-    global _guard
-    _guard = threading.RLock()
+    locks.forget()
+    for database in list(_open):
+        database.renew()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_renew)
-
-
-class Locked(LedgerError):
-    """Another process held the ledger for as long as was waited."""
 
 
 class Database:
@@ -58,37 +65,127 @@ class Database:
         self._create = create
         self._engine: Engine | None = None
         self._left: tuple[int, ...] | None = None  # the file, as the last transaction left it
+        self._raw: Any = None  # the driver's own connection to a server
+        self._start()
+        with locks.opening:
+            _open.add(self)
+
+    def _start(self) -> None:
+        self._turn = threading.RLock()  # the threads of this process, in turn
+        self._using = threading.Lock()  # while the connection is used
+        self._paused = False
+        self._alone = False
+        self._lock: int | None = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep others from the ledger: the threads of this process, and of a file all processes that use dpframe."""
+        turn = self._turn
+        if not turn.acquire(timeout=WAIT):
+            raise locks.Locked(_words(LOCKED, "", self.address))
+        try:
+            if self._alone or self.address.file is None:
+                yield
+                return
+            with locks.held(self.address.file, wait=WAIT, create=self._create) as self._lock:
+                self._alone = True
+                try:
+                    yield
+                finally:
+                    self._alone = False
+        finally:
+            turn.release()
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Connection]:
         """All or nothing; a writer is alone from its first statement on."""
-        from sqlalchemy.exc import DBAPIError
+        from sqlalchemy.exc import SQLAlchemyError
 
-        try:
-            with _guard:
-                with self._connected(write) as connection, connection.begin():
+        with self.alone():
+            try:
+                with self._using, self._watched(), self._connected(write) as connection, connection.begin():
                     for words in self._manners(write):
                         connection.exec_driver_sql(words)
                     yield connection
+                    self._check_lock(write)
                 self._left = self._state()
-        except DBAPIError as error:
-            raise _refusal(str(error.orig), self.address) from None
-        except UnicodeDecodeError:  # SQLite's own words of a damaged file quote its bytes, which may be no text
-            raise _refusal("its tables do not decode as text", self.address) from None
+            except (DpframeError, OSError):
+                self.close()
+                raise
+            except SQLAlchemyError as error:
+                self.close()
+                raise _refusal(error, self.address) from None
+            except UNREADABLE as error:
+                self.close()
+                raise LedgerError(_words(DAMAGED, type(error).__name__, self.address)) from None
 
     def _manners(self, write: bool) -> tuple[str, ...]:
         """What PostgreSQL must be told; SQLite has one snapshot a transaction, and one writer, anyway."""
         if self.address.url is None:
             return ()
-        if not write:
-            return ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",)
-        return ("SET LOCAL synchronous_commit = on", f"SET LOCAL lock_timeout = {int(WAIT * 1000)}")
+        # a writer waits for the row of the terms, and must then see what was written while it waited
+        level = "READ COMMITTED, READ WRITE" if write else "REPEATABLE READ, READ ONLY"
+        most = int(WAIT * 1000)
+        limits = {"lock_timeout": most, "statement_timeout": most + 5000}
+        limits |= {"idle_in_transaction_session_timeout": 2 * most}
+        told = {name: f"{value}ms" for name, value in limits.items()} | ({"synchronous_commit": "on"} if write else {})
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in told.items())
+        return (f"SET TRANSACTION ISOLATION LEVEL {level}", f"SELECT {settings}")
+
+    def _check_lock(self, write: bool) -> None:
+        """Before the commit: the lock is still the one that all others would take."""
+        file = self.address.file
+        if write and file is not None and (self._lock is None or not locks.is_held(file, self._lock)):
+            raise LedgerError(
+                f"the lock of the ledger at {self.address.shown} was removed or replaced while it was held: nothing "
+                f"was charged. Leave {locks.path_of(file)!r} where it is, and ask again."
+            )
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Cut the connection to a server that takes longer than anything that was asked of it may take."""
+        if self.address.url is None:
+            yield
+            return
+        timer = threading.Timer(WAIT + 2 * SILENCE, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        with suppress(Exception), socket.socket(fileno=os.dup(self._raw.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer learns that none will come
 
     def close(self) -> None:
         """Let go of the connection; the next transaction makes another."""
         self._left = None
         if self._engine is not None:
             self._engine.dispose()
+
+    def pause(self) -> None:
+        """Before a fork: no transaction in a file is under way, and no idle connection is open."""
+        self._paused = self._using.acquire(timeout=2 * WAIT if self.address.url is None else 0)
+        if self._paused:
+            self.close()
+
+    def resume(self) -> None:
+        """After a fork, in the parent."""
+        if self._paused:
+            self._paused = False
+            self._using.release()
+
+    def renew(self) -> None:
+        """After a fork, in the child: a connection in use is the parent's."""
+        if not self._paused and self._engine is not None:
+            _abandoned.append((self._engine, self._raw))
+            with suppress(Exception):
+                os.close(self._raw.fileno())
+            self._engine, self._raw = None, None
+        self._left = None
+        self._start()
 
     def create(self, connection: Connection) -> None:
         """Make the tables where they are not there yet."""
@@ -104,12 +201,14 @@ class Database:
 
     def _connected(self, write: bool) -> Connection:
         if self._engine is None:
-            self._engine = _engine(self.address, create=self._create)
+            self._engine = _engine(self.address, self._keep_raw, create=self._create)
             finalize(self, self._engine.dispose)
-            _open.add(self)
         if self._left is None or self._left != self._state():
             self._engine.dispose()  # somebody else wrote, or put another file there: see it as it is
         return self._engine.connect().execution_options(dpframe_write=write)
+
+    def _keep_raw(self, raw: Any) -> None:
+        self._raw = raw
 
     def _state(self) -> tuple[int, ...]:
         """What tells whether anybody else wrote to the file; nothing for a server, which tells by itself."""
@@ -158,18 +257,12 @@ def tables() -> Tables:
     return Tables(terms, entries, answers)
 
 
-def _engine(address: Address, *, create: bool) -> Engine:
+def _engine(address: Address, keep_raw: Callable[[Any], None], *, create: bool) -> Engine:
     from sqlalchemy import create_engine, event
     from sqlalchemy.pool import QueuePool
 
     if address.file is None:
-        try:
-            return create_engine(address.key, poolclass=QueuePool, pool_size=1, pool_pre_ping=True)
-        except ImportError:
-            raise LedgerError(
-                "path must be a database that Python can reach: the driver of this URL is not installed. "
-                "Install dpframe[postgres], and write postgresql+psycopg://..."
-            ) from None
+        return _server(address, keep_raw)
     file = address.file
     connect = lambda: _sqlite(file, create=create)  # noqa: E731
     engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1)
@@ -182,10 +275,42 @@ def _engine(address: Address, *, create: bool) -> Engine:
     return engine
 
 
-def _sqlite(file: str, *, create: bool) -> Any:
-    import sqlite3
+def _server(address: Address, keep_raw: Callable[[Any], None]) -> Engine:
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, InvalidRequestError
+    from sqlalchemy.pool import QueuePool
 
-    address = f"file:{quote(file)}?mode={'rwc' if create else 'rw'}"
+    url = make_url(address.key)
+    words = {name: value for name, value in _patience(url.get_driver_name()).items() if name not in url.query}
+    try:
+        engine = create_engine(url, poolclass=QueuePool, pool_size=1, pool_pre_ping=True, connect_args=words)
+    except (ImportError, ArgumentError, InvalidRequestError):
+        raise LedgerError(
+            "path must be a database that Python can reach: the driver of this URL is not installed. "
+            "Install dpframe[postgres], and write postgresql+psycopg://..."
+        ) from None
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _: Any, arguments: Any, named: Any) -> Any:
+        raw = dialect.connect(*arguments, **named)
+        keep_raw(raw)
+        return raw
+
+    return engine
+
+
+def _patience(driver: str) -> dict[str, Any]:
+    """How long a network may be silent, in the words of PostgreSQL's own library; the URL may say otherwise."""
+    if driver not in ("psycopg", "psycopg2"):
+        return {}
+    seconds = max(3, int(SILENCE))
+    probes = {"keepalives": 1, "keepalives_idle": seconds // 3, "keepalives_interval": seconds // 3}
+    return {"connect_timeout": seconds, **probes, "keepalives_count": 2, "tcp_user_timeout": 1000 * seconds}
+
+
+def _sqlite(file: str, *, create: bool) -> Any:
+    address = f"file:{quote(os.fsencode(file))}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(address, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         # the journal stays where it is on disk and only its data changes, so that a charge waits for no folder and no
@@ -199,18 +324,20 @@ def _sqlite(file: str, *, create: bool) -> Any:
     return connection
 
 
-LOCKS = ("locked", "busy", "lock timeout")
+UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, sqlite3.Error)
+LOCKED = "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done"
+DAMAGED = (
+    "is not one that dpframe made, or it is damaged ({said}). Put its newest intact copy back, and keep the head "
+    "beside it, which knows what was spent; if that copy is an older one, call dpf.Ledger.recover(path, reason=...)"
+)
 REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
-    (
-        LOCKS,
-        "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done",
-    ),
+    (("locked", "busy", "lock timeout"), LOCKED),
     (
         ("readonly", "read-only"),
         "cannot be written: nothing was charged. Let the file and its folder be written by this user",
     ),
     (
-        ("connection", "server closed", "shutting down", "starting up", "consuming input failed"),
+        ("connect", "server closed", "shutting down", "starting up", "consuming input failed", "timeout", "SSL"),
         "cannot be reached ({said}): no row was read. A charge that was on its way may stand. Ask again when the "
         "server is back",
     ),
@@ -220,19 +347,23 @@ REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
         "cannot be opened: there is no such file, or this user may not read it. Give the path of an existing ledger "
         "to open it, or a name in an existing folder to make one: dpf.Ledger(epsilon=..., path=...)",
     ),
-    (
-        ("not a database", "malformed", "decode", "no such table", "does not exist", "no such column"),
-        "is not one that dpframe made, or it is damaged ({said}). Put its newest copy back, or take another path",
-    ),
+    (("not a database", "malformed", "decode", "no such table", "does not exist", "no such column"), DAMAGED),
 )
 
 
-def _refusal(said: str, address: Address) -> LedgerError:
-    said = said.strip().split("\n")[0][:80]
+def _refusal(error: Exception, address: Address) -> LedgerError:
+    """What a database said, as the error that it means."""
+    cause = getattr(error, "orig", None) or error
+    said = address.without_secrets(str(cause)).strip().split("\n")[0][:80]
+    if getattr(cause, "sqlstate", getattr(cause, "pgcode", None)) in TORN:
+        return Again(
+            _words("broke the charge off again and again ({said}): nothing was charged. Ask again", said, address)
+        )
     for signs, words in REASONS:
         if any(sign in said for sign in signs):
-            kind = Locked if signs is LOCKS else LedgerError
-            return kind(f"the ledger at {address.shown} {words.format(said=said, wait=WAIT)}.")
-    return LedgerError(
-        f"the ledger at {address.shown} cannot be used ({said}). No row was read. Ask whoever runs the database."
-    )
+            return (locks.Locked if words is LOCKED else LedgerError)(_words(words, said, address))
+    return LedgerError(_words("cannot be used ({said}). No row was read. Ask whoever runs the database", said, address))
+
+
+def _words(words: str, said: str, address: Address) -> str:
+    return f"the ledger at {address.shown} {words.format(said=said, wait=WAIT)}."

@@ -53,12 +53,12 @@ def read(file: str) -> Head | None:
             f"the head of a ledger cannot be read from {path!r} ({error.strerror}): nothing was charged. Let this user "
             "read it, and ask again."
         ) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         head = None
     if head is None:
         raise LedgerError(
             f"the file {path!r} cannot be read as the head of a ledger. Put its newest intact copy back; "
-            "or, if there is none, remove it and call dpf.Ledger.recover(path, reason=...)."
+            "or, if there is none, keep it under another name and call dpf.Ledger.recover(path, reason=...)."
         )
     return head
 
@@ -136,8 +136,13 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
             "charges all that the head knows."
         )
     if known != head.mark.head:
-        raise LedgerError(
-            f"the ledger at {shown} is an older copy: it holds {at.entry} entries, and entry {head.mark.entry} was "
-            "written. Put the newest copy back; or, if it is lost, call dpf.Ledger.recover(path, reason=...), which "
-            "charges what the copy does not know."
-        )
+        raise older_copy(at, head.mark, shown)
+
+
+def older_copy(at: Mark, newest: Mark, shown: str) -> LedgerError:
+    """The refusal of a ledger that does not contain the newest place that is known."""
+    return LedgerError(
+        f"the ledger at {shown} is an older copy: it holds {at.entry} entries, and entry {newest.entry} was "
+        "written. Put the newest copy back; or, if it is lost, call dpf.Ledger.recover(path, reason=...), which "
+        "charges what the copy does not know."
+    )

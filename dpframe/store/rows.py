@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dpframe.store.database import tables
 from dpframe.store.entries import Entry, Mark, Row
 from dpframe.store.terms import Terms, changed
+from dpframe.store.texts import digest
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Insert, Select
+
+BATCH = 1000  # rows that are read at once; meanwhile nothing is charged
+MOMENT = 0.02  # seconds
 
 
 def terms_text(connection: Connection, shown: str) -> str:
@@ -41,8 +46,20 @@ def append(connection: Connection, last: Mark, entry: Entry) -> Mark:
 
 
 def all_of(connection: Connection, last: int | None = None) -> list[Row]:
-    """The entries in their order, or the last ones only."""
+    """The entries in their order, or the last ones only; all of them only where nobody else may write meanwhile."""
     return [_row(found) for found in connection.execute(_last_entries(last))][::-1]
+
+
+def after(connection: Connection, entry: int, until: int) -> list[Row]:
+    """The entries that follow one, in their order: as many as are read in a moment."""
+    asked = {"entry": entry, "until": until, "most": BATCH}
+    return [_row(found) for found in connection.execute(_following(), asked)]
+
+
+def recoveries(connection: Connection) -> list[Row]:
+    """The entries by which older copies were accepted; looked for only where something seems to be missing."""
+    asked = _entries().where(tables().entries.c.body.contains('"kind":"recovery"', autoescape=True))
+    return [_row(found) for found in connection.execute(asked)]
 
 
 def of_name(connection: Connection, name: str) -> list[Row]:
@@ -55,13 +72,6 @@ def of_name(connection: Connection, name: str) -> list[Row]:
 def at(connection: Connection, entry: int) -> list[Row]:
     """The entry of a number, if there is one."""
     return [_row(found) for found in connection.execute(_entries().where(tables().entries.c.entry == entry))]
-
-
-def named(connection: Connection) -> list[Row]:
-    """The entries of all releases that have a name, in their order."""
-    entries = tables().entries.c
-    asked = _entries().where(entries.name.is_not(None)).order_by(entries.entry)
-    return [_row(found) for found in connection.execute(asked)]
 
 
 def latest(connection: Connection, count: int) -> list[Row]:
@@ -109,11 +119,18 @@ def answer_at(connection: Connection, entry: int) -> bytes | None:
     return bytes(found) if isinstance(found, (bytes, memoryview)) else None  # SQLite keeps anything in any column
 
 
-def answered(connection: Connection) -> list[int]:
-    """The entries of all stored answers."""
+def answered_after(connection: Connection, entry: int, until: int) -> list[tuple[int, str]]:
+    """The stored answers that follow one, each by the hash of its content: as many as are read in a moment."""
     from sqlalchemy import select
 
-    return list(connection.execute(select(tables().answers.c.entry)).scalars())
+    answers, found = tables().answers.c, []
+    asked = select(answers.entry).where(answers.entry > entry, answers.entry <= until).order_by(answers.entry)
+    end = time.monotonic() + MOMENT
+    for number in connection.execute(asked.limit(BATCH)).scalars().all():
+        found.append((number, digest(answer_at(connection, number) or b"")))
+        if time.monotonic() > end:
+            break
+    return found
 
 
 @cache
@@ -132,6 +149,15 @@ def _insertion() -> Insert:
 @cache
 def _last_entries(last: int | None) -> Select[tuple[int, str, str, str | None]]:
     return _entries().order_by(tables().entries.c.entry.desc()).limit(last)
+
+
+@cache
+def _following() -> Select[tuple[int, str, str, str | None]]:
+    from sqlalchemy import bindparam
+
+    entry = tables().entries.c.entry
+    asked = _entries().where(entry > bindparam("entry"), entry <= bindparam("until"))
+    return asked.order_by(entry).limit(bindparam("most"))
 
 
 @cache

@@ -7,24 +7,53 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import sub
-from typing import TYPE_CHECKING
+from functools import wraps
+from operator import ge
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.exact import Amount, plus
 from dpframe.guarantee import PrivacyLoss
 from dpframe.store import head as heads
-from dpframe.store import migration, rows
+from dpframe.store import migration, rows, seen
 from dpframe.store.address import Address
 from dpframe.store.chain import chain, entries_of, follow
-from dpframe.store.database import Database, Locked
-from dpframe.store.entries import Allowed, Answer, Entry, Mark, Summary, Trail, answered, refuse_other_facts
+from dpframe.store.database import Database
+from dpframe.store.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
 from dpframe.store.head import Head
+from dpframe.store.locks import Locked
 from dpframe.store.terms import Limit, Terms, changed
 from dpframe.store.texts import digest, now
+from dpframe.store.unbroken import unbroken
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+LOWEST = -(2**31)  # below every entry's number
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _alone(
+    method: Callable[Concatenate[SqlStore, P], T],
+) -> Callable[Concatenate[SqlStore, P], T]:
+    """No signal breaks it off, and nobody else is in the ledger's file from its first look to its last."""
+
+    @unbroken
+    @wraps(method)
+    def call(store: SqlStore, /, *arguments: P.args, **named: P.kwargs) -> T:
+        with store.database.alone():
+            return method(store, *arguments, **named)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the end of a ledger before it is read: it may only have grown since."""
+
+    head: Head | None
+    seen: Mark | None
 
 
 @dataclass(frozen=True)
@@ -35,6 +64,7 @@ class SqlStore:
     terms: Terms
 
     @classmethod
+    @unbroken
     def make(cls, path: object, terms: Terms) -> SqlStore:
         """Make the ledger, or open the one that is there; the caller compares the terms."""
         address = Address.of(path)
@@ -58,6 +88,7 @@ class SqlStore:
         return cls.open(address.key)
 
     @classmethod
+    @unbroken
     def open(cls, path: object, *, check: bool = True) -> SqlStore:
         """The ledger that is there, its chain followed from end to end."""
         address = Address.of(path)
@@ -95,6 +126,7 @@ class SqlStore:
         """The address, and the hash of the terms: what a pickle carries."""
         return self.database.address.key, Mark.first(self.terms).head
 
+    @_alone
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer:
         """Charge, commit, keep the head: when this returns, the charge is on disk."""
         with self._writing() as (connection, last):
@@ -106,6 +138,7 @@ class SqlStore:
         self._keep_head(mark)
         return mark
 
+    @_alone
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Store an answer, unless another was stored under its name meanwhile: then that one is the answer."""
         with self._writing() as (connection, last):
@@ -117,6 +150,7 @@ class SqlStore:
         self._keep_head(mark)
         return Answer(content)
 
+    @_alone
     def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
         """Append an entry with a higher limit; every process goes by it from then on."""
         with self._writing() as (connection, last):
@@ -125,82 +159,118 @@ class SqlStore:
 
     def entries(self) -> list[tuple[int, Entry]]:
         """Every entry, from the store."""
-        head = self._head()
-        with self.database.transaction(write=False) as connection:
-            self._last(connection, head)
-            return entries_of(rows.all_of(connection), self.shown)
+        last, head = self.last(), Mark.first(self.terms).head
+        found = list(self._rows(last.entry))
+        if (found[-1].head if found else head) != last.head or len(found) != last.entry:
+            raise changed(self.shown, "its end does not follow from its beginning")
+        return entries_of(found, self.shown)
 
+    @unbroken
     def summary(self, count: int) -> Summary:
         """What a printed ledger tells: of the entries only the last ones are read."""
-        head = self._head()
+        known = self._known()
         with self.database.transaction(write=False) as connection:
-            last, latest = self._last(connection, head), rows.latest(connection, count)
+            last, latest = self._last(connection, known), rows.latest(connection, count)
             charges = rows.charges(connection)
         return Summary(last, charges, [entry for _, entry in entries_of(latest, self.shown)])
 
+    @unbroken
     def told(self, number: int) -> tuple[Entry, bytes | None]:
         """An entry by its number, and what was stored under its name."""
         with self.database.transaction(write=False) as connection:
             ((_, entry),) = entries_of(rows.at(connection, number), self.shown)
             return entry, None if (known := self._named(connection, entry)) is None else known.content
 
+    @unbroken
     def last(self) -> Mark:
         """The end of the chain, from the store."""
-        head = self._head()
+        known = self._known()
         with self.database.transaction(write=False) as connection:
-            return self._last(connection, head)
+            return self._last(connection, known)
 
     def verify(self) -> Trail:
         """Follow the whole chain, and hold every stored answer against its entry."""
         trail = self.follow()
-        with self.database.transaction(write=False) as connection:
-            found = entries_of(rows.named(connection), self.shown)
-            told = {number: entry.answer for number, entry in found if entry.answer is not None}
-            stored = rows.answered(connection)
-            kept = {number: digest(rows.answer_at(connection, number) or b"") for number in stored}  # one at a time
+        named = (row for row in self._rows(trail.last.entry) if row.name is not None)
+        told = {number: entry.answer for number, entry in entries_of(named, self.shown) if entry.answer is not None}
+        kept = dict(self._answers(trail.last.entry))
         if kept != told:
             raise changed(self.shown, "its stored answers are not those that its entries tell of")
         return trail
 
     def follow(self) -> Trail:
         """Follow the whole chain, and hold it against its head; every place in it."""
-        head = self._head()
-        with self.database.transaction(write=False) as connection:
-            last = self._last(connection, head)
-            trail = chain(self.terms, rows.all_of(connection), self.shown)
+        last = self.last()
+        trail = chain(self.terms, self._rows(last.entry), self.shown)
         if trail.last != last:
             raise changed(self.shown, "its end does not follow from its beginning")
         return trail
 
+    def _rows(self, until: int) -> Iterator[Row]:
+        """The entries up to one, read in short parts: each a moment in which nothing is charged.
+
+        The chain only grows, and its hashes tie the parts together.
+        """
+        at = LOWEST
+        while at < until and (found := self._part(at, until)):
+            yield from found
+            at = found[-1].number
+
+    def _answers(self, until: int) -> Iterator[tuple[int, str]]:
+        """The hashes of the stored answers, read in short parts."""
+        at = LOWEST
+        while at < until and (found := self._answers_part(at, until)):
+            yield from found
+            at = found[-1][0]
+
+    @unbroken
+    def _part(self, at: int, until: int) -> list[Row]:
+        with self.database.transaction(write=False) as connection:
+            return rows.after(connection, at, until)
+
+    @unbroken
+    def _answers_part(self, at: int, until: int) -> list[tuple[int, str]]:
+        with self.database.transaction(write=False) as connection:
+            return rows.answered_after(connection, at, until)
+
+    @_alone
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
         """Accept an older copy, or one without its head: an entry says so and charges what the copy does not know."""
-        head = self._head()
+        known, head = self._known(), self._head()
         with self.database.transaction(write=True) as connection:
             trail = chain(self.terms, rows.all_of(connection), self.shown)
             last = trail.last
             if head is not None and head.ledger != trail.heads[0]:
                 heads.hold(head, self.terms, last, None, self.shown)
-            if head is not None and head.mark.head in trail.heads[head.mark.entry : head.mark.entry + 1]:
+            later = [
+                mark
+                for mark in (None if head is None else head.mark, known.seen)
+                if mark is not None and mark.head not in trail.heads[mark.entry : mark.entry + 1]
+            ]
+            if not later and (head is not None or self.database.address.file is None):
                 return None
             nothing = (Fraction(0),) * len(self.terms.limit.amount)
-            newest = last if head is None else head.mark
-            # where both went on after they parted, nobody knows where that was: all that the head knows is charged
-            parted = head is not None and head.mark.entry <= last.entry
-            known = nothing if parted else last.total or nothing
-            lost = tuple(max(part, Fraction(0)) for part in map(sub, newest.total or nothing, known))
+            lost, limit = nothing, last.limit
+            for mark in later:  # the most of what is known to be spent, part by part
+                # where both went on after they parted, nobody knows where that was: all that the mark knows is charged
+                here = nothing if mark.entry <= last.entry else last.total or nothing
+                parts = zip(lost, mark.total or nothing, here, strict=True)
+                lost = tuple(max(most, newest - part, Fraction(0)) for most, newest, part in parts)
+                limit = limit.joined(mark.limit)
             query = "recovered: the head was missing" if head is None else "recovered: an older copy was put back"
             entry = Entry(now(), reason, query, self.terms.unit, lost, cost(lost), kind="recovery")
-            mark = rows.append(connection, last, replace(entry, limit=last.limit.joined(newest.limit)))
+            mark = rows.append(connection, last, replace(entry, limit=limit))
+        seen.go_back(self.identity, mark)
         self._keep_head(mark)
         return mark
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, Mark]]:
         """A transaction that may append to the end of the chain, which is checked first."""
-        head = self._head()
+        known = self._known()
         with self.database.transaction(write=True) as connection:
-            last = self._last(connection, head)
-            if head is None:  # it was removed, and nothing was spent yet: no entry may come before a head
+            last = self._last(connection, known)
+            if known.head is None:  # it was removed, and nothing was spent yet: no entry may come before a head
                 self._write_head(last)
             yield connection, last
 
@@ -220,7 +290,7 @@ class SqlStore:
                 return Answer(content)
         return None
 
-    def _last(self, connection: Connection, head: Head | None) -> Mark:
+    def _last(self, connection: Connection, before: Known) -> Mark:
         """The end of the chain, after its last link and its head were checked."""
         text = rows.terms_text(connection, self.shown)
         if text != self.terms.text():
@@ -230,11 +300,23 @@ class SqlStore:
             )
         last = self._end(connection)
         if self.database.address.file is not None:
+            head = before.head
             known = None if head is None else last.head
             if head is not None and head.mark.entry != last.entry:
                 known = rows.head_at(connection, self.terms, head.mark.entry)
             heads.hold(head, self.terms, last, known, self.shown)
+        self._hold_seen(connection, before.seen, last)
         return last
+
+    def _hold_seen(self, connection: Connection, newest: Mark | None, last: Mark) -> None:
+        """Refuse a ledger that no longer contains what this process saw of it, unless a recovery has charged that."""
+        if newest is not None and newest != last:
+            if rows.head_at(connection, self.terms, newest.entry) != newest.head:
+                found = (row.mark().total for row in rows.recoveries(connection))
+                if not any(all(map(ge, total, newest.total)) for total in found if total):
+                    raise heads.older_copy(last, newest, self.shown)
+                seen.go_back(self.identity, last)
+        seen.note(self.identity, last)
 
     def _end(self, connection: Connection) -> Mark:
         found = rows.all_of(connection, last=2)
@@ -246,6 +328,9 @@ class SqlStore:
         except (ValueError, KeyError, TypeError):
             raise changed(self.shown, f"entry {found[0].number} cannot be read") from None
         return follow(self.terms, before, found[-1], self.shown)
+
+    def _known(self) -> Known:
+        return Known(self._head(), seen.newest(self.identity))
 
     def _head(self) -> Head | None:
         file = self.database.address.file
@@ -261,6 +346,7 @@ class SqlStore:
 
     def _keep_head(self, mine: Mark) -> None:
         """Write the newest head beside the file. In a transaction of its own, so that heads are written in order."""
+        seen.note(self.identity, mine)
         file = self.database.address.file
         if file is None:
             return

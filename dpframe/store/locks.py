@@ -1,0 +1,211 @@
+"""The lock of a ledger in a file: a file beside it, held by `flock` around every transaction.
+
+SQLite's own locks are not enough. POSIX takes all locks of a process on a file away when the process closes the file
+once, whoever opened it: a backup in a thread of a charging process would let others charge at the same time, and let
+readers undo what is being written. `flock` belongs to one opening of one file, and nothing else opens this file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpframe.errors import LedgerError
+from dpframe.store.unbroken import go_on
+
+FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds
+MAGIC = b"SQLite format 3\0"
+opening = threading.Lock()  # held while a lock is opened, and while the process forks
+open_ones: set[int] = set()  # what a forked child must close: it would hold its parent's locks
+
+
+class Locked(LedgerError):
+    """Another process held the ledger for as long as was waited."""
+
+
+def path_of(file: str) -> str:
+    """The file beside the file."""
+    return f"{file}.lock"
+
+
+@contextmanager
+def held(file: str, *, wait: float, create: bool) -> Iterator[int | None]:
+    """Hold the ledger's lock; its descriptor, or None where this user may only read and there is no lock."""
+    until = time.monotonic() + wait
+    opened = _taken(file, until, wait, create=create)
+    try:
+        yield opened
+    finally:
+        if opened is not None:
+            _let_go(opened)
+
+
+def is_held(file: str, opened: int) -> bool:
+    """Whether the lock that is held is still the one that others would take."""
+    try:
+        return os.path.samestat(os.fstat(opened), os.stat(path_of(file), follow_symlinks=False))
+    except OSError:
+        return False
+
+
+def _taken(file: str, until: float, wait: float, *, create: bool) -> int | None:
+    while True:
+        go_on()
+        opened = _opened(file, create=create)
+        if opened is None:
+            return None
+        try:
+            _wait_for(opened, file, until, wait)
+            if is_held(file, opened):  # else it was removed or replaced meanwhile: take the one that is there now
+                return opened
+        except BaseException:
+            _let_go(opened)
+            raise
+        _let_go(opened)
+        if time.monotonic() >= until:
+            raise _locked(file, wait)
+
+
+def _wait_for(opened: int, file: str, until: float, wait: float) -> None:
+    pause = FIRST
+    while True:
+        try:
+            if _try(opened):
+                return
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger at {file!r} cannot be locked ({error.strerror}): nothing was charged. Its disk offers no "
+                "locks. Keep the ledger on a local disk, or in PostgreSQL."
+            ) from None
+        left = until - time.monotonic()
+        if left <= 0:
+            raise _locked(file, wait)
+        time.sleep(min(pause, left))
+        go_on()
+        pause = min(2 * pause, LONGEST)
+
+
+def _locked(file: str, wait: float) -> Locked:
+    return Locked(
+        f"the ledger at {file!r} is locked by another process since {wait:g} seconds: nothing was charged. "
+        "Ask again when that process is done."
+    )
+
+
+def _opened(file: str, *, create: bool) -> int | None:
+    """The lock's file, opened for this transaction; made where there is none beside a ledger."""
+    refused: OSError | None = None
+    for flags in (os.O_RDWR, os.O_RDONLY):  # to hold it, one need not write it
+        try:
+            return _open(file, flags)
+        except OSError as error:
+            refused = error
+    if isinstance(refused, FileNotFoundError):
+        if not _may_have_one(file, create=create):
+            return None  # whoever opens the ledger says that there is none
+        try:
+            return _open(file, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            refused = error
+    if os.path.exists(file) and not _writable(file):
+        return None  # this user only reads, and SQLite's own lock holds a reading together
+    raise LedgerError(
+        f"the lock of the ledger at {file!r} cannot be opened ({path_of(file)!r}: "
+        f"{refused.strerror if refused else ''}): nothing was charged. Let this file and its folder be written by "
+        "whoever may write the ledger."
+    )
+
+
+def _open(file: str, flags: int) -> int:
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with opening:
+        opened = os.open(path_of(file), flags, 0o666)
+        open_ones.add(opened)
+    if flags & os.O_CREAT:
+        _give_rights(file, opened)
+    return opened
+
+
+def _writable(file: str) -> bool:
+    """Whether this user could write the ledger, and SQLite its journal beside it."""
+    return os.access(file, os.W_OK) and os.access(os.path.dirname(file), os.W_OK)
+
+
+def _may_have_one(file: str, *, create: bool) -> bool:
+    """Whether a lock may be made here: beside a ledger or where one is being made, and never beside another's file."""
+    try:
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            return False
+        with open(file, "rb") as found:
+            start = found.read(len(MAGIC))
+    except FileNotFoundError:
+        return create and os.path.isdir(os.path.dirname(file))
+    except OSError:
+        return False
+    return start == MAGIC or (create and not start)
+
+
+def _give_rights(file: str, opened: int) -> None:
+    """The rights of the ledger: whoever may write the one must be able to hold the other."""
+    try:
+        ledger = os.stat(file)
+        if hasattr(os, "fchmod"):
+            os.fchmod(opened, stat.S_IMODE(ledger.st_mode) & 0o666)
+            os.fchown(opened, -1, ledger.st_gid)
+    except OSError:  # it is not there yet, or this user may not: then whoever cannot open it is told
+        return
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    PLACE = 1 << 30  # beyond the end: a lock there keeps nobody from copying the empty file
+
+    def _try(opened: int) -> bool:
+        os.lseek(opened, PLACE, os.SEEK_SET)
+        try:
+            msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _free(opened: int) -> None:
+        os.lseek(opened, PLACE, os.SEEK_SET)
+        msvcrt.locking(opened, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try(opened: int) -> bool:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _free(opened: int) -> None:
+        fcntl.flock(opened, fcntl.LOCK_UN)  # by name: a forked child may still have it open
+
+
+def _let_go(opened: int) -> None:
+    try:
+        _free(opened)
+    except OSError:  # it was not held
+        pass
+    finally:
+        open_ones.discard(opened)
+        os.close(opened)
+
+
+def forget() -> None:
+    """In a forked child: close its parent's locks without releasing them."""
+    global opening
+    opening = threading.Lock()
+    for opened in tuple(open_ones):
+        os.close(opened)
+    open_ones.clear()

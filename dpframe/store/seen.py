@@ -1,0 +1,44 @@
+"""The newest place of each ledger that this process has seen: a database that is rolled back beneath it does not go on.
+
+The head beside a file can be put back along with it, and a server has none. A process remembers by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from dpframe.store.entries import Mark
+
+Identity = tuple[str, str]  # the address, and the hash of the terms
+
+_newest: dict[Identity, Mark] = {}
+_turn = threading.Lock()
+
+
+def newest(identity: Identity) -> Mark | None:
+    """What was seen until now. Ask *before* reading the ledger, which may only have grown since."""
+    return _newest.get(identity)
+
+
+def note(identity: Identity, mark: Mark) -> None:
+    """Remember a place that is committed, unless a later one is known."""
+    with _turn:
+        known = _newest.get(identity)
+        if known is None or known.entry < mark.entry:
+            _newest[identity] = mark
+
+
+def go_back(identity: Identity, mark: Mark) -> None:
+    """Forget what came after: a recovery has charged it."""
+    with _turn:
+        _newest[identity] = mark
+
+
+def _renew() -> None:
+    global _turn
+    _turn = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

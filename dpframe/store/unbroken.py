@@ -1,0 +1,108 @@
+"""Work that no signal breaks off: it runs in a thread of its own, and Python's signal handlers run in the main one.
+
+Ctrl-C may raise after any instruction of the main thread, also between a lock and the `try` that would release it, and
+inside a `finally`. Whoever is interrupted here waits for the work that began, and holds nothing.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from functools import partial, wraps
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from dpframe.errors import LedgerError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+GRACE = 5.0  # seconds that an interrupted caller waits for a transaction to end; it ends by itself, waited for or not
+
+
+class Again(LedgerError):
+    """The database broke a transaction off, and asks for it anew."""
+
+
+class Stopped(LedgerError):
+    """The caller was interrupted, and waits no more."""
+
+
+class _Here(threading.local):
+    work: _Work[Any] | None = None
+
+
+_here = _Here()
+
+
+class _Work(Generic[T]):
+    """A call, what came of it, and whether somebody still waits for it."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self.call = call
+        self.found: T | None = None
+        self.error: BaseException | None = None
+        self.stopped = False
+        self.done = _thread.allocate_lock()  # a plain lock: its methods are one instruction, which nothing interrupts
+        self.done.acquire()
+
+    def run(self, context: Context) -> None:
+        sys.settrace(threading.gettrace())  # as every other thread: for debuggers and coverage
+        _here.work = self
+        try:
+            if not self.stopped:
+                self.found = context.run(self.call)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.release()
+
+    def result(self) -> T:
+        try:
+            _thread.start_new_thread(self.run, (copy_context(),))
+        except RuntimeError:  # a system without threads, or the interpreter ends: then nothing runs beside it
+            return self.call()
+        try:
+            self.done.acquire()
+        except BaseException:
+            self.stopped = True
+            self.done.acquire(timeout=GRACE)
+            raise
+        try:
+            if self.error is not None:
+                raise self.error
+            return self.found  # type: ignore[return-value]
+        finally:
+            self.error = None  # it holds this frame
+
+
+def unbroken(call: Callable[P, T]) -> Callable[P, T]:
+    """The same, in a thread of its own. What the database broke off is begun anew."""
+
+    @wraps(call)
+    def whole(*arguments: P.args, **named: P.kwargs) -> T:
+        if _here.work is not None:
+            return call(*arguments, **named)
+        work: _Work[T] = _Work(partial(_until_it_goes_through, call, *arguments, **named))
+        return work.result()
+
+    return whole
+
+
+def go_on() -> None:
+    """End the work here if its caller was interrupted; called where nothing was written yet."""
+    if _here.work is not None and _here.work.stopped:
+        raise Stopped("the call was interrupted: nothing was charged. Call again.")
+
+
+TRIES = 20
+
+
+def _until_it_goes_through(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    for _ in range(TRIES - 1):
+        try:
+            return call(*arguments, **named)
+        except Again:
+            go_on()
+    return call(*arguments, **named)

@@ -1,0 +1,528 @@
+"""What keeps charges apart: the lock of a ledger in a file, signals, forks, readers, and what a process remembers."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dpframe as dpf
+from dpframe.store import database, entries, locks, rows, seen, sql, unbroken
+from dpframe.store.address import Address
+
+fcntl = pytest.importorskip("fcntl")
+
+ROOT = Path(__file__).resolve().parent.parent
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+ANOTHER = """
+import sys
+from fractions import Fraction
+import dpframe as dpf
+from dpframe.store import database
+for line in sys.stdin:
+    path, wait = line.rstrip().rsplit(" ", 1)
+    database.WAIT = float(wait)
+    try:
+        ledger = dpf.Ledger.open(path)
+        ledger.charge((Fraction(1, 10), Fraction(0)), cost=dpf.PrivacyLoss(0.1), query="", unit=ledger.unit)
+        print("charged", flush=True)
+    except dpf.LedgerError as error:
+        print(error, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def another():
+    """What another process, that was not forked, says to a charge."""
+    words = [sys.executable, "-W", "error", "-c", ANOTHER]
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
+
+    def charge(path, wait=0.3):
+        process.stdin.write(f"{path} {wait}\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip()
+
+    yield charge
+    process.stdin.close()
+    process.stdout.close()
+    process.wait()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "clinic.ledger"
+
+
+def beside(path, end):
+    return path.with_name(f"{path.name}.{end}")
+
+
+def entry(ledger, part="1/10"):
+    return entries.Entry("", None, "", ledger.unit, (Fraction(part), Fraction(0)), dpf.PrivacyLoss(0.1))
+
+
+def take(ledger, part="1/10"):
+    amount = (Fraction(part), Fraction(0))
+    return ledger.charge(amount, cost=dpf.PrivacyLoss(float(amount[0])), query="", unit=ledger.unit)
+
+
+# The lock
+
+
+@pytest.mark.parametrize("read", [lambda path: path.read_bytes(), lambda path: shutil.copy(path, f"{path}.copy")])
+def test_92_a_file_that_is_read_amid_a_charge_stays_locked(path, read, another):
+    """Closing a descriptor of the file drops what SQLite locked: yet nobody else charges or undoes what is written."""
+    ledger, said = dpf.Ledger(epsilon=1, path=path), []
+
+    def allowed(*_):
+        read(path)
+        shutil.copy(beside(path, "lock"), f"{path}.lock-copy")
+        said.append(another(path))
+
+    ledger._store.charge(entry(ledger), allowed)
+    assert "locked by another process since 0.3 seconds: nothing was charged" in said[0]
+    assert another(path) == "charged"
+    assert ledger.verify()["entry"] == 2
+
+
+def test_92_the_head_is_written_under_the_lock_of_its_charge(path, monkeypatch, another):
+    ledger, said, keep_head = dpf.Ledger(epsilon=1, path=path), [], sql.SqlStore._keep_head
+
+    def kept(*arguments):
+        said.append(another(path))
+        keep_head(*arguments)
+
+    monkeypatch.setattr(sql.SqlStore, "_keep_head", kept)
+    take(ledger)
+    assert "locked by another process" in said[0]
+
+
+def test_92_a_lock_that_is_removed_amid_a_charge_ends_it(path):
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    with pytest.raises(dpf.LedgerError, match=r"was removed or replaced while it was held: nothing was charged"):
+        ledger._store.charge(entry(ledger), lambda *_: beside(path, "lock").unlink())
+    assert ledger.spent.epsilon == 0
+    assert take(ledger)["entry"] == 1
+    assert beside(path, "lock").exists()
+
+
+def test_92_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path):
+    ledger, lock = dpf.Ledger(epsilon=1, path=path), beside(path, "lock")
+    with lock.open("rb+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        charged = []
+        thread = threading.Thread(target=lambda: charged.append(take(ledger)))
+        thread.start()
+        time.sleep(0.1)
+        assert not charged
+        lock.unlink()
+        fcntl.flock(held, fcntl.LOCK_UN)
+        thread.join()
+    assert charged
+    assert charged[0]["entry"] == 1
+    assert lock.exists()
+
+
+def test_the_lock_has_the_rights_of_the_ledger_and_is_made_again(path):
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    path.chmod(0o660)
+    beside(path, "lock").unlink()
+    take(ledger)
+    assert beside(path, "lock").stat().st_mode & 0o777 == 0o660
+    assert beside(path, "lock").stat().st_size == 0
+
+
+def test_no_lock_is_made_where_there_is_no_ledger(path, tmp_path):
+    path.write_text("a diary, of more than sixteen bytes")
+    (tmp_path / "folder").mkdir()
+    for file in (path, tmp_path / "none", tmp_path / "folder"):
+        for use in (dpf.Ledger.open, lambda name: dpf.Ledger(epsilon=1, path=name)):
+            if file.name != "none" or use is dpf.Ledger.open:
+                with pytest.raises(dpf.LedgerError):
+                    use(file)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["clinic.ledger", "folder"]
+
+
+def test_a_lock_that_leads_elsewhere_is_refused(path, tmp_path):
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    beside(path, "lock").unlink()
+    beside(path, "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(dpf.LedgerError, match=r"lock of the ledger at .* cannot be opened .*: nothing was charged"):
+        take(ledger)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_disk_without_locks_is_refused(path, monkeypatch):
+    def none(_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    monkeypatch.setattr(locks, "_try", none)
+    with pytest.raises(dpf.LedgerError, match=r"Its disk offers no locks\. Keep the ledger on a local disk"):
+        take(ledger)
+    assert not locks.open_ones
+
+
+@FORKS
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root becomes another user")
+def test_who_may_only_read_reads_without_a_lock(path, tmp_path):
+    take(dpf.Ledger(epsilon=1, path=path))
+    beside(path, "lock").unlink()
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    assert in_a_child(lambda: os.setuid(65534) or dpf.Ledger.open(path).verify()["entry"] == 1) == 0
+    assert not beside(path, "lock").exists()
+
+
+# Forks
+
+
+def in_a_child(work):
+    """The exit code of a forked child: 0 where the work is true."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks where threads run
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if work() else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def is_closed(opened):
+    try:
+        os.fstat(opened)
+    except OSError:
+        return True
+    return False
+
+
+@FORKS
+def test_92_a_forked_child_holds_no_lock_of_its_parent(path, another):
+    dpf.Ledger(epsilon=1, path=path)
+    with locks.held(str(path), wait=1.0, create=False) as held:
+        assert held is not None
+        assert in_a_child(lambda: is_closed(held) and "locked" in another(path)) == 0
+        assert "locked" in another(path)
+    assert another(path) == "charged"
+
+
+# Signals
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_93_ctrl_c_ends_the_waiting_for_a_lock_and_charges_nothing(path, another):
+    ledger, before = dpf.Ledger(epsilon=1, path=path), signal.getsignal(signal.SIGALRM)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with beside(path, "lock").open("rb+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            start = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(KeyboardInterrupt):
+                take(ledger)
+            assert time.monotonic() - start < 5
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not locks.open_ones
+    assert ledger.spent.epsilon == 0
+    assert another(path) == "charged"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_93_ctrl_c_amid_a_transaction_leaves_it_whole_and_the_file_free(path, another):
+    """The handler raises while the transaction is open: the charge is committed, and nothing stays locked."""
+    ledger, before, kept = dpf.Ledger(epsilon=1, path=path), signal.getsignal(signal.SIGALRM), None
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+    def allowed(*_):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        time.sleep(0.1)
+
+    try:
+        ledger._store.charge(entry(ledger), allowed)
+    except KeyboardInterrupt as error:
+        kept = error  # a notebook keeps what was raised, and with it all that its frames hold
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert kept is not None
+    assert another(path) == "charged"
+    assert ledger.verify()["entry"] == 2
+
+
+def test_work_runs_also_where_no_thread_can_begin(path, monkeypatch):
+    def none(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(unbroken._thread, "start_new_thread", none)
+    assert take(dpf.Ledger(epsilon=1, path=path))["entry"] == 1
+
+
+def test_what_a_database_breaks_off_is_begun_anew(path, monkeypatch):
+    ledger, last, failures = dpf.Ledger(epsilon=1, path=path), sql.SqlStore._last, [0] * 3
+
+    def torn(*arguments):
+        if failures:
+            failures.pop()
+            raise unbroken.Again("could not serialize access")
+        return last(*arguments)
+
+    monkeypatch.setattr(sql.SqlStore, "_last", torn)
+    assert take(ledger)["entry"] == 1
+    failures[:] = [0] * 100
+    with pytest.raises(dpf.LedgerError, match="could not serialize access"):
+        take(ledger)
+
+
+# Rolled back
+
+
+@pytest.fixture
+def rolled_back(path, tmp_path):
+    """A ledger of three charges; its file and its head are put back to the first."""
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    take(ledger, "1/4")
+    files = (path, beside(path, "head"))
+    kept = [shutil.copy(file, tmp_path / f"kept{number}") for number, file in enumerate(files)]
+    take(ledger, "1/4")
+    take(ledger, "1/4")
+    for copied, file in zip(kept, files, strict=True):
+        shutil.copy(copied, file)
+    return ledger
+
+
+def test_96_a_file_that_is_put_back_with_its_head_does_not_go_on(path, rolled_back):
+    for use in (
+        lambda: take(rolled_back),
+        lambda: rolled_back.spent,
+        rolled_back.verify,
+        rolled_back.to_frame,
+        lambda: take(dpf.Ledger.open(path)),
+        lambda: dpf.Ledger(epsilon=1, path=path),
+        lambda: pickle.loads(pickle.dumps(rolled_back)),
+    ):
+        with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entries, and entry 3 .*Ledger\.recover"):
+            use()
+
+
+@FORKS
+def test_96_a_forked_child_remembers(rolled_back):
+    def refused():
+        try:
+            take(rolled_back)
+        except dpf.LedgerError as error:
+            return "older copy" in str(error)
+
+    assert in_a_child(refused) == 0
+
+
+def test_96_a_recovery_charges_what_the_process_saw(path, rolled_back):
+    identity = rolled_back._store.identity
+    mark = seen.newest(identity)
+    ledger = dpf.Ledger.recover(path, reason="the disk broke")
+    assert ledger.spent.epsilon == 0.75
+    take(rolled_back, "1/8")
+    seen._newest[identity] = mark  # as in another process, which saw the file before, and not the recovery
+    take(rolled_back, "1/8")
+    with pytest.raises(dpf.BudgetExceeded):
+        take(ledger)
+    assert ledger.verify()["entry"] == 4
+    assert dpf.Ledger.recover(path, reason="again").to_frame().height == 4
+
+
+def test_96_a_recovery_of_another_process_that_knew_less_is_refused(path, rolled_back):
+    identity = rolled_back._store.identity
+    mark = seen.newest(identity)
+    seen._newest.clear()
+    beside(path, "head").unlink()
+    dpf.Ledger.recover(path, reason="moved without its head")
+    seen._newest[identity] = mark
+    with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3"):
+        take(rolled_back)
+    assert dpf.Ledger.recover(path, reason="it was older, too").spent.epsilon == 0.75
+
+
+def test_96_reading_amid_the_charges_of_threads_is_not_taken_for_an_older_copy(path):
+    ledger, raised = dpf.Ledger(epsilon=1000, path=path), []
+    others = [dpf.Ledger.open(path) for _ in range(3)]
+
+    def work(one, use):
+        try:
+            for _ in range(30):
+                use(one)
+        except dpf.LedgerError as error:
+            raised.append(error)
+
+    uses = [take, lambda one: one.spent, take]
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(others, uses, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not raised
+    assert ledger.verify()["entry"] == 60
+
+
+def test_96_what_was_seen_only_grows(path):
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    early = ledger._store.last()
+    take(ledger)
+    late = ledger._store.last()
+    seen.note(ledger._store.identity, early)  # by a thread that read before, and is slow
+    assert seen.newest(ledger._store.identity) == late
+
+
+# Readers
+
+
+def test_115_a_charge_goes_on_between_the_parts_of_a_reading(path, monkeypatch):
+    ledger, other = dpf.Ledger(epsilon=100, path=path), dpf.Ledger.open(path)
+    for _ in range(10):
+        take(ledger)
+    monkeypatch.setattr(rows, "BATCH", 3)
+    part, waits = sql.SqlStore._part, []
+
+    def then_charge(*arguments):
+        found = part(*arguments)
+        start = time.monotonic()
+        take(other)
+        waits.append(time.monotonic() - start)
+        return found
+
+    monkeypatch.setattr(sql.SqlStore, "_part", then_charge)
+    assert ledger.to_frame().height == 10
+    assert len(waits) == 4
+    assert ledger.verify()["entry"] == 14
+    assert dpf.Ledger.open(path).to_frame().height > 14
+    assert max(waits) < 5
+
+
+def test_115_answers_are_read_in_parts(path, monkeypatch):
+    ledger = dpf.Ledger(epsilon=100, path=path)
+    for version in range(7):
+        one = entries.Entry(
+            "", "a", "", ledger.unit, (Fraction(1), Fraction(0)), dpf.PrivacyLoss(1.0), version=str(version)
+        )
+        ledger.take(one)
+        ledger.keep(one, b"answer %d" % version)
+    monkeypatch.setattr(rows, "BATCH", 2)
+    monkeypatch.setattr(rows, "MOMENT", 0.0)
+    assert ledger.verify()["entry"] == 14
+
+
+# Damage
+
+
+def uses_of(path):
+    return (
+        lambda: dpf.Ledger.open(path).verify(),
+        lambda: dpf.Ledger(epsilon=1000, path=path),
+        lambda: take(dpf.Ledger.open(path)),
+        lambda: dpf.Ledger.recover(path, reason="damaged"),
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damage_of_any_kind_is_a_typed_error(path, tmp_path, seed):
+    draw = random.Random(seed)
+    ledger = dpf.Ledger(epsilon=1000, path=path)
+    for _ in range(12):
+        take(ledger)
+    whole, said = path.read_bytes(), []
+    for number in range(12):
+        content = bytearray(whole)
+        start = draw.randrange(len(content))
+        length = draw.choice([1, 8, 200, 4096])
+        content[start : start + length] = draw.randbytes(len(content[start : start + length]))
+        damaged = tmp_path / f"damaged{number}.ledger"
+        damaged.write_bytes(bytes(content) if draw.random() < 0.8 else bytes(content[:start]))
+        shutil.copy(beside(path, "head"), beside(damaged, "head"))
+        for use in uses_of(damaged):
+            try:
+                use()
+            except dpf.DpframeError as error:
+                said.append(str(error))
+    assert said
+    assert not any("another path" in words and "other people" not in words for words in said)
+
+
+@pytest.mark.parametrize("end", ["", ".head", ".lock", ".head.new"])
+def test_a_folder_in_place_of_a_file_is_a_typed_error(path, end):
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    take(ledger)
+    file = Path(f"{path}{end}")
+    file.unlink(missing_ok=True)
+    file.mkdir()
+    for use in (lambda: take(ledger, "1/1000"), *uses_of(path)):
+        with contextlib.suppress(dpf.DpframeError):
+            use()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update dpframe_entries set body = replace(body, '1/8', '1/0')",
+        "update dpframe_entries set body = '" + "[" * 100_000 + "'",
+        "update dpframe_entries set body = x'ff00'",
+        "update dpframe_entries set body = 'null'",
+        "update dpframe_entries set head = null",
+        "update dpframe_entries set entry = entry + 4000000000",
+        "update dpframe_ledger set terms = 'null'",
+        "update dpframe_ledger set terms = x'ff'",
+        "update dpframe_ledger set terms = '" + "[" * 100_000 + "'",
+    ],
+)
+def test_rows_that_are_no_entries_are_a_typed_error(path, statement):
+    import sqlite3
+    from contextlib import closing
+
+    ledger = dpf.Ledger(epsilon=1000, path=path)
+    take(ledger, "1/8")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        try:
+            connection.execute(statement)
+        except sqlite3.IntegrityError:
+            pytest.skip("the database refuses it by itself")
+    for use in (lambda: take(ledger), ledger.to_frame, *uses_of(path)):
+        with pytest.raises(dpf.LedgerError):
+            use()
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://analyst:hush@host/name",
+        "postgresql+psycopg://host/name?user=analyst&password=hush",
+        "postgresql+psycopg://analyst@host/name?sslpassword=hush&sslmode=require",
+        "postgresql+psycopg://analyst@host/name?options=-cmy.token%3Dhush",
+    ],
+)
+def test_117_a_password_is_never_shown(url):
+    address = Address.of(url)
+    assert "hush" in address.key
+    assert "hush" not in address.shown
+    assert "hush" not in repr(address)
+    assert "hush" not in repr(database.Database(address))
+    error = Exception('connection to server failed: password "hush" is wrong')
+    if "password" in url or ":hush" in url:
+        assert "hush" not in str(database._refusal(error, address))
