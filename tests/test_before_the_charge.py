@@ -380,7 +380,7 @@ def calls():
         frame.dp.group_by("who", keys=["Ann"]).sum("y", bounds=(0, 1), epsilon=1, ledger=ledger)
 
     def unmeant(frame, ledger):
-        frame.dp.group_by("who", keys=[1.5]).count(epsilon=1, ledger=ledger)
+        frame.dp.group_by("who", keys=[1.5, "Ann"]).count(epsilon=1, ledger=ledger)
 
     def doubled(frame, ledger):
         frame.dp.group_by("who", "who", keys=["Ann"])
