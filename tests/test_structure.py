@@ -125,11 +125,11 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
 @pytest.mark.parametrize("path", FILES, ids=dotted)
 def test_files_and_functions_stay_small(path):
     text = path.read_text()
-    assert len(text.splitlines()) <= 420
+    assert len(text.splitlines()) <= 500
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             doc = ast.get_docstring(node, clean=False) or ""
-            assert node.end_lineno - node.lineno - doc.count("\n") <= 45, f"{path}: {node.name}"
+            assert node.end_lineno - node.lineno - doc.count("\n") <= 60, f"{path}: {node.name}"
 
 
 def test_denoisers_cannot_reach_a_row():

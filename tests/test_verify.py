@@ -194,7 +194,7 @@ def test_95_changed_numbers_are_refused(words, ledger, engine):
         from dpframe.frames import build
 
         record = dict(result.dp.provenance)
-        changed._dpframe_record = record | {"sha256": build.fingerprint(changed, record["columns"])}
+        changed._dpframe_record = record | {"sha256": build.fingerprint(changed, record["columns"]), "rows": None}
         with pytest.raises(dpf.LedgerError, match="the answer that was stored under its name is another"):
             ledger.verify(changed)
 

@@ -19,7 +19,7 @@ from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import check_column
 
-MOST_BITS = 1023  # of an integer key: no dtype has longer ones, and Python does not print much longer ones
+MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
 KIND_WORDS = {
@@ -241,7 +241,7 @@ def plain_key(value: object, argument: str = "keys") -> Any:
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InvalidArgument(f"{argument} must be text that UTF-8 can write, unlike {value!a}. Leave it out.")
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise InvalidArgument(f"{argument} must be numbers that columns can hold, unlike {shown(value)}. Leave it out.")
+        raise InvalidArgument(f"{argument} must be numbers that can be printed, unlike {shown(value)}. Leave it out.")
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
     raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")

@@ -35,7 +35,7 @@ from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.graph import check_graph
 from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
-from dpframe.release.rehearsal import check_record, rehearse, stand_in
+from dpframe.release.rehearsal import rehearse
 from dpframe.release.selecting import selected
 from dpframe.statement import no_ledger
 from dpframe.store.entries import Answer
@@ -130,9 +130,7 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
 
 def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
     """The columns that name the cells, once the whole call was tried on no rows."""
-    labels = rehearse(plan, options)
-    check_record(lambda: _recorded(plan, stand_in(plan, options, labels), {}, options, None))
-    return labels
+    return rehearse(plan, options, lambda frame: _recorded(plan, frame, {}, options, None))
 
 
 def look(plan: Plan) -> dict[Statistic, NDArray[np.int64]]:
