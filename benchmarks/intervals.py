@@ -1,8 +1,8 @@
 """How often the 95% intervals of released numbers cover the truth: many equal public groups, released at once.
 
 Run it from the root of the repository: ``python benchmarks/intervals.py``. Of all sizes, places and epsilons the case
-that is least likely by chance is printed, for each noise, unit and statistic. The exit code is 1 where an interval covers
-less than 95%, at a rate of false alarms of 1e-6 over all cases. The same code with fewer groups runs in
+that is least likely by chance is printed, for each noise, unit and statistic. The exit code is 1 where an interval
+covers less than 95%, at a rate of false alarms of 1e-6 over all cases. The same code with fewer groups runs in
 ``tests/test_intervals.py``.
 """
 
