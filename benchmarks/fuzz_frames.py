@@ -285,6 +285,7 @@ def form_of(frame: Any, ask: Callable[..., Any], unit: dpf.PrivacyUnit, watch: A
 def public_parts(result: Any) -> Mapping[str, Any]:
     """List library, columns, dtypes, keys, order, attrs and provenance of a result, without what noise decides."""
     facts = {name: fact for name, fact in result.dp.provenance.items() if name != "sha256"}
+    facts["rows"] = {name: fact for name, fact in (facts.get("rows") or {}).items() if name != "sha256"}
     noisy = set(facts["columns"])
     facts["measures"] = {
         name: {

@@ -206,6 +206,7 @@ KEYS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:DatetimeTZBlock")  # of an older pyarrow, about pandas
 @pytest.mark.parametrize("kind", KEYS)
 def test_labels_are_known_again_in_the_other_library_and_in_files(kind, tmp_path):
     pytest.importorskip("pandas")

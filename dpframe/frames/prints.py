@@ -125,25 +125,25 @@ def labels_of(frame: Any, name: str) -> Labels | None:
 def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
     """The kind of a column of labels, and the column in a form that is ranked and hashed alike in both libraries."""
     dtype = series.dtype
-    if isinstance(dtype, (pl.String, pl.Enum, pl.Categorical)):
+    if dtype in (pl.String, pl.Enum, pl.Categorical):
         return "text", series.cast(pl.String)
-    if isinstance(dtype, pl.Boolean):
+    if dtype == pl.Boolean:
         return "truth", series.cast(pl.Float64)
     if dtype.is_float():
         return "number", series.cast(pl.Float64).fill_nan(None) + 0.0  # no -0.0
     if dtype.is_integer():
         return "number", series.cast(pl.Float64) if _is_small(series) else series
-    if isinstance(dtype, pl.Decimal):
+    if dtype == pl.Decimal:
         return "decimal", series
-    if isinstance(dtype, pl.Date):
+    if dtype == pl.Date:
         return "moment", series.cast(pl.Datetime("ms"))
-    if isinstance(dtype, pl.Datetime):
-        return "moment" if dtype.time_zone is None else "instant", series
-    if isinstance(dtype, pl.Duration):
+    if dtype == pl.Datetime:
+        return "moment" if getattr(dtype, "time_zone", None) is None else "instant", series
+    if dtype == pl.Duration:
         return "duration", series
-    if isinstance(dtype, pl.Time):
+    if dtype == pl.Time:
         return "time", series
-    return ("missing", series.cast(pl.Float64)) if isinstance(dtype, pl.Null) else None
+    return ("missing", series.cast(pl.Float64)) if dtype == pl.Null else None
 
 
 def _is_small(series: pl.Series) -> bool:
@@ -155,9 +155,9 @@ def _is_small(series: pl.Series) -> bool:
 def _bytes(kind: str, different: pl.Series) -> bytes:
     """The different labels, the same for each of the types that a kind has in the two libraries and in files."""
     dtype = different.dtype
-    if isinstance(dtype, pl.Float64):
+    if dtype == pl.Float64:
         return different.to_numpy().astype("<f8").tobytes()
-    if isinstance(dtype, (pl.Datetime, pl.Duration, pl.Time)):
+    if dtype in (pl.Datetime, pl.Duration, pl.Time):
         size = NANOSECONDS[getattr(dtype, "time_unit", "ns") or "us"]
         ticks = different.to_physical().to_numpy().astype(object) * size  # Python's integers, which do not wrap
         return ",".join(map(str, ticks)).encode()
@@ -186,7 +186,7 @@ def _series(frame: Any, name: str) -> pl.Series | None:
         return frame.get_column(name).rename("label")  # type: ignore[no-any-return]
     column = frame[name]
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufmM":
-        values = column.to_numpy()
+        values = np.ascontiguousarray(column.to_numpy())
         if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":  # a unit that Polars lacks
             values = values.astype(f"{'timedelta64' if values.dtype.kind == 'm' else 'datetime64'}[ms]")
         return pl.Series("label", values)
