@@ -714,3 +714,19 @@ def test_the_password_of_a_server_is_not_shown():
     address = Address.of("postgresql+psycopg://analyst:secret@host/name")
     assert "secret" not in address.shown
     assert "secret" in address.key
+
+
+def test_97_a_head_that_cannot_be_written_is_known_before_the_charge(path, monkeypatch):
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    take(ledger, "1/4")
+
+    def read_only(file, mode="r", **words):
+        if "+" in mode:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return open(file, mode, **words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(head, "open", read_only, raising=False)
+        with pytest.raises(dpf.LedgerError, match="the head of the ledger cannot be written .*: nothing was charged"):
+            take(ledger, "1/4")
+    assert ledger.spent.epsilon == 0.25

@@ -406,3 +406,13 @@ def test_pairs_are_the_same_in_several_threads(units, monkeypatch):
         assert all(len(pair) > 1 and len(set(zip(code[pair], cell[pair], strict=True))) == 1 for pair in pairs)
         found.append(sorted(pairs))
     assert found[0] == found[1] == found[2]
+
+
+def test_104_sums_of_squares_do_not_depend_on_order():
+    sizes = np.array([2**26 + 1] * 40 + [3, 5, 2**20 + 1], dtype=np.float64)
+    owner = np.zeros(sizes.size, dtype=np.int64)
+    rows = np.array([int(sizes.sum())])
+    exact = sum(int(size) ** 2 for size in sizes)
+    assert exact > 2**53
+    for order in (np.arange(sizes.size), np.arange(sizes.size)[::-1], np.argsort(sizes)):
+        assert weights._powers(rows, owner, sizes[order], 2.0).tolist() == [float(exact)]

@@ -104,6 +104,19 @@ def _facts_of(slot: bytes) -> dict[str, Any] | None:
     return reading.facts_of(facts.decode())
 
 
+def check_writable(file: str) -> None:
+    """Refuse, before anything is charged, a head that could not follow the charge."""
+    path = path_of(file)
+    try:
+        with open(path, "r+b"):
+            return
+    except OSError as error:
+        raise LedgerError(
+            f"the head of the ledger cannot be written to {path!r} ({error.strerror}): nothing was charged. "
+            "Let this user write the file and its folder, and ask again."
+        ) from None
+
+
 def unwritten(file: str, error: OSError) -> LedgerError:
     """The refusal where `write` failed."""
     return LedgerError(

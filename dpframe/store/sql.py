@@ -272,6 +272,8 @@ class SqlStore:
             last = self._last(connection, known)
             if known.head is None:  # it was removed, and nothing was spent yet: no entry may come before a head
                 self._write_head(last)
+            elif self.database.address.file is not None:
+                heads.check_writable(self.database.address.file)
             yield connection, last
 
     def _named(self, connection: Connection, entry: Entry) -> Answer | None:
