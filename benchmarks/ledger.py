@@ -266,7 +266,7 @@ def interrupts(path: Any, rounds: int) -> Drill:
     child.join()
     child.close()
     marks = ledger._store.verify()
-    uncharged = sum(place is not None and marks[place[0]].head != place[1] for place in told)
+    uncharged = sum(place is not None and marks.heads[place[0]] != place[1] for place in told)
     doubled = len(told) - told.count(None) - len({place for place in told if place is not None})
     broken = told.count(None)
     words = f"charges of which {broken} were broken off by a signal, another process charging after each"

@@ -506,8 +506,8 @@ UNITS = (
     _bug(
         "units",
         "the norm of a unit as if its rows lay in different cells",
-        "        np.add.at(exact, owner, whole * whole - whole)\n        return",
-        "        return",
+        "        np.add.at(exact, owner, whole * whole - whole)\n",
+        "",
         HEAVY,
         PEOPLE,
     ),

@@ -727,6 +727,6 @@ def test_97_a_head_that_cannot_be_written_is_known_before_the_charge(path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(head, "open", read_only, raising=False)
-        with pytest.raises(dpf.LedgerError, match="the head of the ledger cannot be written .*: nothing was charged"):
+        with pytest.raises(dpf.LedgerError, match=r"the head of the ledger cannot be written .*: nothing was charged"):
             take(ledger, "1/4")
     assert ledger.spent.epsilon == 0.25

@@ -747,16 +747,18 @@ def test_91_scores_are_taken_exactly():
 )
 def test_91_a_forged_number_in_a_file_is_a_changed_ledger(facts, tmp_path):
     """With hashes that fit: whoever writes them anew can do so, and still no total falls and nothing raw is raised."""
-    from dpframe.store.entries import Mark, Row, _link, follow
+    from dpframe.store.chain import follow
+    from dpframe.store.entries import Mark, Row, link
 
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger")
     entry = entry_of(ledger, (Fraction(1, 2), Fraction(0)))
-    first = Mark.first(ledger._store.terms)
+    terms = ledger._store.terms
+    first = Mark.first(terms)
     row = Row.after(first, entry)
-    mark = follow(first, row, "here")
+    mark = follow(terms, first, row, "here")
     forged = json.dumps(json.loads(Row.after(mark, entry).body) | facts)
     with pytest.raises(dpf.LedgerError, match="was changed"):
-        follow(mark, Row(2, forged, _link(mark.head, forged), None), "here")
+        follow(terms, mark, Row(2, forged, link(mark.head, forged), None), "here")
 
 
 @given(st.floats(1e-300, 1e300), st.integers(-(10**6), 10**6))

@@ -633,7 +633,9 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
             attrs = {name: fact for name, fact in getattr(found, "attrs", {}).items() if name != "dpframe"}
             shown += [attrs, type(getattr(found, "index", None)).__name__]
             measures = {name: {**fact, "denoise": bool(fact["denoise"])} for name, fact in facts["measures"].items()}
-            shown.append({name: fact for name, fact in facts.items() if name != "sha256"} | {"measures": measures})
+            rows = {name: fact for name, fact in facts["rows"].items() if name != "sha256"}
+            others = {name: fact for name, fact in facts.items() if name != "sha256"}
+            shown.append(others | {"measures": measures, "rows": rows})
     shown += [repr(frame.dp), repr(frame.dp.preview.count("x", epsilon=1, ledger=ledger))]
     shown += [
         [record.getMessage() for record in caplog.records],

@@ -53,8 +53,8 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     if ledger is None:
         raise no_ledger()
     plan = _planned(frame, query, options, ledger)
-    entry = replay.entry_of(query, plan, options, ledger)
     labels = rehearsed(plan, options)
+    entry = replay.entry_of(query, plan, options, ledger)
     payer.warn_unlimited(ledger, plan.unit, depth=6)
     place = ledger.take(entry)
     if isinstance(place, Answer):
