@@ -1,6 +1,6 @@
 """Accountings against dp-accounting on random releases: Renyi divergences, conversions, loss distributions.
 
-    python benchmarks/accounting.py --count 1000
+    python -m assurance.accounting --count 1000
 
 Every figure of ours must never be below the peer's by more than rounding, nor above by more than its grid. It prints
 the largest differences, and fails if one is out of its bounds.

@@ -1,7 +1,7 @@
 """Audit releases as an attacker would: epsilon bounded from below by what two neighboring frames let out.
 
-    python benchmarks/audit.py --samples 100000
-    python benchmarks/audit.py --seed-bug 0.5        # noise of half the scale: the audit must object
+    python -m assurance.audit --samples 100000
+    python -m assurance.audit --seed-bug 0.5        # noise of half the scale: the audit must object
 
 Exits with 1 if an audit objects, and with --seed-bug if none does.
 """
@@ -16,8 +16,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from audit_cases import ENGINES, PRICES, cases
-from auditing import GROUPS, Audit, Case, audit, scaled_noise
+from assurance.audit_cases import ENGINES, PRICES, cases
+from assurance.auditing import GROUPS, Audit, Case, audit, scaled_noise
 
 SINGLE_CALLS = 50  # a case of one sample a call gets this many times fewer samples
 
@@ -55,7 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="the combinations whose name contains this")
     parser.add_argument("--seed-bug", type=float, metavar="FACTOR", help="multiply the scale of all noise")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further audit after this time")
-    parser.add_argument("--markdown", action="store_true", help="print the table of benchmarks/README.md too")
+    parser.add_argument("--markdown", action="store_true", help="print the table of assurance/README.md too")
     parser.add_argument("--json", help="a file for the results")
     return parser.parse_args()
 

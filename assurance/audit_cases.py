@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3, Case, Price
-
 import dpframe as dpf
+from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3, Case, Price
 
 ENGINES = ("pandas", "Polars", "LazyFrame", "Arrow")
 PRICES = (LAPLACE, GAUSSIAN, GAUSSIAN_GDP, SHAPE_3)

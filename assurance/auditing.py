@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fuzz_frames import public_parts
 from numpy.typing import NDArray
 
 import dpframe as dpf
+from assurance.fuzz_frames import public_parts
 from dpframe import noise
 
 Floats = NDArray[np.float64]

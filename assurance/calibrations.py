@@ -1,6 +1,6 @@
 """Calibrations and privacy curves at random parameters, against dp-accounting and against high-precision integrals.
 
-python benchmarks/calibrations.py --parameters 1000
+python -m assurance.calibrations --parameters 1000
 
 For each family of noise, random prices and sensitivities. "never below" counts how often dpframe states a delta or a
 scale that is less than the exact one, evaluated by mpmath from the definition (an integral or a sum, not from the

@@ -1,6 +1,6 @@
 """Drills of the durable ledger: races, kills, restores, restarts of a server, and the time of a charge.
 
-Run ``python benchmarks/ledger.py --races 1000 --kills 1000 --restores 100 --charges 1000 --folder DISK``; with
+Run ``python -m assurance.drills --races 1000 --kills 1000 --restores 100 --charges 1000 --folder DISK``; with
 ``--postgres 100 --restarts 20`` also on a PostgreSQL server of its own. A race sends eight processes to one new ledger
 at once; a kill ends a charging process at a random moment; a restore puts an older copy of the file back; a restart
 crashes the server while eight processes charge. The exit code is 0 only if no release was free, none was uncharged,
@@ -23,9 +23,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import postgres
-
 import dpframe as dpf
+from assurance import postgres
 from dpframe.store.entries import Answer, Entry
 
 TENTH = (Fraction(1, 10), Fraction(0))

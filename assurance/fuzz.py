@@ -1,6 +1,6 @@
 """Odd frames and their neighbors: the exact totals move no farther than stated, and nothing but noise is seen.
 
-    python benchmarks/fuzz.py --pairs 10000 --seen 1000
+    python -m assurance.fuzz --pairs 10000 --seen 1000
 
 Each pair is asked one of the verbs that suit its column, in turn. The totals of both tables are held against the
 sensitivity, and must be bit for bit the same in another order, in chunks and in four libraries and dtypes, in turn of
@@ -18,10 +18,10 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from fuzz_frames import Pair, asks, exact, form_of, makers, pairs
 from hypothesis import HealthCheck, given, seed, settings
 
 import dpframe as dpf
+from assurance.fuzz_frames import Pair, asks, exact, form_of, makers, pairs
 from dpframe.audit.outcomes import watched
 
 NORMS = (1.0, 2.0)

@@ -1,6 +1,6 @@
 """Neighboring frames of odd values, what is asked of them, and everything but noise that an answer shows.
 
-Shared by ``benchmarks/fuzz.py`` and by the tests. A table is a list of rows; a `Kind` says what the values of its
+Shared by ``assurance/fuzz.py`` and by the tests. A table is a list of rows; a `Kind` says what the values of its
 columns are, and which frames of which libraries hold them.
 """
 

@@ -1,7 +1,7 @@
 """Seeded privacy bugs: each is put into a copy of the package, and the tests named for it must fail.
 
-    python benchmarks/mutants.py
-    python benchmarks/mutants.py --only "noise" --markdown
+    python -m assurance.mutants
+    python -m assurance.mutants --only "noise" --markdown
 
 Exits with 1 if a bug survives. The package itself is never touched. It needs a system that forks.
 """
@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from mutants_listed import MUTANTS, Mutant
+
+from assurance.mutants_listed import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "dpframe"
-COPIED = (PACKAGE, "tests", "benchmarks", "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md")
+FOLDERS = (PACKAGE, "tests", "assurance", "benchmarks", "papers", "docs", "examples")
+COPIED = (*FOLDERS, "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
 LONGEST = 300  # seconds
 HEAVY = ("numpy", "scipy.special", "polars", "narwhals", "pyarrow", "mpmath", "sqlalchemy", "pandas")
@@ -132,9 +134,10 @@ def _pytest(tests: tuple[str, ...], root: Path, said: Path) -> None:
     """In the child, which inherits the libraries that this file imports, and no dpframe."""
     assert PACKAGE not in sys.modules
     os.chdir(root)
-    os.environ["PYTHONPATH"] = str(root)
+    os.environ["PYTHONPATH"] = str(root)  # for the processes that tests start; pytest itself reads pyproject.toml
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.path.insert(0, str(root))
+    for name in [name for name in sys.modules if name.split(".")[0] == __package__]:
+        del sys.modules[name]  # tests of the copy import its own
     sys.dont_write_bytecode = True
     with said.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)

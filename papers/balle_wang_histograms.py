@@ -1,6 +1,6 @@
 """Balle and Wang (2018), Figure 4: histograms of 500 elements from a sparse Dirichlet distribution.
 
-Run it from the root of the repository: ``python benchmarks/papers/balle_wang_histograms.py --repeats 100``.
+Run it from the root of the repository: ``python -m papers.balle_wang_histograms --repeats 100``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from balle_wang_means import DELTA, DIMENSIONS, EPSILONS, METHODS, SIZE, chart
-from reporting import Row, classical_sigma, markdown, options, pivoted, progress, written
 
 import dpframe as dpf
 from dpframe import noise
+from papers.balle_wang_means import DELTA, DIMENSIONS, EPSILONS, METHODS, SIZE, chart
+from papers.reporting import Row, classical_sigma, markdown, options, pivoted, progress, written
 
 UNIT = dpf.PrivacyUnit(neighbors="replace")  # one element becomes another: the l2 sensitivity is sqrt 2, the l1 2
 

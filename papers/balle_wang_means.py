@@ -1,6 +1,6 @@
 """Balle and Wang (2018), Figure 1 right and Figure 3 right: private means of 500 vectors, with and without denoising.
 
-Run it from the root of the repository: ``python benchmarks/papers/balle_wang_means.py --repeats 100``.
+Run it from the root of the repository: ``python -m papers.balle_wang_means --repeats 100``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,21 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from reporting import Row, classical_sigma, color, logarithmic, markdown, options, panel, pivoted, progress, written
 
 import dpframe as dpf
 from dpframe import noise
+from papers.reporting import (
+    Row,
+    classical_sigma,
+    color,
+    logarithmic,
+    markdown,
+    options,
+    panel,
+    pivoted,
+    progress,
+    written,
+)
 
 SIZE, DELTA = 500, 1e-4
 EPSILONS = (0.01, 0.1, 1.0)

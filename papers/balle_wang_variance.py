@@ -1,14 +1,14 @@
 """Balle and Wang (2018), Figure 1 left and Figure 3 left: the classical and the analytic sigma.
 
-Run it from the root of the repository: ``python benchmarks/papers/balle_wang_variance.py --out papers_output``.
+Run it from the root of the repository: ``python -m papers.balle_wang_variance --out papers_output``.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from reporting import Row, classical_sigma, color, logarithmic, markdown, options, panel, pivoted, written
 
 import dpframe as dpf
+from papers.reporting import Row, classical_sigma, color, logarithmic, markdown, options, panel, pivoted, written
 
 NEAR_ONE = 0.999  # the theorem of the classical formula ends at 1
 EPSILONS = [*(float(f"{epsilon:.3g}") for epsilon in np.geomspace(1e-3, 1.0, 13)[:-1]), NEAR_ONE]

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from reporting import Row, classical_sigma, color, panel, shown
 
 import dpframe as dpf
+from papers.reporting import Row, classical_sigma, color, panel, shown
 
 EPSILONS = (0.5, 1.0, 2.0)
 DELTAS = (0.01, 0.05, 0.1, 0.25)

@@ -1,6 +1,6 @@
 """Liu (2018), section 4: the counts of the nonempty cells of the Adult data.
 
-Run it from the root of the repository: ``python benchmarks/papers/liu_adult.py --repeats 500``. The data are not part
+Run it from the root of the repository: ``python -m papers.liu_adult --repeats 500``. The data are not part
 of the repository: --data names the folder that holds adult.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from counts import SETTINGS, Setting, bounded, chart, distances, summed_up, table
-from reporting import Row, markdown, options, progress, written
 
 from dpframe import noise
+from papers.counts import SETTINGS, Setting, bounded, chart, distances, summed_up, table
+from papers.reporting import Row, markdown, options, progress, written
 
 NUMBERS = {"age": 15, "hours_per_week": 12, "fnlwgt": 20, "capital_gain": 10, "capital_loss": 10}  # equal bins of each
 WORDS = ["workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "native_country"]

@@ -2,7 +2,7 @@
 
 3,072 cells of four attributes and the income, all of them released by `df.dp.group_by(...).count`, the empty ones too;
 a linear support vector machine is trained on each release. Run it from the root of the repository: ``python
-benchmarks/papers/liu_adult_declared.py --repeats 20``. It needs the data and scikit-learn, as liu_machines.py does.
+papers/liu_adult_declared.py --repeats 20``. It needs the data and scikit-learn, as liu_machines.py does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from counts import NOISES, Setting
-from liu_adult import LABEL, RICH, TRAINED, rows_of
-from liu_machines import linear
-from reporting import Row, color, logarithmic, markdown, options, panel, pivoted, progress, written
 
 import dpframe as dpf
 from dpframe import noise
+from papers.counts import NOISES, Setting
+from papers.liu_adult import LABEL, RICH, TRAINED, rows_of
+from papers.liu_machines import linear
+from papers.reporting import Row, color, logarithmic, markdown, options, panel, pivoted, progress, written
 
 EPSILONS, DELTA = (0.05, 0.1, 0.5, 1.0, 2.0), 0.01
 KEYS: dict[str, list[Any]] = {  # from the code book of the census, not from the rows

@@ -1,7 +1,7 @@
 """Liu (2018), Figure 2: the least scale b of generalized Gaussian noise for probabilistic differential privacy.
 
 Three statistics of sensitivity 1, 0.1 and 0.05 get noise of one scale b and shape p. Run it from the root of the
-repository: ``python benchmarks/papers/liu_figure_2.py --repeats 400000``.
+repository: ``python -m papers.liu_figure_2 --repeats 400000``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from reporting import Row, color, logarithmic, markdown, options, panel, pivoted, progress, written
 
 import dpframe as dpf
 from dpframe import noise
+from papers.reporting import Row, color, logarithmic, markdown, options, panel, pivoted, progress, written
 
 SHAPES = (2, 3, 4, 5, 6)
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

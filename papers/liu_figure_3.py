@@ -1,13 +1,12 @@
 """Liu (2018), Figure 3: sigma of probabilistic over sigma of classical differential privacy, epsilon below 1.
 
-Run it from the root of the repository: ``python benchmarks/papers/liu_figure_3.py``.
+Run it from the root of the repository: ``python -m papers.liu_figure_3``.
 """
 
 from __future__ import annotations
 
-from reporting import Row, color, markdown, options, panel, pivoted, written
-
 import dpframe as dpf
+from papers.reporting import Row, color, markdown, options, panel, pivoted, written
 
 EPSILONS = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 DELTAS = (1e-9, 1e-6, 1e-4, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.49)

@@ -1,6 +1,6 @@
 """Liu (2018), Figures 4 and 5, Proposition 12: tails, privacy and variance of Laplace and Gaussian noise.
 
-Run it from the root of the repository: ``python benchmarks/papers/liu_figures_4_5.py``.
+Run it from the root of the repository: ``python -m papers.liu_figures_4_5``.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from reporting import WIDTH, Row, color, markdown, options, written
 from scipy.special import ndtr, ndtri
 
 import dpframe as dpf
+from papers.reporting import WIDTH, Row, color, markdown, options, written
 
 EPSILONS = (0.1, 1.0, 2.0)
 DELTAS = (0.01, 0.05, 0.1, 0.2)

@@ -1,6 +1,6 @@
 """Liu (2018), Figure 12: support vector machines trained on sanitized counts of the Adult data.
 
-Run it from the root of the repository: ``python benchmarks/papers/liu_machines.py --repeats 20``. The data are not part
+Run it from the root of the repository: ``python -m papers.liu_machines --repeats 20``. The data are not part
 of the repository: --data names the folder that holds adult. It needs scikit-learn: pip install 'dpframe[benchmarks]'.
 """
 
@@ -10,11 +10,11 @@ import sys
 from typing import Any
 
 import numpy as np
-from counts import SETTINGS, Setting, bounded, chart, summed_up, table
-from liu_adult import Adult, read
-from reporting import Row, markdown, options, pivoted, progress, written
 
 from dpframe import noise
+from papers.counts import SETTINGS, Setting, bounded, chart, summed_up, table
+from papers.liu_adult import Adult, read
+from papers.reporting import Row, markdown, options, pivoted, progress, written
 
 RADIAL = 0.05  # the delta at which one radial machine is trained too: they are slow
 

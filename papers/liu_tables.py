@@ -1,6 +1,6 @@
 """Liu (2018), section 4: the mildew and the Czech table, 64 cells each, released by `df.dp.group_by(...).count`.
 
-Run it from the root of the repository: ``python benchmarks/papers/liu_tables.py --repeats 500``. The data are not part
+Run it from the root of the repository: ``python -m papers.liu_tables --repeats 500``. The data are not part
 of the repository; --data names the folder that holds barley_mildew and czech_autoworkers.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from counts import CONTINUOUS, SETTINGS, Setting, bounded, chart, distances, summed_up, table
-from reporting import Row, markdown, options, progress, written
 
 import dpframe as dpf
 from dpframe import noise
+from papers.counts import CONTINUOUS, SETTINGS, Setting, bounded, chart, distances, summed_up, table
+from papers.reporting import Row, markdown, options, progress, written
 
 
 @dataclass(frozen=True)

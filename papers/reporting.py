@@ -13,7 +13,7 @@ from typing import Any
 
 import dpframe as dpf
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CONDITION = 0.5  # an epsilon within the classical formula's condition
 WIDTH, HEIGHT = 240, 180
 PNG = b"\x89PNG\r\n\x1a\n"

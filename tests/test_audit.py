@@ -1,4 +1,4 @@
-"""A small share of ``benchmarks/audit.py``: what neighboring frames let out bounds epsilon from below.
+"""A small share of ``assurance/audit.py``: what neighboring frames let out bounds epsilon from below.
 
 Every audit of a sound release objects with a chance of at most ALPHA, so this file fails by chance in at most one of
 a million runs.
@@ -7,24 +7,18 @@ a million runs.
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dpf
+from assurance import audit_cases, auditing
+from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 from dpframe.audit import bounds
 from dpframe.release import path as releases
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import audit_cases
-import auditing
-from auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 
 SAMPLES = 20_000
 SOUND = [

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import denoise as benchmark
-from denoise_cases import made_up, published
+from benchmarks import denoise as benchmark
+from benchmarks.denoise_cases import made_up, published
 
 CASES = [case for case in made_up() if case.truth.size == 40]
 

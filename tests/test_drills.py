@@ -1,10 +1,9 @@
-"""A twentieth of ``benchmarks/ledger.py``: races, kills and restores of a ledger in a file, and in a database."""
+"""A twentieth of ``assurance/drills.py``: races, kills and restores of a ledger in a file, and in a database."""
 
 from __future__ import annotations
 
 import contextlib
 import pickle
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,11 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import ledger as drills
-import postgres
+from assurance import drills, postgres
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 MEMORY = Path("/dev/shm")  # the drills are about processes, not about disks

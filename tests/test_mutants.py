@@ -1,4 +1,4 @@
-"""The list of seeded bugs still fits the code, and a sample of them is caught (``benchmarks/mutants.py``)."""
+"""The list of seeded bugs still fits the code, and a sample of them is caught (``assurance/mutants.py``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import mutants
-from mutants_listed import MUTANTS
+from assurance import mutants
+from assurance.mutants_listed import MUTANTS
 
 SAMPLE = ("weights shaved to the wrong side", "a limit that may be passed by a billionth")
 TESTS = Path(__file__).parent
@@ -45,7 +43,7 @@ def test_the_document_lists_every_bug():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_is_caught(name):
-    words = [sys.executable, str(mutants.ROOT / "benchmarks" / "mutants.py"), "--skip-sound", "--only", name]
+    words = [sys.executable, "-m", "assurance.mutants", "--skip-sound", "--only", name]
     found = subprocess.run(words, capture_output=True, text=True, check=False, cwd=mutants.ROOT)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "1 of 1 caught" in found.stdout
