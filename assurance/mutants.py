@@ -22,10 +22,12 @@ from pathlib import Path
 
 import pytest
 
-from assurance.mutants_listed import MUTANTS, Mutant
+from assurance import symbols
+from assurance.bugs import MUTANTS
+from assurance.bugs.seeding import Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = "dpframe"
+PACKAGE = symbols.PACKAGE
 FOLDERS = (PACKAGE, "tests", "assurance", "benchmarks", "papers", "docs", "examples")
 COPIED = (*FOLDERS, "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
@@ -85,22 +87,14 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def places(root: Path, text: str) -> list[Path]:
-    """List the files of the package that hold a text, one entry for each time that it occurs."""
-    files = sorted((root / PACKAGE).rglob("*.py"))
-    return [file for file in files for _ in range(file.read_text(encoding="utf-8").count(text))]
-
-
 def seeded(mutant: Mutant, root: Path) -> dict[Path, str]:
     """Put the bug into the copy, and return the sound text of every file that it changed."""
     sound: dict[Path, str] = {}
-    for old, new in mutant.changes:
-        found = places(root, old)
-        if len(found) != 1:
-            raise SystemExit(f"{mutant.name}: {old!r} must occur once in the package, not {len(found)} times")
-        text = found[0].read_text(encoding="utf-8")
-        sound.setdefault(found[0], text)
-        found[0].write_text(text.replace(old, new), encoding="utf-8")
+    for symbol, old, new in mutant.changes:
+        definition = symbols.found(root, symbol)
+        broken = symbols.replaced(definition, old, new)
+        sound.setdefault(definition.file, definition.file.read_text(encoding="utf-8"))
+        definition.file.write_text(broken, encoding="utf-8")
     return sound
 
 

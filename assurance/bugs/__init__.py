@@ -1,0 +1,14 @@
+"""The seeded privacy bugs: where, what, how, and the tests that must catch each of them; a file for each room."""
+
+from __future__ import annotations
+
+from assurance.bugs.calibration import CALIBRATION
+from assurance.bugs.ledger import LEDGER
+from assurance.bugs.noise import NOISE
+from assurance.bugs.results import RESULTS
+from assurance.bugs.rows import ROWS
+from assurance.bugs.seeding import Mutant
+from assurance.bugs.sensitivity import SENSITIVITY
+from assurance.bugs.units import UNITS
+
+MUTANTS: tuple[Mutant, ...] = (*NOISE, *CALIBRATION, *SENSITIVITY, *ROWS, *UNITS, *RESULTS, *LEDGER)
