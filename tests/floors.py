@@ -110,7 +110,7 @@ KNOWN_REACHES: set[Offence] = {  # (file, the engine that it imports from outsid
 }
 KNOWN_DATAFRAMES: set[Offence] = set()  # (file, the library)
 KNOWN_WITH_FRAMES: set[Offence] = {("ledger.ledger", "frames.build")}  # (file, what it imports of frames)
-KNOWN_LOOSE = {  # modules at the top, by the names that they have today
+KNOWN_LOOSE: set[str] = {  # modules at the top, by the names that they have today
     "charts",
     "cli",
     "compare",
@@ -122,5 +122,5 @@ KNOWN_LOOSE = {  # modules at the top, by the names that they have today
     "statement",
     "tables",
 }
-KNOWN_TWICE = {"cells", "choice", "laws", "tables", "terms"}  # names that two files have, today
+KNOWN_TWICE: set[str] = {"cells", "choice", "laws", "tables", "terms"}  # names that two files have, today
 KNOWN_LONG: set[Offence] = set()  # (file, "file" or the name of the function)
