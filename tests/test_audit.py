@@ -54,6 +54,7 @@ def audited(name: str, engine: str, price: auditing.Price) -> auditing.Audit:
     return auditing.audit(case_of(name, engine, price), SAMPLES, ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "engine", "price"), SOUND, ids=lambda value: getattr(value, "name", value))
 def test_no_more_is_lost_than_charged_and_nothing_but_noise_differs(name, engine, price):
     found = audited(name, engine, price)
@@ -61,6 +62,7 @@ def test_no_more_is_lost_than_charged_and_nothing_but_noise_differs(name, engine
     assert found.found.holds, found.found.event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", [LAPLACE, GAUSSIAN, GAUSSIAN_GDP], ids=lambda price: price.name)
 @pytest.mark.parametrize("name", ["rows: sum", "full user: count"])
 def test_noise_of_half_the_scale_is_found(name, price):
@@ -89,6 +91,7 @@ def test_missing_clipping_is_found(monkeypatch):
     assert not found.found.holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", [LAPLACE, GAUSSIAN_GDP], ids=lambda price: price.name)
 def test_a_skipped_charge_is_found(monkeypatch, price):
     monkeypatch.setattr(dpf.Ledger, "take", lambda *_, **__: None)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from assurance import calibrations
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = {"gaussian": 6, "laplace": 12, "generalized": 4, "truncated": 8}
 
 

@@ -7,6 +7,8 @@ import pytest
 from benchmarks import denoise as benchmark
 from benchmarks.denoise_cases import made_up, published
 
+pytestmark = pytest.mark.slow
+
 CASES = [case for case in made_up() if case.truth.size == 40]
 
 

@@ -13,6 +13,8 @@ import pytest
 import dpframe as dpf
 from assurance import drills, postgres
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 MEMORY = Path("/dev/shm")  # the drills are about processes, not about disks
 

@@ -14,6 +14,8 @@ from assurance.fuzz_frames import KINDS, ROWS, Pair, asks, form_of, pairs
 from dpframe.audit.outcomes import watched
 from dpframe.queries.statistics import Statistic
 
+pytestmark = pytest.mark.slow
+
 SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 

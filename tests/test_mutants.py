@@ -84,6 +84,7 @@ def test_the_document_lists_every_bug():
     assert [mutant.name for mutant in MUTANTS if f"| {mutant.name} |" not in page] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_is_caught(name):

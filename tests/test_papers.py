@@ -26,6 +26,8 @@ from papers import (
     reporting,
 )
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HAS_DATA = pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
 
