@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -38,14 +38,16 @@ def definitions(file: Path) -> Iterator[Definition]:
 
 def found(root: Path, symbol: str) -> Definition:
     """Find the one definition that a symbol names; LookupError where there is none, or more than one."""
-    named = [one for one in _names(root) if f".{one.dotted(root)}".endswith(f".{symbol}")]
+    named = {one.dotted(root): one for one in _names(root) if f".{one.dotted(root)}".endswith(f".{symbol}")}
     if len(named) != 1:
-        listed = ", ".join(one.dotted(root) for one in named)
+        listed = ", ".join(named)
         raise LookupError(f"{symbol!r} must name one definition of the package, not {len(named)}: {listed}")
-    here = [one for one in definitions(named[0].file) if one.name == named[0].name]  # a change may have moved its lines
-    if len(here) != 1:
-        raise LookupError(f"{symbol!r} is no longer in {named[0].file.name}: an earlier change took it away")
-    return here[0]
+    (known,) = named.values()
+    here = [one for one in definitions(known.file) if one.name == known.name]  # a change may have moved its lines
+    if not here:
+        raise LookupError(f"{symbol!r} is no longer in {known.file.name}: an earlier change took it away")
+    # a name that is defined for several systems, one after the other, is one symbol from the first to the last of them
+    return replace(here[0], first=min(one.first for one in here), last=max(one.last for one in here))
 
 
 def replaced(definition: Definition, old: str, new: str) -> str:

@@ -70,6 +70,14 @@ def test_a_text_stands_once_in_its_symbol(package):
             symbols.replaced(found, old, "y")
 
 
+def test_a_name_that_is_defined_for_two_systems_is_one_symbol(package):
+    text = "if POSIX:\n    def lock():\n        return 1\nelse:\n    def lock():\n        return 2\n"
+    (package / "dpframe" / "three.py").write_text(text)
+    found = symbols.found(package, "lock")
+    assert (found.first, found.last) == (2, 6)
+    assert "return 3\nelse" in symbols.replaced(found, "return 1", "return 3")
+
+
 def test_several_changes_are_made_one_after_another_and_taken_back(package):
     bug = mutants.Mutant("room", "two", (("SCALE", "= 1", "= (\n    1)"), ("one.twice", "x + x", "x")), ())
     before = {file: file.read_text() for file in (package / "dpframe").glob("*.py")}
