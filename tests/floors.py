@@ -84,7 +84,8 @@ WILL_BE: dict[str, str] = {
 }
 
 Offence = tuple[str, str]
-KNOWN_CLIMBS: set[Offence] = {  # (file, what it imports from another room of its own floor, or from above)
+# (file, what it imports from another room of its own floor, or from above)
+KNOWN_CLIMBS: set[Offence] = {
     ("accounting.comparison", "display.charts"),
     ("accounting.comparison", "display.pages"),
     ("accounting.comparison", "planning.plan"),
@@ -102,15 +103,21 @@ KNOWN_CLIMBS: set[Offence] = {  # (file, what it imports from another room of it
     ("planning.request", "release.denoising"),
     ("planning.request", "release.graph"),
 }
-KNOWN_REACHES: set[Offence] = {  # (file, the engine that it imports from outside the release path)
+# (file, the engine that it imports from outside the release path)
+KNOWN_REACHES: set[Offence] = {
     ("accessor.entry", "engines.source"),
     ("accessor.private_frame", "engines.source"),
     ("accessor.released_frame", "engines.source"),
     ("frames.build", "engines.source"),
 }
-KNOWN_DATAFRAMES: set[Offence] = set()  # (file, the library)
-KNOWN_WITH_FRAMES: set[Offence] = {("ledger.ledger", "frames.build")}  # (file, what it imports of frames)
-KNOWN_LOOSE: set[str] = {  # modules at the top, by the names that they have today
+# (file, the library)
+KNOWN_DATAFRAMES: set[Offence] = set()
+# (file, what it imports of frames)
+KNOWN_WITH_FRAMES: set[Offence] = {
+    ("ledger.ledger", "frames.build"),
+}
+# modules at the top, by the names that they have today
+KNOWN_LOOSE: set[str] = {
     "charts",
     "cli",
     "compare",
@@ -122,5 +129,13 @@ KNOWN_LOOSE: set[str] = {  # modules at the top, by the names that they have tod
     "statement",
     "tables",
 }
-KNOWN_TWICE: set[str] = {"cells", "choice", "laws", "tables", "terms"}  # names that two files have, today
-KNOWN_LONG: set[Offence] = set()  # (file, "file" or the name of the function)
+# names that two files have, today
+KNOWN_TWICE: set[str] = {
+    "cells",
+    "choice",
+    "laws",
+    "tables",
+    "terms",
+}
+# (file, "file" or the name of the function)
+KNOWN_LONG: set[Offence] = set()

@@ -67,8 +67,64 @@ IMPORTS = {
 OWN = {pair for pair in IMPORTS if not pair[1].endswith("!")}
 
 
-def held(found, known):
-    """The offences that are found are those that are listed: neither more, nor fewer."""
+def climbs():
+    return {(file, name) for file, name in OWN if room(file) != room(name) and floor(name) >= floor(file)}
+
+
+def reaches():
+    rooms = {*floors.REACH_ROWS, "engines"}
+    return {(file, name) for file, name in OWN if room(name) == "engines" and room(file) not in rooms}
+
+
+def dataframes():
+    found = {(file, name[:-1]) for file, name in IMPORTS - OWN if room(file) not in floors.KNOW_DATAFRAMES}
+    return {(file, name) for file, name in found if name in floors.DATAFRAMES}
+
+
+def with_frames():
+    return {(file, name) for file, name in OWN if room(file) in floors.WITHOUT_FRAMES and room(name) == "frames"}
+
+
+def loose():
+    return {path.stem for path in PACKAGE.glob("*.py")} - floors.TOP
+
+
+def twice():
+    names = Counter(path.stem for path in FILES if path.stem != "__init__")
+    return {name for name, many in names.items() if many > 1}
+
+
+def long():
+    return {(name_then(today), what) for today, path in TODAY.items() for what in long_parts(path)}
+
+
+def long_parts(path):
+    """The file itself and its functions, where they have too many lines; a docstring does not count."""
+    text = path.read_text(encoding="utf-8")
+    if len(text.splitlines()) > LONGEST_FILE:
+        yield "file"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            said = (ast.get_docstring(node, clean=False) or "").count("\n")
+            if node.end_lineno - node.lineno - said > LONGEST_FUNCTION:
+                yield node.name
+
+
+OFFENCES = {
+    "imports fall": (climbs, floors.KNOWN_CLIMBS),
+    "rows are reached from the release path alone": (reaches, floors.KNOWN_REACHES),
+    "two rooms know dataframe libraries": (dataframes, floors.KNOWN_DATAFRAMES),
+    "the ledger holds no frames": (with_frames, floors.KNOWN_WITH_FRAMES),
+    "the modules at the top are those of the floors": (loose, floors.KNOWN_LOOSE),
+    "no file name occurs twice": (twice, floors.KNOWN_TWICE),
+    "files and functions are short": (long, floors.KNOWN_LONG),
+}
+
+
+@pytest.mark.parametrize("rule", OFFENCES)
+def test_the_offences_are_those_that_are_known(rule):
+    find, known = OFFENCES[rule]
+    found = find()
     assert not found - known, f"new offences: {sorted(found - known)}"
     assert not known - found, f"mended, so delete them from tests/floors.py: {sorted(known - found)}"
 
@@ -84,55 +140,6 @@ def test_no_place_is_kept_for_a_file_that_is_gone():
         ".".join(today.split(".")[:length]) for today in TODAY for length in range(1, 1 + today.count(".") + 1)
     }
     assert set(floors.WILL_BE) <= beginnings
-
-
-def test_imports_fall():
-    climbs = {(file, name) for file, name in OWN if room(file) != room(name) and floor(name) >= floor(file)}
-    held(climbs, floors.KNOWN_CLIMBS)
-
-
-def test_rows_are_reached_from_the_release_path_alone():
-    rooms = {*floors.REACH_ROWS, "engines"}
-    held(
-        {(file, name) for file, name in OWN if room(name) == "engines" and room(file) not in rooms},
-        floors.KNOWN_REACHES,
-    )
-
-
-def test_two_rooms_know_dataframe_libraries():
-    pairs = {(file, name[:-1]) for file, name in IMPORTS - OWN}
-    knowing = {(file, name) for file, name in pairs if name in floors.DATAFRAMES}
-    held({(file, name) for file, name in knowing if room(file) not in floors.KNOW_DATAFRAMES}, floors.KNOWN_DATAFRAMES)
-
-
-def test_the_ledger_holds_no_frames():
-    found = {(file, name) for file, name in OWN if room(file) in floors.WITHOUT_FRAMES and room(name) == "frames"}
-    held(found, floors.KNOWN_WITH_FRAMES)
-
-
-def test_the_modules_at_the_top_are_those_of_the_floors():
-    held({path.stem for path in PACKAGE.glob("*.py")} - floors.TOP, floors.KNOWN_LOOSE)
-
-
-def test_no_file_name_occurs_twice():
-    names = Counter(path.stem for path in FILES if path.stem != "__init__")
-    held({name for name, many in names.items() if many > 1}, floors.KNOWN_TWICE)
-
-
-def test_files_and_functions_are_short():
-    held({(name_then(today), what) for today, path in TODAY.items() for what in long_parts(path)}, floors.KNOWN_LONG)
-
-
-def long_parts(path):
-    """The file itself and its functions, where they have too many lines; a docstring does not count."""
-    text = path.read_text(encoding="utf-8")
-    if len(text.splitlines()) > LONGEST_FILE:
-        yield "file"
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            said = (ast.get_docstring(node, clean=False) or "").count("\n")
-            if node.end_lineno - node.lineno - said > LONGEST_FUNCTION:
-                yield node.name
 
 
 @pytest.mark.parametrize(
