@@ -1,6 +1,6 @@
 """How much denoising gains: squared error relative to no denoising, on published, made-up and other histograms.
 
-Run it from the root of the repository: ``python benchmarks/denoise.py --json denoise.json --chart denoise.png``.
+Run it from the root of the repository: ``python -m benchmarks.denoise --json denoise.json --chart denoise.png``.
 The data are not part of the repository; they are looked for in ``../shared/data``. ``--cases made-up`` needs none.
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from denoise_cases import Case, made_up, of_tables, published
 
 import dpframe as dpf
+from benchmarks.denoise_cases import Case, made_up, of_tables, published
 from dpframe import denoise, noise
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -1,4 +1,4 @@
-"""Time and memory of every denoiser by the number of cells: ``python benchmarks/denoise_scale.py``.
+"""Time and memory of every denoiser by the number of cells: ``python -m benchmarks.denoise_scale``.
 
 Each measurement is a process of its own, whose peak of memory is that of the whole process; the first line is the same
 process without a denoiser.
@@ -91,7 +91,7 @@ def main() -> int:
 
 def alone(name: str, size: int) -> tuple[float, float]:
     """Seconds and MiB, in a new process."""
-    command = [sys.executable, __file__, "--one", name, str(size)]
+    command = [sys.executable, "-m", "benchmarks.denoise_scale", "--one", name, str(size)]
     seconds, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return float(seconds), float(peak)
 

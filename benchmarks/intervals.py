@@ -1,6 +1,6 @@
 """How often the 95% intervals of released numbers cover the truth: many equal public groups, released at once.
 
-Run it from the root of the repository: ``python benchmarks/intervals.py``. Of all sizes, places and epsilons the case
+Run it from the root of the repository: ``python -m benchmarks.intervals``. Of all sizes, places and epsilons the case
 that is least likely by chance is printed, for each noise, unit and statistic. The exit code is 1 where an interval
 covers less than 95%, at a rate of false alarms of 1e-6 over all cases. The same code with fewer groups runs in
 ``tests/test_intervals.py``.
@@ -11,11 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 from itertools import product
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from covering import PEOPLE, ROWS, VALUES, Case, Covered, covered, too_many, worst
+from tests.covering import PEOPLE, ROWS, VALUES, Case, Covered, covered, too_many, worst
 
 SIZES = (0, 1, 3, 10, 30, 100, 1_000)
 EPSILONS = (0.1, 1.0, 10.0)

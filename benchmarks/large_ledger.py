@@ -1,6 +1,6 @@
 """How long ledgers of many entries take to be opened, printed, verified and listed.
 
-    python benchmarks/large_ledger.py --entries 100000
+    python -m benchmarks.large_ledger --entries 100000
 
 The entries are written in one transaction, without a wait for each: they are those that as many charges would leave.
 """

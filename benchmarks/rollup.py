@@ -1,6 +1,6 @@
 """What subtotals cost and gain: `rollup=True` against the cells alone, whose noisy values are added up.
 
-Run it from the root of the repository: ``python benchmarks/rollup.py``. The tables are not part of the repository; they
+Run it from the root of the repository: ``python -m benchmarks.rollup``. The tables are not part of the repository; they
 are looked for in ``../shared/data``.
 """
 

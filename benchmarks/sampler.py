@@ -1,6 +1,6 @@
 """Nanoseconds per draw of exact integer noise, beside NumPy's float samplers, which are neither exact nor secure.
 
-    python benchmarks/sampler.py --draws 1000000 --repeats 15
+    python -m benchmarks.sampler --draws 1000000 --repeats 15
 
 Every figure is the least processor time of the repeats (a busy machine only adds to it), the table of a law included
 in none but the first. The last digits of the floats are rounded, so that both sides give whole numbers.

@@ -1,6 +1,6 @@
 """How long a release takes, as a multiple of the plain aggregation of the same columns, measured side by side.
 
-    python benchmarks/speed.py --rows 1000000 10000000 --repeats 3 --json speed.json
+    python -m benchmarks.speed --rows 1000000 10000000 --repeats 3 --json speed.json
 
 Machines are noisy, so a release and its plain counterparts are timed in turn, and the median of the pairwise ratios is
 what counts. All data are generated in the run.

@@ -1,6 +1,6 @@
 """Where Laplace noise wins, where Gaussian noise does, and where another shape: variances at one price.
 
-Run it from the root of the repository: ``python benchmarks/which_noise.py --chart docs/images/which-noise.svg``. It
+Run it from the root of the repository: ``python -m benchmarks.which_noise --chart docs/images/which-noise.svg``. It
 computes; it draws no noise.
 """
 

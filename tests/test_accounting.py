@@ -163,6 +163,7 @@ def test_nothing_spent_is_nothing(accounting, delta):
     assert accounting.remaining(nothing).epsilon == 0.0
 
 
+@pytest.mark.slow
 @every
 @settings(deadline=None, max_examples=10)
 @given(st.data())

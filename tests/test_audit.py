@@ -1,4 +1,4 @@
-"""A small share of ``benchmarks/audit.py``: what neighboring frames let out bounds epsilon from below.
+"""A small share of ``assurance/audit.py``: what neighboring frames let out bounds epsilon from below.
 
 Every audit of a sound release objects with a chance of at most ALPHA, so this file fails by chance in at most one of
 a million runs.
@@ -7,24 +7,18 @@ a million runs.
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dpf
+from assurance import audit_cases, auditing
+from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 from dpframe.audit import bounds
 from dpframe.release import path as releases
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import audit_cases
-import auditing
-from auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 
 SAMPLES = 20_000
 SOUND = [
@@ -60,6 +54,7 @@ def audited(name: str, engine: str, price: auditing.Price) -> auditing.Audit:
     return auditing.audit(case_of(name, engine, price), SAMPLES, ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "engine", "price"), SOUND, ids=lambda value: getattr(value, "name", value))
 def test_no_more_is_lost_than_charged_and_nothing_but_noise_differs(name, engine, price):
     found = audited(name, engine, price)
@@ -67,6 +62,7 @@ def test_no_more_is_lost_than_charged_and_nothing_but_noise_differs(name, engine
     assert found.found.holds, found.found.event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", [LAPLACE, GAUSSIAN, GAUSSIAN_GDP], ids=lambda price: price.name)
 @pytest.mark.parametrize("name", ["rows: sum", "full user: count"])
 def test_noise_of_half_the_scale_is_found(name, price):
@@ -95,6 +91,7 @@ def test_missing_clipping_is_found(monkeypatch):
     assert not found.found.holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", [LAPLACE, GAUSSIAN_GDP], ids=lambda price: price.name)
 def test_a_skipped_charge_is_found(monkeypatch, price):
     monkeypatch.setattr(dpf.Ledger, "take", lambda *_, **__: None)

@@ -1,11 +1,9 @@
-"""A small share of ``benchmarks/calibrations.py``: random parameters, against definitions and against dp-accounting."""
+"""A small share of ``assurance/calibrations.py``: random parameters, against definitions and against dp-accounting."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
+from assurance import calibrations
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import calibrations
+pytestmark = pytest.mark.slow
 
 PARAMETERS = {"gaussian": 6, "laplace": 12, "generalized": 4, "truncated": 8}
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -16,12 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
+from assurance import accounting
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from tests.test_mechanisms import check, inputs, published
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import accounting
 
 DELTA = 1e-6
 CURVES = {

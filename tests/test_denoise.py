@@ -225,6 +225,7 @@ def relative_error(truth, mechanism, seeds):
     return denoised / plain, projected / plain
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("epsilon", PRICES)
 @pytest.mark.parametrize(("name", "truth"), histograms().items(), ids=histograms().keys())

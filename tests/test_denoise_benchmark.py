@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from benchmarks import denoise as benchmark
+from benchmarks.denoise_cases import made_up, published
 
-import denoise as benchmark
-from denoise_cases import made_up, published
+pytestmark = pytest.mark.slow
 
 CASES = [case for case in made_up() if case.truth.size == 40]
 

@@ -222,6 +222,7 @@ def test_the_risk_of_a_fitted_prior_on_other_cells_is_estimated_without_bias(law
     assert abs(mean) < 5 * error + 0.02 * law.variance * TRUTH.size
 
 
+@pytest.mark.slow
 @both
 def test_the_cross_fitted_risk_is_not_too_small(law):
     estimates, losses = [], []
@@ -234,6 +235,7 @@ def test_the_cross_fitted_risk_is_not_too_small(law):
     assert mean < 0.25 * law.variance * TRUTH.size + 5 * error
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("shape", [(300,), (15, 20)])
 def test_the_risk_of_wavelets_is_at_most_the_estimate(law, shape):
@@ -277,6 +279,7 @@ def test_noise_of_any_shape(p, scale):
     assert relative(denoise.auto, np.random.default_rng(6).integers(0, 9000, 1000), law) < 1.02
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("size", [32, 100, 1000])
 def test_auto_does_no_harm_on_dense_totals(law, size):

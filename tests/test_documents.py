@@ -106,6 +106,7 @@ def test_every_example_runs(example, tmp_path, monkeypatch, capsys):
     assert "epsilon" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_demo_shows_a_refusal_and_draws(tmp_path, monkeypatch, capsys):
     for module in ("pandas", "statsmodels", "altair", "vl_convert"):
         pytest.importorskip(module)

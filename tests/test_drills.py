@@ -1,4 +1,4 @@
-"""A twentieth of ``benchmarks/ledger.py``: races, kills and restores of a ledger in a file, and in a database."""
+"""A twentieth of ``assurance/drills.py``: races, kills and restores of a ledger in a file, and in a database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import socket
-import sys
 import tempfile
 import threading
 import time
@@ -18,11 +17,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from assurance import drills, postgres
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import ledger as drills
-import postgres
+pytestmark = pytest.mark.slow
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 MEMORY = Path("/dev/shm")  # the drills are about processes, not about disks

@@ -188,6 +188,7 @@ def run(code, *arguments):
     return subprocess.run(words, capture_output=True, text=True, check=False, env=environ)
 
 
+@pytest.mark.slow
 def test_three_tenths_are_three_times_a_tenth_in_three_processes(path):
     dpf.Ledger(epsilon=0.3, path=path)
     code = (
@@ -239,10 +240,12 @@ def racing(context, path, *, rounds, makers, processes=8):
         assert ledger._store.last().total == (1, 0)
 
 
+@pytest.mark.slow
 def test_eight_spawned_processes_never_pass_the_limit(path):
     racing(multiprocessing.get_context("spawn"), path, rounds=1, makers=False)
 
 
+@pytest.mark.slow
 @FORKS
 def test_eight_forked_processes_never_pass_the_limit(path):
     with warnings.catch_warnings():

@@ -20,15 +20,12 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from assurance import postgres
 from dpframe.cli import main
 from dpframe.ledger.ledger import _unpickled
 from dpframe.store import head, migration
 from dpframe.store.database import tables
 from dpframe.store.sql import SqlStore
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import postgres
 
 DATA = Path(__file__).parent / "data" / "0.1"
 KNOWN = json.loads((DATA / "clinic.json").read_text(encoding="utf-8"))

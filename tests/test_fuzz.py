@@ -1,23 +1,20 @@
-"""A share of ``benchmarks/fuzz.py``: odd neighboring frames on every engine; and the checks see seeded bugs."""
+"""A share of ``assurance/fuzz.py``: odd neighboring frames on every engine; and the checks see seeded bugs."""
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dpframe as dpf
+from assurance import fuzz
+from assurance.fuzz_frames import KINDS, ROWS, Pair, asks, form_of, pairs
 from dpframe.audit.outcomes import watched
 from dpframe.queries.statistics import Statistic
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import fuzz
-from fuzz_frames import KINDS, ROWS, Pair, asks, form_of, pairs
+pytestmark = pytest.mark.slow
 
 SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 

@@ -104,6 +104,7 @@ def random_prices(count):
     return list(zip(shapes.tolist(), epsilons.tolist(), deltas.tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "epsilon", "delta"), random_prices(60))
 def test_the_scale_is_never_too_small_and_hardly_too_large(p, epsilon, delta):
     b = dpf.generalized_gaussian_scale(p, epsilon, delta)
@@ -150,6 +151,7 @@ def test_more_privacy_is_more_noise(p):
     assert dpf.generalized_gaussian_scale(p, 0.5, 1e-6, 7.0) == pytest.approx(7 * scale(0.5, 1e-6), rel=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2, 3, 4, 9])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.01, 1e-30), (20.0, 0.3), (1e-9, 0.9)])
 def test_the_probabilistic_scale_keeps_lius_inequality_and_is_private(p, epsilon, delta):

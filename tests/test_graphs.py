@@ -273,6 +273,7 @@ def test_no_noise_and_constants(denoiser):
     assert same.tolist() == pytest.approx([700.0] * PATCHES.size, rel=1e-6)
 
 
+@pytest.mark.slow
 @on_graphs
 @laws
 def test_patches_gain(denoiser, law):
@@ -298,6 +299,7 @@ def excess(law, truth, estimate, rounds):
     return np.mean(found), np.std(found) / math.sqrt(rounds)
 
 
+@pytest.mark.slow
 @laws
 def test_the_risk_of_wavelets_is_told(law):
     """Up to the choice of thresholds, which makes it a little small."""
@@ -349,6 +351,7 @@ def test_smooth_values_gain_from_a_higher_degree(law, degree):
         assert np.square(found - line).mean() < 0.35 * law.variance
 
 
+@pytest.mark.slow
 @laws
 def test_auto_does_no_harm_where_neighbors_are_not_alike(law):
     """Totals that are as wild as can be, and totals that are wild by a few deviations, on a random graph."""
@@ -364,6 +367,7 @@ def test_auto_does_no_harm_where_neighbors_are_not_alike(law):
         assert np.mean(harm) <= 1.02
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_cells():
     """A line, the longest of trees, and a star, the widest: no step takes the square of their size."""
     law, size = LAWS["gaussian"], 100_000

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 import dpframe as dpf
+from benchmarks import large_ledger
 from dpframe.store import chain, rows
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import large_ledger
 
 COUNT = 3_000
 

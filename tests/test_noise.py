@@ -91,6 +91,7 @@ def test_draws_have_exactly_their_law(p, scale, draw, tail):
     assert departure(found, tail(scale), scale) > FALSE_ALARM / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 @pytest.mark.parametrize(("p", "scale", "draw", "tail"), LAWS)
 def test_the_same_test_rejects_a_scale_that_is_2_percent_off(p, scale, draw, tail, factor):
@@ -118,6 +119,7 @@ def uneven(p, scale, discrete):
         return tables.table_of.__wrapped__(Law(p, scale, discrete), 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "scale", "discrete"),
     [(1.0, 3.0, True), (1.0, 300.0, True), (2.0, 0.6, False), (2.0, 500.0, False), (3.0, 1e12, False)],

@@ -1,4 +1,4 @@
-"""A small share of ``benchmarks/papers/``: the claims of the papers that hold, and those that do not."""
+"""A small share of ``papers/``: the claims of the papers that hold, and those that do not."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from papers import (
+    balle_wang_histograms,
+    balle_wang_means,
+    balle_wang_variance,
+    counts,
+    liu_adult,
+    liu_figure_2,
+    liu_figure_3,
+    liu_figures_4_5,
+    liu_machines,
+    liu_tables,
+    reporting,
+)
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks" / "papers"))
-
-import balle_wang_histograms
-import balle_wang_means
-import balle_wang_variance
-import counts
-import liu_adult
-import liu_figure_2
-import liu_figure_3
-import liu_figures_4_5
-import liu_machines
-import liu_tables
-import reporting
+pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HAS_DATA = pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")

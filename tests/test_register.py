@@ -11,7 +11,6 @@ import math
 import os
 import random
 import re
-import sys
 import traceback
 import warnings
 from datetime import date, datetime, timedelta
@@ -27,14 +26,11 @@ import pytest
 from forked import drawn_in_a_child
 
 import dpframe as dpf
+from assurance.fuzz_frames import asked, exact
 from dpframe import noise
 from dpframe.frames.cells import added
 from dpframe.noise import bits, tables
 from dpframe.sensitivity import of as sensitivity_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-from fuzz_frames import asked, exact
 
 EXACT = 1e9  # an epsilon whose noise is negligible
 CELLS = 20_000

@@ -41,6 +41,7 @@ def test_discrete_laplace_from_its_definition(shift, scale, order):
     assert found >= Fraction(mpmath.nstr(exact, 40)) * (1 - Fraction(1, 10**20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS[:4], ids=str)
 @pytest.mark.parametrize(("p", "ratio"), [(1.0, 0.5), (1.3, 0.4), (2.0, 0.6), (3.0, 0.3), (4.5, 1.0)])
 def test_generalized_gaussian_is_never_below_its_integral(p, ratio, order):

@@ -278,6 +278,7 @@ def asked_at_once(path, prices):
     return found
 
 
+@pytest.mark.slow
 def test_processes_that_ask_at_once_get_one_answer(tmp_path):
     path = tmp_path / "clinic.ledger"
     ledger = dpf.Ledger(epsilon=9, path=path)

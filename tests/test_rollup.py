@@ -196,6 +196,7 @@ def farthest(before, after, unit, p):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("p", [1, 2])
 @settings(deadline=None, max_examples=25)

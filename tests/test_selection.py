@@ -39,6 +39,7 @@ def p_value(found, expected):
 # The mechanism
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("monotonic", "spread"), [(True, 3), (False, 6)])
 def test_choices_have_their_law(monotonic, spread):
     choice = dpf.ExponentialMechanism.of_steps(3, 0.7, monotonic=monotonic, options=4)
@@ -54,6 +55,7 @@ def test_choices_have_their_law(monotonic, spread):
         assert p_value(drawn, law(scores, 0.7, spread * 0.7)) < FALSE_ALARM  # power: a choice that is too sharp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0, 2**60, -(2**63)])
 def test_the_law_depends_on_differences_alone(offset):
     """Floats of such scores would all be equal; and no choice but ties is near chance."""
@@ -210,6 +212,7 @@ def test_an_enum_declares_its_own_options():
         assert frame.dp.select("ward", epsilon=1)["ward"].to_list()[0] in ("A", "B", "C")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [[], ["A", "B", "C"]])
 def test_ties_and_empty_frames_give_every_value_the_same_chance(rows):
     frame = pl.DataFrame({"ward": rows}, schema={"ward": pl.String})

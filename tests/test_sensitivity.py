@@ -69,6 +69,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("query", QUERIES)
 @settings(deadline=None, max_examples=12)

@@ -85,6 +85,7 @@ def small(engine: Any, name: str) -> Any:
     return engine(FRAMES[name], **DTYPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", PRICES)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("call", CALLS)

@@ -61,6 +61,7 @@ def kind(p=2, epsilon=1.0, output=(0, 20), **rest):
     return dpf.TruncatedGeneralizedGaussian.calibrate(p=p, epsilon=epsilon, output=output, **{"sensitivity": 1, **rest})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("p", SHAPES)
 @pytest.mark.parametrize(
@@ -95,6 +96,7 @@ def test_the_exact_scale_of_real_numbers_is_the_least(p, boundary, span, shift):
     assert found == pytest.approx(epsilon, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3, 16])
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_several_cells_are_covered_by_their_l1_norm(p, boundary):

@@ -1,0 +1,144 @@
+"""The neighboring tables that are audited, and what is asked of them. The person who differs has the largest sway."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import dpframe as dpf
+from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3, Case, Price
+
+ENGINES = ("pandas", "Polars", "LazyFrame", "Arrow")
+PRICES = (LAPLACE, GAUSSIAN, GAUSSIAN_GDP, SHAPE_3)
+CELLS = 3
+LOW, HIGH = 0, 10
+
+OTHERS = [(0, 2, 1), (0, 7, 2), (0, 4, 3)]  # cell, value, person
+CROWD = [(0, 5, person) for person in range(1, 13)]
+SPREAD = [(0, 2, 1), (1, 7, 2), (2, 4, 3), (1, 1, 3)]
+
+ROWS = {neighbors: dpf.PrivacyUnit(neighbors=neighbors) for neighbors in ("add-remove", "replace")}
+USERS = {
+    neighbors: dpf.PrivacyUnit(column="user", max_rows=2, max_groups=2, neighbors=neighbors)
+    for neighbors in ("add-remove", "replace")
+}
+
+
+def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES) -> Iterator[Case]:
+    """Every combination: engines, noises, units, neighbors and verbs."""
+    for price in prices:
+        for engine in engines:
+            for name, unit, first, second, ask, more in _asked():
+                if price == SHAPE_3 and unit != ROWS["add-remove"]:
+                    continue  # proven for one cell, and others move more
+                yield Case(name, engine, price, first, second, ask, unit, **more)
+
+
+def case(name: str, engine: str, price: Price) -> Case:
+    """One of them by name."""
+    return next(found for found in cases((engine,), (price,)) if found.name == name)
+
+
+def _asked() -> Iterator[tuple[Any, ...]]:
+    yield from _rows_added()
+    yield from _rows_replaced()
+    yield from _users()
+    yield from _without_groups()
+
+
+def _rows_added() -> Iterator[tuple[Any, ...]]:
+    unit = ROWS["add-remove"]
+    yield "rows: count", unit, [*OTHERS, (0, 5, 9)], OTHERS, count, {}
+    yield "rows: sum", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, total, {}
+    yield "rows: mean", unit, [*CROWD, (0, 10**6, 99)], CROWD, mean, {}
+    yield "rows: agg", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, several, {}
+    yield "rows: histogram in groups", unit, [*OTHERS, (0, 9, 9)], OTHERS, grouped_histogram, {}
+    yield "rows: histogram", unit, [*OTHERS, (1, 0, 9)], OTHERS, histogram, {}
+    yield "rows: an infinite value", unit, [*OTHERS, (0, math.inf, 9)], OTHERS, several, {}
+    yield "rows: a missing value", unit, [*OTHERS, (0, None, 9)], OTHERS, several, {}
+
+
+def _rows_replaced() -> Iterator[tuple[Any, ...]]:
+    unit = ROWS["replace"]
+    low, high = [*OTHERS, (0, -(10**6), 9)], [*OTHERS, (0, 10**6, 9)]
+    elsewhere = [*OTHERS, (1, 10**6, 9)]
+    yield "rows replaced: sum", unit, high, elsewhere, cell_total, {}
+    yield "rows replaced: sum in a group", unit, high, low, total, {}
+    yield "rows replaced: agg", unit, high, low, several, {}
+    yield "rows replaced: count of values", unit, [*OTHERS, (0, 5, 9)], [*OTHERS, (0, None, 9)], present, {}
+    yield "rows replaced: histogram", unit, [*OTHERS, (0, 0, 9)], [*OTHERS, (1, 0, 9)], histogram, {}
+
+
+def _users() -> Iterator[tuple[Any, ...]]:
+    full = [(cell, 10**6, 9) for cell in (0, 0, 1, 1)]  # the most that counts in full: two rows in each of two groups
+    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
+    crammed = [(0, 10**6, 9)] * 9
+    for words, rows in (("full", full), ("heavy", heavy), ("crammed", crammed)):
+        unit = USERS["add-remove"]
+        yield f"{words} user: count", unit, [*SPREAD, *rows], SPREAD, cell_counts, {}
+        yield f"{words} user: agg", unit, [*SPREAD, *rows], SPREAD, cell_several, {}
+    low = [(cell, -(10**6), 9) for cell, _, _ in heavy]
+    elsewhere = [(2, 10**6, 9)] * 4
+    yield "user replaced: agg", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, *low], cell_several, {}
+    yield "user replaced: count", USERS["replace"], [*SPREAD, *full], [*SPREAD, *elsewhere], cell_counts, {}
+
+
+def _without_groups() -> Iterator[tuple[Any, ...]]:
+    unit, one = ROWS["add-remove"], {"groups": 1}
+    yield "one count a call", unit, [*OTHERS, (0, 5, 9)], OTHERS, lambda dp, _, options: dp.count(**options), one
+    yield "one sum a call", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, lone_sum, one
+
+
+def count(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).count(**options)
+
+
+def present(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).count("value", **options)
+
+
+def total(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).sum("value", bounds=(LOW, HIGH), **options)
+
+
+def lone_sum(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    return dp.sum("value", bounds=(LOW, HIGH), **options)
+
+
+def mean(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).mean("value", bounds=(LOW, HIGH), **options)
+
+
+def several(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).agg(_statistics(), **options)
+
+
+def histogram(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.histogram("place", bins=range(2 * groups + 1), **options)
+
+
+def grouped_histogram(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).histogram("value", bins=[0, 3, 8, 10], **options)
+
+
+def cell_counts(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", "cell", keys={"group": range(groups), "cell": range(CELLS)}).count(**options)
+
+
+def cell_total(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(groups), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).sum("value", bounds=(LOW, HIGH), **options)
+
+
+def cell_several(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(groups), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).agg(_statistics(), **options)
+
+
+def _statistics() -> dict[str, Any]:
+    return {
+        "n": dpf.count(),
+        "total": dpf.sum("value", bounds=(LOW, HIGH)),
+        "centre": dpf.mean("value", bounds=(LOW, HIGH)),
+    }

@@ -1,0 +1,194 @@
+"""Black-box audits of privacy: releases on two neighboring frames, and the epsilon that their differences prove.
+
+Only the public surface is used, and `dpframe.audit` does the counting. A frame holds many equal public groups, each a
+copy of one small table with its own people, so that one call draws one independent sample per group; a person is in
+one group only, so what holds for the call holds for each group. Everything else that a caller can see (exceptions,
+warnings, logs, dtypes, keys, row order, provenance, charges) must be equal on both sides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import dpframe as dpf
+from assurance.fuzz_frames import public_parts
+from dpframe import noise
+
+Floats = NDArray[np.float64]
+Row = tuple[int, Any, int]  # cell, value, person
+
+GROUPS = 1_000  # samples of one call
+ROUNDING = 1e-9  # of epsilons that were converted from mu
+NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian")
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a call is asked to cost, and the ledger that has exactly that to spend."""
+
+    name: str
+    epsilon: float
+    delta: float = 0.0
+    accounting: str = "basic"
+    mechanism: Any = None
+
+    def ledger(self, unit: dpf.PrivacyUnit) -> dpf.Ledger:
+        return dpf.Ledger(self.epsilon, self.delta, unit=unit, accounting=self.accounting)  # type: ignore[arg-type]
+
+    def options(self, ledger: dpf.Ledger) -> dict[str, Any]:
+        delta = {"delta": self.delta} if self.delta and self.accounting == "basic" else {}
+        return {"epsilon": self.epsilon, "ledger": ledger, "mechanism": self.mechanism, "denoise": None, **delta}
+
+
+LAPLACE = Price("Laplace", 1.0)
+GAUSSIAN = Price("Gaussian", 1.0, 0.2)  # a large delta, since an audit sees no event of probability 1e-6
+GAUSSIAN_GDP = Price("Gaussian, gdp", 4.0, 1e-3, "gdp")
+SHAPE_3 = Price("shape 3", 1.0, 0.2, mechanism=dpf.generalized_gaussian(p=3))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two neighboring tables, held in `groups` copies by a frame of `engine`, and what is asked of it."""
+
+    name: str
+    engine: str
+    price: Price
+    first: Sequence[Row]
+    second: Sequence[Row]
+    ask: Callable[..., Any]  # (frame.dp, groups, options) -> released frame
+    unit: dpf.PrivacyUnit = field(default_factory=dpf.PrivacyUnit)
+    groups: int = GROUPS
+
+    def frame(self, rows: Sequence[Row]) -> Any:
+        """Copy the rows into every group; "place" numbers the cells of all groups in one column, for histograms."""
+        cell, value, person = (list(column) for column in zip(*rows, strict=True))
+        group = np.repeat(np.arange(self.groups), len(rows))
+        columns = {
+            "group": group,
+            "cell": np.tile(cell, self.groups),
+            "value": value * self.groups,
+            "user": np.tile(person, self.groups) + 100 * group,
+            "place": np.tile(cell, self.groups) + 2 * group,
+        }
+        return frame_of(self.engine, columns)
+
+
+def frame_of(engine: str, columns: dict[str, Any]) -> Any:
+    """Make a frame as a user would: in pandas the dtype of "value" depends on what is missing."""
+    if engine == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(columns)
+    frame = pl.DataFrame(columns, schema_overrides={"value": pl.Float64}, strict=False)
+    if engine == "Arrow":
+        return frame.to_arrow()
+    return frame.lazy() if engine == "LazyFrame" else frame
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found."""
+
+    case: Case
+    found: dpf.audit.Finding
+    claimed: dpf.PrivacyLoss
+    problems: tuple[str, ...]
+
+    @property
+    def flagged(self) -> bool:
+        """Whether privacy is broken: more was lost than the ledger charged, or something other than noise differs."""
+        return bool(self.problems) or not self.found.holds
+
+
+def audit(case: Case, samples: int, alpha: float = 1e-4) -> Audit:
+    """Draw `samples` on each side, and bound epsilon (mu under gdp) from below with confidence 1 - alpha."""
+    frames = [case.frame(rows) for rows in (case.first, case.second)]
+    charged = [charges(case, frame) for frame in frames]
+    claimed = min((loss for loss, _ in charged), key=lambda loss: loss.epsilon)
+    options = {"samples": samples, "outcomes": case.groups, "confidence": 1.0 - alpha}
+    left, right = (lambda frame=frame: shown(case, frame) for frame in frames)
+    if case.price.accounting == "gdp":
+        mu = 0.0 if not claimed.epsilon else 1.0 / dpf.analytic_gaussian_sigma(claimed.epsilon, claimed.delta)
+        found = dpf.audit.mu(left, right, claimed=mu, **options)
+    else:
+        found = dpf.audit.epsilon(left, right, claimed=claimed.epsilon, delta=claimed.delta, **options)
+    return Audit(case, found, claimed, tuple(_problems(case, found, charged)))
+
+
+def shown(case: Case, frame: Any) -> dict[str, Any]:
+    """One release on a ledger of its own: the undenoised numbers of every group, and all the rest as text."""
+    ledger = case.price.ledger(case.unit)
+    result = case.ask(dpf.of(frame), case.groups, case.price.options(ledger))
+    numbers = np.column_stack([result[name].to_numpy() for name in noisy_columns(result)]).astype(np.float64)
+    facts = {"public": public_parts(result), "charges": ledger.to_frame().drop("time").to_dicts()}
+    return {"numbers": numbers, "rest": json.dumps(facts, sort_keys=True, default=str)}
+
+
+def charges(case: Case, frame: Any) -> tuple[dpf.PrivacyLoss, str]:
+    """What one call is charged, and how a second one is refused, the budget being spent."""
+    ledger = case.price.ledger(case.unit)
+    options = case.price.options(ledger)
+    try:
+        case.ask(dpf.of(frame), case.groups, options)
+        spent = ledger.spent
+        case.ask(dpf.of(frame), case.groups, options)
+    except Exception as error:
+        return ledger.spent, f"{type(error).__name__}: {error}"
+    return spent, "a second call was answered although the ledger could pay for one only"
+
+
+def noisy_columns(result: Any) -> list[str]:
+    """The columns that show the noise as it was drawn, one sample per group; what denoises mixes groups."""
+    names = []
+    for name, measure in result.dp.provenance["measures"].items():
+        raw = f"{name}_noisy" if f"{name}_noisy" in result.columns else name
+        names += [raw, *([f"{name}_error"] if measure["verb"] == "mean" else [])]
+    return names
+
+
+def _problems(case: Case, found: dpf.audit.Finding, charged: list[tuple[dpf.PrivacyLoss, str]]) -> Iterator[str]:
+    """In words, what but the noise differs between the sides, and what was not charged."""
+    losses, refusals = [loss.epsilon for loss, _ in charged], {refusal for _, refusal in charged}
+    if min(losses) < case.price.epsilon * (1 - ROUNDING):
+        yield f"charged {losses[0]:g} and {losses[1]:g} for {case.price.epsilon:g}"
+    yield from (refusal for refusal in refusals if refusal.startswith("a second call was answered"))
+    if len(refusals) > 1:
+        yield f"refusals differ: {' | '.join(sorted(refusals))}"
+    if found.differences:
+        yield f"outputs differ: {' | '.join(found.differences)}"
+
+
+# --- seeded bugs ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def scaled_noise(factor: float) -> Iterator[None]:
+    """Draw noise of `factor` times the calibrated scale: a bug that an audit must find."""
+    real = {name: getattr(noise, name) for name in NOISE_DRAWS}
+    for name, draw in real.items():
+        setattr(noise, name, _scaled(draw, factor))
+    try:
+        yield
+    finally:
+        for name, draw in real.items():
+            setattr(noise, name, draw)
+
+
+def _scaled(draw: Callable[..., Any], factor: float) -> Callable[..., Any]:
+    signature = inspect.signature(draw)
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        bound = signature.bind(*arguments, **named)
+        bound.arguments["scale"] *= factor
+        return draw(*bound.args, **bound.kwargs)
+
+    return broken

@@ -1,0 +1,34 @@
+"""The seeded privacy bugs: where, what, how, and the tests that must catch each of them; a file for each room."""
+
+from __future__ import annotations
+
+from assurance.bugs.before import BEFORE
+from assurance.bugs.calibration import CALIBRATION
+from assurance.bugs.entries import ENTRIES
+from assurance.bugs.exact import EXACT
+from assurance.bugs.identity import IDENTITY
+from assurance.bugs.ledger import LEDGER
+from assurance.bugs.locks import LOCKS
+from assurance.bugs.noise import NOISE
+from assurance.bugs.results import RESULTS
+from assurance.bugs.rows import ROWS
+from assurance.bugs.seeding import Mutant
+from assurance.bugs.sensitivity import SENSITIVITY
+from assurance.bugs.stated import STATED
+from assurance.bugs.units import UNITS
+
+MUTANTS: tuple[Mutant, ...] = (
+    *NOISE,
+    *CALIBRATION,
+    *SENSITIVITY,
+    *ROWS,
+    *UNITS,
+    *RESULTS,
+    *LEDGER,
+    *EXACT,
+    *BEFORE,
+    *ENTRIES,
+    *IDENTITY,
+    *STATED,
+    *LOCKS,
+)

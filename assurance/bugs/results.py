@@ -1,0 +1,106 @@
+"""Seeded bugs of the room "results"."""
+
+from __future__ import annotations
+
+from assurance.bugs.seeding import REGISTER, bug
+
+RESULTS = (
+    bug(
+        "results",
+        "the exact number of rows in the provenance",
+        "provenance._known",
+        '"raw": raw,\n',
+        '"raw": raw,\n        "rows": getattr(plan.frame, "height", getattr(plan.frame, "shape", (0,))[0]),\n',
+        f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
+    ),
+    bug(
+        "results",
+        "a hash of the data in the provenance",
+        "provenance._known",
+        '"raw": raw,\n',
+        '"raw": raw,\n        "data": hash(str(plan.frame)),\n',
+        f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
+    ),
+    bug(
+        "results",
+        "the number of rows in a log line",
+        "release",
+        'log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)',
+        'log.info("released %s rows for %s, protecting %s", getattr(plan.frame, "shape", ""), plan.cost, plan.unit)',
+        f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
+    ),
+    bug(
+        "results",
+        "attrs of the data inherited by the result",
+        "_recorded",
+        "    return build.attach(frame, facts)",
+        '    getattr(frame, "attrs", {}).update(getattr(plan.frame, "attrs", {}))\n'
+        "    return build.attach(frame, facts)",
+        f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
+    ),
+    bug(
+        "results",
+        "rows in the order of the data",
+        "frame_of",
+        "        return pandas.DataFrame(dict(columns))",
+        "        made = pandas.DataFrame(dict(columns))\n"
+        "        return made.sort_values(made.columns[-2], ignore_index=True) if len(made) > 1 else made",
+        f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
+    ),
+    bug(
+        "results",
+        "cells without rows left out",
+        "_answered",
+        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
+        "    kept = np.asarray(values) > 0.5\n"
+        "    columns = {name: [v for v, k in zip(c, kept) if k] for name, c in columns.items()}\n"
+        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
+        f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
+    ),
+    bug(
+        "results",
+        "a mean over the exact number of rows",
+        "_answered",
+        "noisy = part.mechanism.add_noise(found.pop(part.statistic))",
+        "exact = found.pop(part.statistic)\n"
+        "        noisy = exact if len(plan.parts) > 1 and part.statistic.bounds is None"
+        " else part.mechanism.add_noise(exact)",
+        f"{REGISTER}::test_26_a_mean_is_not_taken_over_the_exact_count",
+    ),
+    bug(
+        "results",
+        "the error of the engine told to the caller",
+        "_look",
+        "    except BaseException:  # a panic of the Polars engine",
+        "    except BaseException as error:\n"
+        '        raise ReleaseFailed(f"the engine failed: {error}") from error\n'
+        "    except BaseException:  # a panic of the Polars engine",
+        "test_results.py::test_an_error_of_the_engine_tells_nothing",
+    ),
+    bug(
+        "results",
+        "the levels of a pandas Categorical taken for declared keys",
+        "_pandas_type",
+        "return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)",
+        'levels = tuple(dtype.categories) if kind == "category" else None\n'
+        "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity, levels=levels)",
+        f"{REGISTER}::test_50_levels_of_the_data_are_not_kept",
+    ),
+    bug(
+        "results",
+        "keys taken from an array of data",
+        "value_axis",
+        "if not isinstance(values, (list, tuple, range)):",
+        'values = list(values) if hasattr(values, "tolist") else values\n'
+        "    if not isinstance(values, (list, tuple, range)):",
+        "test_refusals.py",
+    ),
+    bug(
+        "results",
+        "a key that is declared twice counted twice",
+        "KeyAxis.__post_init__",
+        "            if tokens in seen:",
+        "            if False:",
+        f"{REGISTER}::test_53_keys_are_declared_once",
+    ),
+)

@@ -1,0 +1,133 @@
+"""Seeded bugs of the room "rows"."""
+
+from __future__ import annotations
+
+from assurance.bugs.seeding import ATTAINED, REGISTER, bug
+
+ROWS = (
+    bug(
+        "rows",
+        "no clipping",
+        "on_grid",
+        "(scaled.clip(float(lower), float(upper)) + 0.5)",
+        "(scaled.clip(-(2.0**62), 2.0**62) + 0.5)",
+        ATTAINED,
+    ),
+    bug(
+        "rows",
+        "clipping at the top only",
+        "on_grid",
+        "(scaled.clip(float(lower), float(upper)) + 0.5)",
+        "(scaled.clip(-(2.0**62), float(upper)) + 0.5)",
+        ATTAINED,
+    ),
+    bug(
+        "rows",
+        "clipping one step past the bound",
+        "on_grid",
+        "(scaled.clip(float(lower), float(upper)) + 0.5)",
+        "(scaled.clip(float(lower), float(upper) + 1.0) + 0.5)",
+        ATTAINED,
+    ),
+    bug(
+        "rows",
+        "bounds of the grid rounded outward, the sensitivity not",
+        "on_grid",
+        "    lower, upper = statistic.steps\n    scaled",
+        "    lower, upper = statistic.steps[0] - 1, statistic.steps[1] + 1\n    scaled",
+        ATTAINED,
+    ),
+    bug(
+        "rows",
+        "sums of floats",
+        "on_grid",
+        "+ 0.5).floor().cast(pl.Int64, strict=False)",
+        "+ 0.5)",
+        f"{REGISTER}::test_18_to_20_sums_do_not_depend_on_order_and_round_each_row_once",
+    ),
+    bug(
+        "rows",
+        "a cast that fails on NaN",
+        "on_grid",
+        "+ 0.5).floor().cast(pl.Int64, strict=False)",
+        "+ 0.5).floor().cast(pl.Int64, strict=True)",
+        f"{REGISTER}::test_31_to_34_and_39_special_values_follow_one_rule",
+    ),
+    bug(
+        "rows",
+        "values read in single precision",
+        "_for_role",
+        '    if role == "value":\n        return values.cast(pl.Float64, strict=False)',
+        '    if role == "value":\n        return values.cast(pl.Float32, strict=False).cast(pl.Float64)',
+        f"{REGISTER}::test_18_values_are_read_in_double_precision",
+    ),
+    bug(
+        "rows",
+        "totals added up as floats",
+        "added",
+        "    np.add.at(whole, code, values)",
+        "    whole = np.bincount(code, weights=values, minlength=cells).astype(np.int64)",
+        f"{REGISTER}::test_09_and_15_totals_are_added_modulo_2_64",
+    ),
+    bug(
+        "rows",
+        "counts in 16 bits",
+        "Terms.read",
+        "return groups[ROWS].to_numpy().astype(np.int64)",
+        "return groups[ROWS].to_numpy().astype(np.int16).astype(np.int64)",
+        f"{REGISTER}::test_15_counts_do_not_wrap_either",
+    ),
+    bug(
+        "rows",
+        "NaN counted as present on one engine",
+        "_for_role",
+        "return values.is_not_null() & values.is_not_nan() if dtype.is_float() else values.is_not_null()",
+        "return values.is_not_null()",
+        f"{REGISTER}::test_31_to_34_and_39_special_values_follow_one_rule",
+    ),
+    bug(
+        "rows",
+        "odd objects that raise",
+        "pandas_columns._number",
+        "except Exception:  # what is no number is missing, whatever it raises",
+        "except TypeError:",
+        "test_totals.py::test_objects_of_any_kind_never_fail",
+    ),
+    bug(
+        "rows",
+        "a warning for complex numbers among objects",
+        "pandas_columns._number",
+        "float(value) if isinstance(value, NUMBERS) else math.nan",
+        "float(value)",
+        "test_adversary.py::TestOddValues",
+    ),
+    bug(
+        "rows",
+        "a column of objects refused where a column of numbers is not",
+        "check",
+        'column.kind not in {"number", *ANYTHING}',
+        'column.kind not in {"number"}',
+        "test_adversary.py::test_one_row_changes_nothing_but_the_noise",
+    ),
+    bug(
+        "rows",
+        "the whole frame refused for one infinite value",
+        "look",
+        "    found = _look(plan)",
+        "    found = _look(plan)\n"
+        "    if found and max(abs(int(n)) for t in found.values() for n in t) >= 2**29:\n"
+        '        raise ValueError("a total is too large")',
+        f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
+    ),
+    bug(
+        "rows",
+        "a warning where a cell is empty",
+        "look",
+        "    found = _look(plan)",
+        "    found = _look(plan)\n"
+        "    if found and any((t == 0).any() for t in found.values()):\n"
+        "        import warnings\n\n"
+        '        warnings.warn("an empty group", stacklevel=2)',
+        f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
+    ),
+)

@@ -1,0 +1,38 @@
+"""A seeded bug: where, what, how, and the tests that must catch it.
+
+A change names the symbol in which a text stands (``assurance.symbols``), the text, which occurs there once, and what it
+is replaced by. Moves of files and changes elsewhere leave the list valid; ``tests/test_mutants.py`` finds what does not
+fit the code any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Change = tuple[str, str, str]  # symbol, old text, new text
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One bug: a few replacements in the package, and the tests that are run against it."""
+
+    room: str
+    name: str
+    changes: tuple[Change, ...]
+    tests: tuple[str, ...]
+
+
+def bug(room: str, name: str, symbol: str, old: str, new: str, *tests: str) -> Mutant:
+    """Make a bug of one change."""
+    return bugs(room, name, ((symbol, old, new),), *tests)
+
+
+def bugs(room: str, name: str, changes: tuple[Change, ...], *tests: str) -> Mutant:
+    """Make a bug of several changes."""
+    return Mutant(room, name, changes, tuple(f"tests/{test}" for test in tests))
+
+
+REGISTER = "test_register.py"
+ATTAINED = "test_sensitivity.py::test_one_row_attains_the_bound"
+HEAVY = "test_sensitivity.py::test_a_unit_of_many_rows_stays_within_the_bound"
+PEOPLE = f"{REGISTER}::test_55_61_and_63_one_person_reaches_no_farther_than_charged_for"

@@ -1,0 +1,148 @@
+"""Odd frames and their neighbors: the exact totals move no farther than stated, and nothing but noise is seen.
+
+    python -m assurance.fuzz --pairs 10000 --seen 1000
+
+Each pair is asked one of the verbs that suit its column, in turn. The totals of both tables are held against the
+sensitivity, and must be bit for bit the same in another order, in chunks and in four libraries and dtypes, in turn of
+all that hold the values. Of `--seen` further pairs every verb releases, and all that an answer shows beside its noise
+must be equal.
+Exits with 1 at the first pair that breaks a rule, which hypothesis then makes as small as it can.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import HealthCheck, given, seed, settings
+
+import dpframe as dpf
+from assurance.fuzz_frames import Pair, asks, exact, form_of, makers, pairs
+from dpframe.audit.outcomes import watched
+
+NORMS = (1.0, 2.0)
+ENGINES = 4  # libraries and dtypes of one pair, in turn
+
+
+def check_totals(pair: Pair, counted: Counter[str] | None = None) -> None:
+    """Hold the exact totals of a verb against the sensitivity, on four engines, and in the other order on two."""
+    engines = list(makers(pair.kind).items())
+    step = max(1, len(engines) // ENGINES)
+    some = dict(engines[(pair.turn + step * place) % len(engines)] for place in range(ENGINES))
+    tables = [{name: made(rows, pair.name) for name, made in some.items()} for rows in (pair.first, pair.second)]
+    turned = {name: some[name](pair.first[::-1], pair.name) for name in list(some)[:2]}
+    verbs = list(asks(pair.kind, pair.name).items())
+    name, ask = verbs[pair.turn % len(verbs)]
+    p = NORMS[pair.turn // len(verbs) % 2] if pair.unit.column else 1.0  # without weights any norm has these totals
+    found = [_on_every_engine(side, ask, pair.unit, p, name) for side in tables]
+    assert _on_every_engine(turned, ask, pair.unit, p, name) == found[0], f"{name}: the order of rows"
+    if None not in found:  # by its schema or its names the question may be refused on both
+        stated = _stated(tables[0], ask, pair.unit)
+        for norm in (p,) if pair.unit.column else NORMS:
+            _within_reach(stated, found, norm, name)
+    if counted is not None:
+        counted[name] += 1
+
+
+def _on_every_engine(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float, name: str) -> Any:
+    """The totals, which must be the same on every engine; a dtype that refuses the question must always refuse it."""
+    found = {engine: totals for engine, frame in side.items() if (totals := _exact(frame, ask, unit, p)) is not None}
+    first = next(iter(found.values()), None)
+    for engine, totals in found.items():
+        assert totals == first, f"{name}: {engine}"
+    return first
+
+
+def _exact(frame: Any, ask: Any, unit: dpf.PrivacyUnit, p: float) -> Any:
+    """The totals, or None where the schema refuses the question."""
+    try:
+        return exact(frame, ask, unit, p)
+    except (dpf.WrongDtype, dpf.InvalidArgument):
+        if _by_schema(frame, ask, unit):
+            return None
+        raise
+
+
+def _by_schema(frame: Any, ask: Any, unit: dpf.PrivacyUnit) -> bool:
+    """Whether the same frame without a row is refused, too."""
+    empty = frame[:0] if hasattr(frame, "iloc") or not hasattr(frame, "slice") else frame.slice(0, 0)
+    try:
+        exact(empty, ask, unit)
+    except (dpf.WrongDtype, dpf.InvalidArgument):
+        return True
+    return False
+
+
+def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit) -> dict[Any, Any]:
+    """The sensitivities that a plan states, by what is measured; of the first frame whose schema suits."""
+    for frame in side.values():
+        try:
+            plan = ask(dpf.of(frame).preview, epsilon=1, unit=unit)
+        except (dpf.WrongDtype, dpf.InvalidArgument):
+            continue
+        return {part.statistic: part.sensitivity for part in plan.parts}
+    raise AssertionError("no frame suits")
+
+
+def _within_reach(stated: dict[Any, Any], found: list[Any], p: float, name: str) -> None:
+    """Neighbors are at most the sensitivity apart: exactly in l_1, and compared as squares in l_2."""
+    assert stated.keys() == found[0].keys()
+    for statistic, sensitivity in stated.items():
+        steps = [abs(one - other) for one, other in zip(found[0][statistic], found[1][statistic], strict=True)]
+        moved = sum(steps) if p == 1.0 else sum(step**2 for step in steps)
+        most = Fraction(sensitivity.steps(p)) ** int(p)
+        assert moved <= most, f"{name}: {statistic} moves by {moved} and not {most} in l_{p:g}"
+
+
+def check_seen(pair: Pair, counted: Counter[str] | None = None) -> None:
+    """Release every verb on both tables, in one library and dtype at a time: the same is seen but for the noise."""
+    engines = list(makers(pair.kind).items())
+    for place, (name, ask) in enumerate(asks(pair.kind, pair.name).items()):
+        for engine, made in (engines[(pair.turn + place) % len(engines)], engines[-1]):
+            both = (made(rows, pair.name) for rows in (pair.first, pair.second))
+            shown = [form_of(frame, ask, pair.unit, watched) for frame in both]
+            assert shown[0] == shown[1], f"{name} on {engine}: {_parting(*shown)}"
+            if counted is not None:
+                counted[name] += 1
+
+
+def _parting(one: str, other: str) -> str:
+    place = next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+    return f"{one[max(0, place - 60) : place + 60]!r} against {other[max(0, place - 60) : place + 60]!r}"
+
+
+def drill(check: Any, many: int, start: int) -> Counter[str]:
+    """Run a check on `many` pairs: how often each verb was asked."""
+    counted: Counter[str] = Counter()
+
+    @seed(start)
+    @settings(max_examples=many, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(pairs())
+    def run(pair: Pair) -> None:
+        counted["pairs"] += 1
+        check(pair, counted)
+
+    run()
+    return counted
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10_000, help="whose exact totals are compared")
+    parser.add_argument("--seen", type=int, default=1_000, help="whose answers are compared")
+    parser.add_argument("--seed", type=int, default=1, help="where hypothesis starts")
+    options = parser.parse_args()
+    for words, check, many in (("totals", check_totals, options.pairs), ("answers", check_seen, options.seen)):
+        started = time.perf_counter()
+        found = drill(check, many, options.seed) if many else Counter()
+        asked_of = ", ".join(f"{name} {times:,}" for name, times in sorted(found.items()) if name != "pairs")
+        print(f"{words}: {found['pairs']:,} pairs, {time.perf_counter() - started:.0f} s; {asked_of}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

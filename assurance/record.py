@@ -1,0 +1,250 @@
+"""The record: what some hundred calls measure, add, charge, state and refuse, taken before any noise is added.
+
+    python -m assurance.record           # compare with tests/record, and print what differs
+    python -m assurance.record --write   # take it anew: every difference is then a line of a diff
+
+A change that is to leave answers as they are leaves the record as it is. The calls are in ``assurance.record_calls``.
+Everything is read through the public surface, but for `measured_into`, which stands between the exact totals and
+their noise, and returns the totals as if the noise were zero.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import hashlib
+import json
+import math
+import numbers
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dpframe as dpf
+from assurance.record_calls import CALLS, Call, frame_of
+
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "record"
+LONG = 40  # numbers; of more the record keeps a hash and the sum
+DIGITS = 12  # of values that are read off totals
+UNRECORDED = {"time", "nonce", "hash", "head", "sha256", "dpframe", "ledger", "identity"}  # chance, or the version
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the record instead of comparing with it")
+    options = parser.parse_args()
+    missing = [call.name for call in CALLS if not call.can_be_made]
+    if options.write and missing:
+        parser.error(f"the whole record needs pandas and the extra accounting: {len(missing)} calls cannot be made")
+    taken = {call.name: line_of(call) for call in CALLS if call.can_be_made}
+    if options.write:
+        return _written(taken)
+    known = stored()
+    differing = [name for name in {**known, **taken} if name not in missing and known.get(name) != taken.get(name)]
+    for name in differing:
+        print(name, difference(known.get(name), taken.get(name)), sep="\n")
+    print(f"{len(taken)} calls, {len(differing)} differ")
+    return int(bool(differing))
+
+
+def _written(taken: Mapping[str, str]) -> int:
+    """Write one file for each room of calls, one line for each call."""
+    FOLDER.mkdir(exist_ok=True)
+    rooms = {call.name: call.room for call in CALLS}
+    for file in FOLDER.glob("*.json"):
+        file.unlink()
+    for room in dict.fromkeys(rooms.values()):
+        lines = [f"{json.dumps(name)}: {line}" for name, line in taken.items() if rooms[name] == room]
+        (FOLDER / f"{room}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    print(f"{len(taken)} calls, {sum(file.stat().st_size for file in FOLDER.glob('*.json')):,} bytes")
+    return 0
+
+
+def stored() -> dict[str, str]:
+    """Read the record, as canonical lines by the names of calls."""
+    found: dict[str, str] = {}
+    for file in sorted(FOLDER.glob("*.json")):
+        found |= {name: _canonical(one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
+    return found
+
+
+def difference(known: str | None, taken: str | None) -> str:
+    """Say in lines what differs between two entries of the record."""
+    sides = [json.dumps(json.loads(one or "{}"), indent=1, sort_keys=True).splitlines() for one in (known, taken)]
+    return "\n".join(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=2))
+
+
+def line_of(call: Call) -> str:
+    """Make a call, and tell all of it that is public, as one line of canonical JSON.
+
+    A call on another frame than the first one tells only what differs from the call on the first.
+    """
+    facts = facts_of(call)
+    if call.like is not None:
+        facts = dict(_different(facts, facts_of(call.like)))
+    return _canonical(facts)
+
+
+def _different(facts: Any, first: Any, at: str = "") -> Iterator[tuple[str, Any]]:
+    """List the parts of nested facts that are others than the first ones, by their path."""
+    for name in {**first, **facts}:
+        mine, other = facts.get(name), first.get(name)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            yield from _different(mine, other, f"{at}{name}/")
+        elif mine != other:
+            yield f"{at}{name}", mine
+
+
+def facts_of(call: Call) -> dict[str, Any]:
+    """Make a call with a ledger of its own: what it measured, charged and stated, or how it was refused."""
+    measured: list[dict[str, Any]] = []
+    ledger = None if call.ledger is None else call.ledger()
+    with warnings.catch_warnings(record=True) as caught, measured_into(measured):
+        warnings.simplefilter("always")
+        try:
+            value = call.ask(dpf.of(frame_of(call.frame)), ledger)
+        except Exception as error:  # of any kind: the kind is what is recorded
+            value = error
+        shown = _shown(value)
+    facts: dict[str, Any] = {"measured": measured} if measured else {}
+    if caught:
+        facts["warned"] = [f"{one.category.__name__}: {one.message}" for one in caught]
+    if ledger is not None:
+        facts["ledger"] = [_plain(entry) for entry in ledger.to_frame().to_dicts()]
+        facts["spent"] = _plain(ledger.spent)
+    return facts | shown
+
+
+@contextlib.contextmanager
+def measured_into(seen: list[dict[str, Any]]) -> Iterator[None]:
+    """Tell what noise is added to, and with what scale, and add none: the only place that knows how noise is added."""
+    classes = [one for one in vars(dpf).values() if isinstance(one, type) and "add_noise" in vars(one)]
+    sound = {one: one.add_noise for one in classes}  # type: ignore[attr-defined]
+
+    def add_nothing(self: Any, totals: Any) -> Any:
+        told = ("name", "scale", "sensitivity", "p", "norm", "grid")
+        facts = {name: _plain(getattr(self, name)) for name in told}
+        seen.append({**facts, "totals": _numbers([int(one) for one in np.ravel(totals)])})
+        return np.array(totals)
+
+    for one in classes:
+        one.add_noise = add_nothing  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for one in classes:
+            one.add_noise = sound[one]  # type: ignore[attr-defined]
+
+
+def _shown(value: Any) -> dict[str, Any]:
+    """Tell a result by its kind: a released frame, a plan, several of them, an error, or a plain value."""
+    if isinstance(value, Exception):
+        return {"refused": type(value).__name__, "message": str(value)}
+    if isinstance(value, (dpf.Plan, dpf.JointPlan, dpf.PlanTable)):
+        return {"plan": _plan(value)}
+    if isinstance(value, Mapping):
+        return {"parts": {name: _shown(one) for name, one in value.items()}}
+    if hasattr(value, "columns") and hasattr(value, "dp"):
+        return {"result": _frame(value)}
+    return {"value": _plain(value)}
+
+
+def _plan(plan: Any) -> dict[str, Any]:
+    """Tell what a plan states: cost, errors and the rows of its table, and its words."""
+    facts: dict[str, Any] = {"words": str(plan).splitlines()}
+    facts["rows"] = [_plain(row) for row in plan.to_frame().to_dicts()]
+    for name in ("cost", "error", "amount"):
+        if hasattr(plan, name):
+            facts[name] = _plain(getattr(plan, name))
+    return facts
+
+
+def _frame(frame: Any) -> dict[str, Any]:
+    """Tell columns, dtypes, values that nothing denoised, and the provenance of a result."""
+    provenance = frame.dp.provenance
+    denoised = {name for name, measure in provenance["measures"].items() if measure["denoise"]}
+    values = {name: "denoised" if name in denoised else _numbers(_values(frame[name])) for name in frame.columns}
+    dtypes = {name: _dtype(frame[name]) for name in frame.columns}
+    library = type(frame).__module__.split(".")[0]
+    order = list(frame.columns)  # the keys of a JSON object are sorted
+    return {
+        "library": library,
+        "order": order,
+        "dtypes": dtypes,
+        "values": values,
+        "provenance": _provenance(provenance),
+    }
+
+
+def _values(column: Any) -> list[Any]:
+    """List the values of a column; missing ones of pandas, which has several kinds of them, as of other libraries."""
+    values = column.to_list()
+    missing = column.isna() if hasattr(column, "isna") else [False] * len(values)
+    return [None if gone else _digits(value) for value, gone in zip(values, missing, strict=True)]
+
+
+def _provenance(facts: Mapping[str, Any]) -> Any:
+    """Tell the provenance without what depends on chance, and of denoisers only their names."""
+    told = {name: fact for name, fact in facts.items() if name not in UNRECORDED}
+    told["measures"] = {
+        name: {**measure, "denoise": [step["name"] for step in measure["denoise"] or ()]}
+        for name, measure in facts["measures"].items()
+    }
+    told["statistics"] = [
+        {name: _digits(fact) if name == "variance" else fact for name, fact in part.items()}  # its last digit is libm's
+        for part in facts["statistics"]
+    ]
+    return _plain(told)
+
+
+def _dtype(column: Any) -> str:
+    """Name a dtype, alike for all versions of a library: pandas 3 says str where pandas 2 says object."""
+    name = re.sub(r"\(.*", "", str(column.dtype), flags=re.DOTALL) if hasattr(column, "to_frame") else str(column.dtype)
+    return {"str": "object"}.get(re.sub(r"\[(s|ms|us|ns)", "[", name), re.sub(r"\[(s|ms|us|ns)", "[", name))
+
+
+def _digits(value: Any) -> Any:
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else _plain(value)
+
+
+def _numbers(values: list[Any]) -> Any:
+    """Keep a short list as it is, and of a long one its length and a hash."""
+    if len(values) <= LONG:
+        return values
+    told = hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
+    whole = sum(one for one in values if isinstance(one, int))
+    return {"many": len(values), "hash": told, "sum": whole}
+
+
+def _plain(value: Any) -> Any:  # noqa: PLR0911
+    """Tell any public value as JSON: reals by their repr, exact ones exactly."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items() if name not in UNRECORDED}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (Fraction, Decimal, date, datetime, timedelta)):
+        return str(value)
+    if isinstance(value, numbers.Real):
+        return repr(float(value)) if math.isfinite(value) else str(float(value))
+    if isinstance(value, dpf.PrivacyLoss):
+        return {"epsilon": repr(value.epsilon), "delta": repr(value.delta)}
+    return str(value)
+
+
+def _canonical(facts: Any) -> str:
+    return json.dumps(facts, sort_keys=True, separators=(", ", ": "), ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Definitions of the package by name: a seeded bug says in which of them its text stands, whatever file that is in.
+
+A symbol is a function, a class, a method or a constant of a module: ``_truncated``, ``Laplace.add_noise``, ``SHAVE``.
+It is the end of a dotted path that only one definition has; where two modules define one name, the module's own name
+goes before it: ``weights.checked``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "dpframe"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A name of the package: its file, and its lines there, decorators among them."""
+
+    file: Path
+    name: str  # within its module: Laplace.add_noise
+    first: int
+    last: int
+
+    def dotted(self, root: Path) -> str:
+        """The whole path: dpframe.mechanisms.family.Laplace.add_noise."""
+        parts = self.file.relative_to(root).with_suffix("").parts
+        return ".".join([*(parts[:-1] if parts[-1] == "__init__" else parts), self.name])
+
+
+def definitions(file: Path) -> Iterator[Definition]:
+    """List what a file defines, as it is now."""
+    yield from _within(ast.parse(file.read_text(encoding="utf-8")).body, file, ())
+
+
+def found(root: Path, symbol: str) -> Definition:
+    """Find the one definition that a symbol names; LookupError where there is none, or more than one."""
+    named = {one.dotted(root): one for one in _names(root) if f".{one.dotted(root)}".endswith(f".{symbol}")}
+    if len(named) != 1:
+        listed = ", ".join(named)
+        raise LookupError(f"{symbol!r} must name one definition of the package, not {len(named)}: {listed}")
+    (known,) = named.values()
+    here = [one for one in definitions(known.file) if one.name == known.name]  # a change may have moved its lines
+    if not here:
+        raise LookupError(f"{symbol!r} is no longer in {known.file.name}: an earlier change took it away")
+    # a name that is defined for several systems, one after the other, is one symbol from the first to the last of them
+    return replace(here[0], first=min(one.first for one in here), last=max(one.last for one in here))
+
+
+def replaced(definition: Definition, old: str, new: str) -> str:
+    """Replace the one occurrence of a text in a definition: the whole text of its file, changed."""
+    lines = definition.file.read_text(encoding="utf-8").splitlines(keepends=True)
+    inside = "".join(lines[definition.first - 1 : definition.last])
+    if inside.count(old) != 1:
+        raise LookupError(f"{old!r} must occur once in {definition.name}, not {inside.count(old)} times")
+    return "".join([*lines[: definition.first - 1], inside.replace(old, new), *lines[definition.last :]])
+
+
+@cache
+def _names(root: Path) -> tuple[Definition, ...]:
+    """List every definition of the package. Names and files are kept; lines are read again by `found`."""
+    return tuple(one for file in sorted((root / PACKAGE).rglob("*.py")) for one in definitions(file))
+
+
+def _within(body: list[ast.stmt], file: Path, outer: tuple[str, ...]) -> Iterator[Definition]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            yield Definition(file, ".".join([*outer, node.name]), first, node.end_lineno or node.lineno)
+            if isinstance(node, ast.ClassDef):
+                yield from _within(node.body, file, (*outer, node.name))
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and not outer:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for name in (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)):
+                yield Definition(file, name, node.lineno, node.end_lineno or node.lineno)
+        elif isinstance(node, ast.If | ast.Try):
+            yield from _within([*node.body, *node.orelse], file, outer)

@@ -1,0 +1,1 @@
+"""Programs that measure speed and error: ``python -m benchmarks.speed`` and so on."""

@@ -1,0 +1,158 @@
+"""The floors of the package: what each room is for, from where it may import, and where today's files will stand.
+
+`tests/test_floors.py` holds the package to this page. `KNOWN` lists what does not keep the rules yet, by the names
+that the files will have: an offence that is mended is deleted, and none is added.
+"""
+
+from __future__ import annotations
+
+ROOMS: dict[str, tuple[int, str]] = {
+    "__main__": (10, "python -m dpframe"),
+    "__init__": (9, "public names"),
+    "cli": (9, "the command line"),
+    "reports": (9, "reports and statements as HTML and Markdown"),
+    "accessor": (8, "df.dp: a call becomes a request"),
+    "local": (8, "the local model"),
+    "audit": (8, "audits"),
+    "testing": (8, "contract checks for extensions"),
+    "release": (7, "the path: check, charge, measure, add noise, denoise, build; together; replay; provenance"),
+    "ledger": (6, "the one mutable thing, with its stores, entries, heads and the words of a statement"),
+    "planning": (5, "request, sensitivity, price, calibration, accuracy, auto, joint"),
+    "display": (5, "text, HTML, charts, tables: of plans, ledgers, results, from public numbers"),
+    "accounting": (4, "how losses add up; compositions; the comparison of accountings"),
+    "engines": (3, "rows in, exact totals out"),
+    "frames": (3, "results: build, mark, write, register"),
+    "mechanisms": (3, "noise, calibrated"),
+    "queries": (2, "query, keys, bins, statistics"),
+    "privacy": (1, "who is protected, and how much"),
+    "noise": (1, "draws every random bit"),
+    "denoise": (1, "arrays in, arrays out"),
+    "errors": (0, "every error"),
+    "exact": (0, "directed rounding, exact decimals"),
+    "_version": (0, "the version"),
+}
+TOP = {"__init__", "__main__", "_version", "errors", "exact", "privacy", "testing"}  # modules that are no folder
+
+DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
+KNOW_DATAFRAMES = {"engines", "frames"}
+REACH_ROWS = {"release", "testing"}  # the rooms that may import engines
+WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the same
+
+# Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
+WILL_BE: dict[str, str] = {
+    "guarantee": "privacy",
+    "noise.bits": "noise.random_bits",
+    "noise.choices": "noise.rejection",
+    "noise.draws": "noise.samplers",
+    "noise.laws": "noise.distributions",
+    "noise.tables": "noise.guide_tables",
+    "denoise.laws": "denoise.noise_law",
+    "queries.cells": "queries.keys",
+    "queries.edges": "queries.bins",
+    "tracebacks": "errors.tracebacks",
+    "words": "errors.words",
+    "frames.cells": "engines.cells",
+    "frames.identity": "engines.identity",
+    "frames.no_rows": "engines.no_rows",
+    "frames.quiet": "engines.quiet",
+    "frames.check": "engines.schema",
+    "frames.pandas_columns": "engines.pandas_columns",
+    "frames.source": "engines.source",
+    "frames.terms": "engines.aggregates",
+    "frames.totals": "engines.totals",
+    "frames.weights": "engines.weights",
+    "mechanisms.family": "mechanisms.laplace",
+    "mechanisms.gaussian": "mechanisms.gaussian_curve",
+    "mechanisms.any_shape": "mechanisms.generalized_gaussian",
+    "mechanisms.generalized": "mechanisms.generalized_curve",
+    "accounting.choice": "accounting.registry",
+    "compare": "accounting.comparison",
+    "report": "display.pages",
+    "charts": "display.charts",
+    "pictures": "display.result_charts",
+    "tables": "display.result_tables",
+    "sensitivity": "planning.sensitivity",
+    "plan": "planning",
+    "plan.choice": "planning.auto",
+    "plan.pricing": "planning.price",
+    "plan.table": "planning.plan_table",
+    "release.options": "planning.request",
+    "store": "ledger",
+    "store.texts": "ledger.canonical",
+    "ledger.payer": "ledger.ambient",
+    "statement": "ledger.statement",
+    "provenance": "release.provenance",
+    "accessors": "accessor",
+    "accessors.asker": "accessor.private_frame",
+    "accessors.released": "accessor.released_frame",
+    "cli": "cli.main",
+}
+
+Offence = tuple[str, str]
+# (file, what it imports from another room of its own floor, or from above)
+KNOWN_CLIMBS: set[Offence] = {
+    ("accounting.comparison", "display.charts"),
+    ("accounting.comparison", "display.pages"),
+    ("accounting.comparison", "planning.plan"),
+    ("accounting.registry", "ledger.reading"),
+    ("accounting.registry", "ledger.terms"),
+    ("display.result_charts", "release.provenance"),
+    ("display.result_tables", "release.provenance"),
+    ("exact", "errors"),
+    ("frames.build", "engines.pandas_columns"),
+    ("frames.build", "engines.source"),
+    ("frames.prints", "engines.source"),
+    ("planning.auto", "display.pages"),
+    ("planning.joint", "display.pages"),
+    ("planning.plan", "display.charts"),
+    ("planning.plan", "display.pages"),
+    ("planning.plan_table", "display.charts"),
+    ("planning.plan_table", "display.pages"),
+    ("planning.request", "ledger.ledger"),
+    ("planning.request", "release.denoising"),
+    ("planning.request", "release.graph"),
+}
+# (file, the engine that it imports from outside the release path)
+KNOWN_REACHES: set[Offence] = {
+    ("accessor.entry", "engines.source"),
+    ("accessor.private_frame", "engines.source"),
+    ("accessor.released_frame", "engines.source"),
+    ("frames.build", "engines.pandas_columns"),
+    ("frames.build", "engines.source"),
+    ("frames.prints", "engines.source"),
+    ("ledger.vouching", "engines.source"),
+}
+# (file, the library)
+KNOWN_DATAFRAMES: set[Offence] = set()
+# (file, what it imports of frames)
+KNOWN_WITH_FRAMES: set[Offence] = {
+    ("ledger.ledger", "frames.build"),
+    ("ledger.vouching", "frames.build"),
+    ("ledger.vouching", "frames.foreign"),
+    ("ledger.vouching", "frames.prints"),
+}
+# modules at the top, by the names that they have today
+KNOWN_LOOSE: set[str] = {
+    "charts",
+    "cli",
+    "compare",
+    "guarantee",
+    "pictures",
+    "provenance",
+    "report",
+    "sensitivity",
+    "statement",
+    "tables",
+    "tracebacks",
+    "words",
+}
+# names that two files have, today
+KNOWN_TWICE: set[str] = {
+    "cells",
+    "choice",
+    "laws",
+    "tables",
+    "terms",
+}
+# (file, "file" or the name of the function)
+KNOWN_LONG: set[Offence] = set()

@@ -1,0 +1,158 @@
+"""The floors that the package will have, held by tests: known offences are listed, and their lists may only shrink."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import floors
+import pytest
+
+import dpframe as dpf
+
+PACKAGE = Path(dpf.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
+
+
+def name_today(path):
+    """The name of a file within the package: ledger.payer; a folder's own file is ledger."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def name_then(today):
+    """The name that a file will have: of the names that it begins with, the longest decides."""
+    parts = today.split(".")
+    for length in range(len(parts), 0, -1):
+        start = ".".join(parts[:length])
+        if start in floors.WILL_BE:
+            return ".".join([floors.WILL_BE[start], *parts[length:]])
+    return today
+
+
+TODAY = {name_today(path): path for path in FILES}
+
+
+def room(then):
+    return then.split(".")[0]
+
+
+def floor(then):
+    return floors.ROOMS[room(then)][0]
+
+
+def imported(path):
+    """Every import of a file, anywhere in it: modules of the package by their names today, others marked with !."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            first, _, rest = name.partition(".")
+            if first == "dpframe":
+                yield rest if rest in TODAY else rest.rpartition(".")[0] or "__init__"
+            else:
+                yield f"{first}!"
+
+
+IMPORTS = {
+    (name_then(today), name if name.endswith("!") else name_then(name))
+    for today, path in TODAY.items()
+    for name in imported(path)
+}
+OWN = {pair for pair in IMPORTS if not pair[1].endswith("!")}
+
+
+def climbs():
+    return {(file, name) for file, name in OWN if room(file) != room(name) and floor(name) >= floor(file)}
+
+
+def reaches():
+    rooms = {*floors.REACH_ROWS, "engines"}
+    return {(file, name) for file, name in OWN if room(name) == "engines" and room(file) not in rooms}
+
+
+def dataframes():
+    found = {(file, name[:-1]) for file, name in IMPORTS - OWN if room(file) not in floors.KNOW_DATAFRAMES}
+    return {(file, name) for file, name in found if name in floors.DATAFRAMES}
+
+
+def with_frames():
+    return {(file, name) for file, name in OWN if room(file) in floors.WITHOUT_FRAMES and room(name) == "frames"}
+
+
+def loose():
+    return {path.stem for path in PACKAGE.glob("*.py")} - floors.TOP
+
+
+def twice():
+    names = Counter(path.stem for path in FILES if path.stem != "__init__")
+    return {name for name, many in names.items() if many > 1}
+
+
+def long():
+    return {(name_then(today), what) for today, path in TODAY.items() for what in long_parts(path)}
+
+
+def long_parts(path):
+    """The file itself and its functions, where they have too many lines; a docstring does not count."""
+    text = path.read_text(encoding="utf-8")
+    if len(text.splitlines()) > LONGEST_FILE:
+        yield "file"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            said = (ast.get_docstring(node, clean=False) or "").count("\n")
+            if node.end_lineno - node.lineno - said > LONGEST_FUNCTION:
+                yield node.name
+
+
+OFFENCES = {
+    "imports fall": (climbs, floors.KNOWN_CLIMBS),
+    "rows are reached from the release path alone": (reaches, floors.KNOWN_REACHES),
+    "two rooms know dataframe libraries": (dataframes, floors.KNOWN_DATAFRAMES),
+    "the ledger holds no frames": (with_frames, floors.KNOWN_WITH_FRAMES),
+    "the modules at the top are those of the floors": (loose, floors.KNOWN_LOOSE),
+    "no file name occurs twice": (twice, floors.KNOWN_TWICE),
+    "files and functions are short": (long, floors.KNOWN_LONG),
+}
+
+
+@pytest.mark.parametrize("rule", OFFENCES)
+def test_the_offences_are_those_that_are_known(rule):
+    find, known = OFFENCES[rule]
+    found = find()
+    assert not found - known, f"new offences: {sorted(found - known)}"
+    assert not known - found, f"mended, so delete them from tests/floors.py: {sorted(known - found)}"
+
+
+def test_every_file_has_a_room_and_a_name_of_its_own():
+    then = Counter(name_then(today) for today in TODAY if TODAY[today].stem != "__init__")
+    assert [name for name, many in then.items() if many > 1] == []
+    assert {room(name) for name in then} <= set(floors.ROOMS)
+
+
+def test_no_place_is_kept_for_a_file_that_is_gone():
+    beginnings = {
+        ".".join(today.split(".")[:length]) for today in TODAY for length in range(1, 1 + today.count(".") + 1)
+    }
+    assert set(floors.WILL_BE) <= beginnings
+
+
+@pytest.mark.parametrize(
+    ("today", "then"),
+    [
+        ("frames.build", "frames.build"),
+        ("frames.source", "engines.source"),
+        ("store.sql", "ledger.sql"),
+        ("errors", "errors"),
+        ("plan.choice", "planning.auto"),
+        ("queries.query", "queries.query"),
+    ],
+)
+def test_the_longest_name_decides(today, then):
+    if today in TODAY:
+        assert name_then(today) == then

@@ -1,0 +1,72 @@
+"""What calls measure, charge, state and refuse is what ``tests/record`` says (``assurance/record.py``).
+
+Where a difference is meant, ``python -m assurance.record --write`` takes the record anew, and the diff of the record
+belongs to the change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import dpframe as dpf
+from assurance import record
+from assurance.record_calls import CALLS
+
+KNOWN = record.stored()
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_a_call_is_as_recorded(call):
+    if not call.can_be_made:
+        pytest.skip("pandas or dp-accounting is not installed")
+    taken = record.line_of(call)
+    assert taken == KNOWN.get(call.name), record.difference(KNOWN.get(call.name), taken)
+
+
+def test_the_record_has_these_calls_and_no_others():
+    names = Counter(call.name for call in CALLS)
+    assert set(names.values()) == {1}
+    assert set(names) == set(KNOWN)
+    assert len(names) >= 400
+
+
+def test_the_record_is_small_and_names_no_moment_and_no_place():
+    files = sorted(record.FOLDER.glob("*.json"))
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    assert len(text) < 2_000_000
+    assert not re.search(r"T\d{2}:\d{2}:\d{2}\+00:00|/tmp/|\b(?=[0-9]*[a-f])[0-9a-f]{32}", text)
+    for file in files:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(json.loads(file.read_text(encoding="utf-8"))) + 2, "one line for each call"
+
+
+def test_noise_is_left_out_only_while_the_record_is_taken():
+    noise = dpf.Laplace(1, 2.0**20)
+    totals = np.arange(5)
+    with record.measured_into([]) as _:
+        assert noise.add_noise(totals).tolist() == totals.tolist()
+    assert noise.add_noise(totals).tolist() != totals.tolist()
+
+
+def test_every_mechanism_of_the_package_is_recorded():
+    classes = {one for one in vars(dpf).values() if isinstance(one, type) and "add_noise" in vars(one)}
+    measured = {part["name"] for line in KNOWN.values() for part in json.loads(line).get("measured", ())}
+    assert len(classes) == 5
+    assert {name.split(",")[0] for name in measured} >= {
+        "discrete Laplace",
+        "rounded Gaussian",
+        "rounded generalized Gaussian",
+        "truncated generalized Gaussian",
+        "exponential mechanism",
+    }
+
+
+def test_a_difference_is_shown_in_lines():
+    told = record.difference('{"spent": "1.0"}', '{"spent": "2.0"}')
+    assert '- "spent": "1.0"' in told
+    assert '+ "spent": "2.0"' in told
