@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from dpframe import report
-from dpframe.words import no_markup
+from dpframe.errors.words import no_markup
 
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300

@@ -13,11 +13,11 @@ from typing import Any, TextIO
 
 from dpframe._version import VERSION
 from dpframe.errors import DpframeError, InvalidArgument
+from dpframe.errors.words import harmless, no_formula
 from dpframe.frames import build
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.ledger import Ledger
 from dpframe.statement import COLUMNS
-from dpframe.words import harmless, no_formula
 
 FORMATS = ("csv", "json", "parquet")
 

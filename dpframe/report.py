@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape as escaped
 
-from dpframe.words import harmless
+from dpframe.errors.words import harmless
 
 Row = Sequence[object]
 

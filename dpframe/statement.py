@@ -9,12 +9,12 @@ from typing import Any
 from dpframe import charts, report
 from dpframe.accounting import Accounting
 from dpframe.errors import NoLedger
+from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, up
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.store.entries import Entry, Summary
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now
-from dpframe.words import harmless, writable
 
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar

@@ -49,8 +49,6 @@ WILL_BE: dict[str, str] = {
     "denoise.laws": "denoise.noise_law",
     "queries.cells": "queries.keys",
     "queries.edges": "queries.bins",
-    "tracebacks": "errors.tracebacks",
-    "words": "errors.words",
     "frames.cells": "engines.cells",
     "frames.identity": "engines.identity",
     "frames.no_rows": "engines.no_rows",
@@ -143,16 +141,8 @@ KNOWN_LOOSE: set[str] = {
     "sensitivity",
     "statement",
     "tables",
-    "tracebacks",
-    "words",
 }
 # names that two files have, today
-KNOWN_TWICE: set[str] = {
-    "cells",
-    "choice",
-    "laws",
-    "tables",
-    "terms",
-}
+KNOWN_TWICE: set[str] = {"cells", "choice", "laws", "tables", "terms"}
 # (file, "file" or the name of the function)
 KNOWN_LONG: set[Offence] = set()

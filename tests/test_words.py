@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import report, words
+from dpframe import report
 from dpframe.cli import main
+from dpframe.errors import words
 from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.store.entries import Entry

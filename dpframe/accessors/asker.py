@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from dpframe.accessors.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
 from dpframe.accessors.released import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
+from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.source import height_of, is_frame, key_rows
 from dpframe.queries import counts
 from dpframe.queries.cells import Keys, bin_axes, category_axis, key_axes
@@ -17,7 +18,6 @@ from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
 from dpframe.release.options import Options
 from dpframe.release.path import preview, release
-from dpframe.tracebacks import trimmed
 
 Finish = Callable[[Any, Query, Options], Any]
 

@@ -10,12 +10,12 @@ from fractions import Fraction
 from typing import Any, TypedDict, TypeVar, cast
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.pricing import Calibration
 from dpframe.queries.statistics import Count, Mean, Measure, Sum
 from dpframe.release.options import Options
-from dpframe.tracebacks import trimmed
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

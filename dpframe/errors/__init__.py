@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe import words
+from dpframe.errors import words
 
 PLAIN = (str, bytes, numbers.Number, Decimal, date, time, timedelta, range)
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
+from dpframe.errors.words import harmless
 from dpframe.queries.cells import Keys
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.levels import Level, labels_of, levels_of
 from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
-from dpframe.words import harmless
 
 Floats = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpframe.accounting import Basic
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.quiet import check_quiet
 from dpframe.guarantee import Price, PrivacyUnit
 from dpframe.ledger import payer
@@ -23,7 +24,6 @@ from dpframe.release.replay import promise_of
 from dpframe.statement import no_ledger
 from dpframe.store.entries import Answer, Entry
 from dpframe.store.texts import now
-from dpframe.tracebacks import trimmed
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
