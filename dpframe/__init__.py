@@ -36,7 +36,6 @@ from dpframe.errors import (
 )
 from dpframe.frames.build import read_parquet
 from dpframe.frames.register import register as _register
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.payer import default_ledger, set_default_ledger
 from dpframe.mechanisms.any_shape import GeneralizedGaussian, generalized_gaussian
@@ -55,6 +54,7 @@ from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated
 from dpframe.plan.joint import JointPlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
+from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
 from dpframe.release.together import plan_together, release_together
 from dpframe.sensitivity import Sensitivity

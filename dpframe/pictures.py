@@ -9,7 +9,7 @@ from typing import Any
 from dpframe import charts, provenance, report
 from dpframe.charts import Scale, Words
 from dpframe.frames import build
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow

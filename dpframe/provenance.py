@@ -11,8 +11,8 @@ import numpy as np
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
-from dpframe.guarantee import PrivacyUnit
 from dpframe.plan.plan import Plan
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.cells import KeyAxis
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import ERROR

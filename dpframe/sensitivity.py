@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, up
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import Statistic
 
 

@@ -11,7 +11,7 @@ from dpframe.accounting import Accounting
 from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, up
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.store.entries import Entry, Summary
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now

@@ -40,7 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "guarantee": "privacy",
     "noise.bits": "noise.random_bits",
     "noise.choices": "noise.rejection",
     "noise.draws": "noise.samplers",
@@ -134,7 +133,6 @@ KNOWN_LOOSE: set[str] = {
     "charts",
     "cli",
     "compare",
-    "guarantee",
     "pictures",
     "provenance",
     "report",

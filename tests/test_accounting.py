@@ -19,8 +19,8 @@ from dpframe import accounting as accountings
 from dpframe.accounting import Basic, GaussianDP, RenyiDP
 from dpframe.accounting.renyi_dp import WEIGHTS
 from dpframe.exact import down
-from dpframe.guarantee import Price
 from dpframe.mechanisms import gaussian
+from dpframe.privacy import Price
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "cost": [1.0, 2.0, 3.0]})
 DELTA = Fraction(1, 10**6)

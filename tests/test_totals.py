@@ -17,7 +17,7 @@ import dpframe as dpf
 from dpframe.accessors import Asker
 from dpframe.frames import weights
 from dpframe.frames.totals import totals
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 
 ROWS = PrivacyUnit()
 numbers = st.one_of(

@@ -14,8 +14,8 @@ import dpframe as dpf
 from dpframe import report
 from dpframe.cli import main
 from dpframe.errors import words
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit
 from dpframe.ledger.ledger import Ledger
+from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.store.entries import Entry
 
 SURROGATE, ESCAPE, TURNED = "a\ud800", "a\x1b[2J", "a\u202eb"

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from dpframe.accounting.protocol import Part, Shares, fullest, share_of
 from dpframe.exact import Amount, down, keeps, root_down, shown_down, shown_up, typed_down
-from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
+from dpframe.privacy import Price, PrivacyLoss
 
 
 @dataclass(frozen=True)

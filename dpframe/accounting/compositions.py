@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, is_whole, rounded_up, shown_up
-from dpframe.guarantee import PrivacyLoss
+from dpframe.privacy import PrivacyLoss
 
 DIGITS = 50
 MOST = 10**6  # releases

@@ -10,9 +10,9 @@ from typing import ClassVar
 from dpframe.accounting.protocol import Part, Shares, fullest, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
-from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
+from dpframe.privacy import Price, PrivacyLoss
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import Amount, down, typed_down
-from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian
 from dpframe.mechanisms.family import Mechanism
+from dpframe.privacy import Price, PrivacyLoss
 
 Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
 

@@ -11,10 +11,10 @@ from typing import ClassVar
 from dpframe.accounting.protocol import Part, Shares, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
-from dpframe.guarantee import Price, PrivacyLoss
 from dpframe.mechanisms import gaussian, renyi
 from dpframe.mechanisms.family import Mechanism
 from dpframe.mechanisms.gaussian import LARGEST_EPSILON
+from dpframe.privacy import Price, PrivacyLoss
 
 GRID = 2**160  # amounts are multiples of 2**-160
 MULTIPLES = (Fraction(1), Fraction(1, 2), Fraction(2), Fraction(4), Fraction(16), Fraction(64))

@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.frames.identity import Declared, declared, twice
 from dpframe.frames.quiet import check_quiet
 from dpframe.frames.source import ColumnType, Source, source_of
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.cells import KIND_WORDS, DtypeAxis, KeyAxis, Kind
 from dpframe.queries.edges import BinAxis
 from dpframe.queries.query import Query

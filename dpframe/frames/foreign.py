@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.errors import DpframeError, NoProvenance, shown
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
 LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.frames.source import is_pandas, source_of
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 
 

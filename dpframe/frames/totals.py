@@ -17,7 +17,7 @@ from dpframe.frames import weights
 from dpframe.frames.cells import Cells, Integers, added, counted, half_open, placed
 from dpframe.frames.source import collected, source_of
 from dpframe.frames.terms import Terms
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dpframe.frames.cells import Integers, added, placed
 from dpframe.frames.source import collected
 from dpframe.frames.terms import Terms
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import WEIGHT_BITS, Statistic
 
 Floats = NDArray[np.float64]

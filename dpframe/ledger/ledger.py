@@ -19,10 +19,10 @@ from dpframe.errors import (
 )
 from dpframe.exact import Amount, checked_amount
 from dpframe.frames import build
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.ledger.making import made
 from dpframe.ledger.raising import checked_reason, raising
 from dpframe.ledger.vouching import vouched
+from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
 from dpframe.store.entries import Answer, Entry, Mark, Store
 from dpframe.store.memory import MemoryStore

@@ -6,7 +6,7 @@ from dpframe import noise
 from dpframe.accounting import Accounting, accounting_of
 from dpframe.errors import InvalidType, MissingArgument, checked_name, shown
 from dpframe.exact import exact_delta, exact_epsilon
-from dpframe.guarantee import PrivacyUnit, checked_unit
+from dpframe.privacy import PrivacyUnit, checked_unit
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import now
 

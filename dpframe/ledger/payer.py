@@ -6,8 +6,8 @@ import threading
 import warnings
 
 from dpframe.errors import InvalidType, UnlimitedBudgetWarning, shown
-from dpframe.guarantee import PrivacyUnit
 from dpframe.ledger.ledger import Ledger, ambient, made_any
+from dpframe.privacy import PrivacyUnit
 from dpframe.statement import unlimited
 
 _warned = threading.Event()

@@ -13,7 +13,6 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import down, exact_delta, exact_epsilon, positive, up
-from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import curves, gaussian, generalized, renyi
 from dpframe.mechanisms.family import (
     Stepped,
@@ -23,6 +22,7 @@ from dpframe.mechanisms.family import (
     scale_of,
     wrapped,
 )
+from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"
 WIDE = 1000.0  # above this scale the sum over integers is the integral plus 1/12, to 1 part in 1e13

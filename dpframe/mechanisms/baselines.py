@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.exact import between, positive, rounded_up, up
-from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.any_shape import Reach
 from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, scale_of
 from dpframe.mechanisms.gaussian import LARGEST_EPSILON, typed
+from dpframe.privacy import PrivacyLoss
 
 DIGITS = 60
 SMALLEST = 5e-324  # the least float above 0

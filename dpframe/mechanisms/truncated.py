@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, rounded_up, up
-from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
 from dpframe.mechanisms.family import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
+from dpframe.privacy import PrivacyLoss
 
 Floats = NDArray[np.float64]
 

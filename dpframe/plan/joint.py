@@ -12,12 +12,12 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.frames import build
-from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms import gaussian
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
 from dpframe.plan.shares import shares_of, weights_of
 from dpframe.plan.tightening import tightened
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 
 

@@ -10,10 +10,10 @@ from dpframe import charts, report
 from dpframe.accounting import Accounting
 from dpframe.exact import Amount
 from dpframe.frames import build
-from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms.family import Mechanism
 from dpframe.plan.accuracy import Accuracy
 from dpframe.plan.choice import Choice
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
 from dpframe.sensitivity import Sensitivity

@@ -12,7 +12,6 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
-from dpframe.guarantee import Price, PrivacyLoss, PrivacyUnit
 from dpframe.mechanisms.any_shape import GeneralizedGaussian
 from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
@@ -22,6 +21,7 @@ from dpframe.plan.choice import chosen as choose
 from dpframe.plan.plan import Plan, Planned
 from dpframe.plan.shares import shares_of
 from dpframe.plan.tightening import tightened
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.sensitivity import Sensitivity

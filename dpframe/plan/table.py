@@ -7,9 +7,9 @@ from typing import Any
 
 from dpframe import charts, report
 from dpframe.frames import build
-from dpframe.guarantee import PrivacyLoss
 from dpframe.mechanisms.family import Mechanism
 from dpframe.plan.plan import Plan
+from dpframe.privacy import PrivacyLoss
 from dpframe.queries.statistics import Mean
 
 

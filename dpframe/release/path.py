@@ -19,13 +19,13 @@ from dpframe.frames import build
 from dpframe.frames.check import check
 from dpframe.frames.source import library_of
 from dpframe.frames.totals import totals
-from dpframe.guarantee import Price, checked_unit
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.plan.accuracy import Accuracy, check_mean, smallest_epsilon
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import plan_of
 from dpframe.plan.table import PlanTable
+from dpframe.privacy import Price, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measured, Statistic

@@ -12,12 +12,12 @@ from dpframe.accounting import Basic
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.quiet import check_quiet
-from dpframe.guarantee import Price, PrivacyUnit
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.joint import JointPlan, Wanted, joint_plan
 from dpframe.plan.plan import Plan
 from dpframe.plan.table import PlanTable
+from dpframe.privacy import Price, PrivacyUnit
 from dpframe.release.denoising import check_denoising
 from dpframe.release.path import answered, look, rehearsed
 from dpframe.release.replay import promise_of

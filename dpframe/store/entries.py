@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from dpframe import noise
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import Amount, exact_texts, plus
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.store import reading
 from dpframe.store.terms import Limit, Terms
 from dpframe.store.texts import canonical, digest

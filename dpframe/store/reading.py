@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpframe.exact import Amount
-from dpframe.guarantee import PrivacyUnit
+from dpframe.privacy import PrivacyUnit
 
 LONGEST = 100_000  # characters of a number: far more than any sum of typed prices has, and read in no time
 RATIONAL = re.compile(r"(?:0|[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)/(?:[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)", re.ASCII)

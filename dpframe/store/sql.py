@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.exact import Amount, plus
-from dpframe.guarantee import PrivacyLoss
+from dpframe.privacy import PrivacyLoss
 from dpframe.store import head as heads
 from dpframe.store import migration, rows, seen
 from dpframe.store.address import Address

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import SMALLEST_NORMAL, Amount, exact_text, exact_texts, keeps, shown_down
-from dpframe.guarantee import PrivacyLoss, PrivacyUnit
+from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.store import reading
 from dpframe.store.texts import canonical
 
