@@ -40,12 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "noise.bits": "noise.random_bits",
-    "noise.choices": "noise.rejection",
-    "noise.draws": "noise.samplers",
-    "noise.laws": "noise.distributions",
-    "noise.tables": "noise.guide_tables",
-    "denoise.laws": "denoise.noise_law",
     "queries.cells": "queries.keys",
     "queries.edges": "queries.bins",
     "frames.cells": "engines.cells",
@@ -141,6 +135,6 @@ KNOWN_LOOSE: set[str] = {
     "tables",
 }
 # names that two files have, today
-KNOWN_TWICE: set[str] = {"cells", "choice", "laws", "tables", "terms"}
+KNOWN_TWICE: set[str] = {"cells", "choice", "terms"}
 # (file, "file" or the name of the function)
 KNOWN_LONG: set[Offence] = set()

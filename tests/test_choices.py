@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from dpframe import noise
-from dpframe.noise import bits, choices
+from dpframe.noise import random_bits, rejection
 
 FALSE_ALARM = 1e-9
 
@@ -69,7 +69,7 @@ def test_each_place_has_its_own_range():
 
 def test_undecided_truncated_draws_are_settled_exactly(monkeypatch):
     """With an error bound that leaves every draw undecided, the law is the same."""
-    monkeypatch.setattr(choices, "RELATIVE_ERROR", 1e9)
+    monkeypatch.setattr(rejection, "RELATIVE_ERROR", 1e9)
     drawn = noise.truncated_generalized_gaussian(2.0, 5.0, np.full(3000, -1), 3)
     assert p_value(np.bincount(drawn + 1, minlength=4), truncated_law(2.0, 5.0, -1, 3)) > FALSE_ALARM
 
@@ -94,16 +94,16 @@ def test_choices_have_exactly_their_law(losses):
 
 
 def test_undecided_choices_are_settled_exactly(monkeypatch):
-    plain = choices.accepted
-    monkeypatch.setattr(choices, "accepted", lambda chance, error, exact: plain(chance, error + 2.0, exact))
+    plain = rejection.accepted
+    monkeypatch.setattr(rejection, "accepted", lambda chance, error, exact: plain(chance, error + 2.0, exact))
     law = np.exp(-np.array([0.0, 1.0, 2.0]))
     assert p_value(choose([0, 1, 2], 500), law / law.sum()) > FALSE_ALARM
 
 
 def test_uniform_draws_are_uniform():
     for most in (0, 1, 4, 99):
-        found = np.bincount(bits.uniform(most, 50_000), minlength=most + 1)
+        found = np.bincount(random_bits.uniform(most, 50_000), minlength=most + 1)
         assert found.size == most + 1
         assert p_value(found, np.full(most + 1, 1 / (most + 1))) > FALSE_ALARM
-    wide = bits.uniform(2**52 + 5, 10_000)
+    wide = random_bits.uniform(2**52 + 5, 10_000)
     assert abs(wide.mean() / 2**51 - 1) < 0.05

@@ -17,9 +17,9 @@ from forked import drawn_in_a_child
 from scipy import special
 
 from dpframe import Laplace, noise
-from dpframe.noise import bits, draws, laws, tables
-from dpframe.noise.draws import BATCH
-from dpframe.noise.laws import Law
+from dpframe.noise import distributions, guide_tables, random_bits, samplers
+from dpframe.noise.distributions import Law
+from dpframe.noise.samplers import BATCH
 
 FALSE_ALARM = 1e-9
 DRAWS = 2**20
@@ -106,7 +106,7 @@ def test_the_same_test_rejects_a_scale_that_is_2_percent_off(p, scale, draw, tai
 def test_the_same_test_rejects_a_zero_that_counts_twice(scale):
     """sign * floor(t E) without the rejection of minus zero: it would lose epsilon + ln 2."""
     with noise.insecure_bits(8):
-        words = bits.words(2**22)
+        words = random_bits.words(2**22)
     magnitudes = np.floor(-scale * np.log((words | np.uint64(1)) * 2.0**-64))
     zeros, expected = np.count_nonzero(magnitudes == 0), words.size * math.tanh(0.5 / scale)
     assert zeros > expected + 10 * math.sqrt(expected)
@@ -115,8 +115,8 @@ def test_the_same_test_rejects_a_zero_that_counts_twice(scale):
 def uneven(p, scale, discrete):
     """A table of which a good part is left over: a guide of 5 bits, and tails from the law's very flanks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "REACH", 0.7)
-        return tables.table_of.__wrapped__(Law(p, scale, discrete), 5)
+        patch.setattr(guide_tables, "REACH", 0.7)
+        return guide_tables.table_of.__wrapped__(Law(p, scale, discrete), 5)
 
 
 @pytest.mark.slow
@@ -129,9 +129,9 @@ def test_what_the_guide_leaves_over_has_exactly_its_law(p, scale, discrete, monk
     tail = discrete_laplace_tail if discrete else lambda scale: rounded_tail(p, scale)
     table = uneven(p, scale, discrete)
     assert table.decided < 28
-    of_tails, plain = [], draws._tail
-    monkeypatch.setattr(draws, "_tail", lambda table: of_tails.append(plain(table)) or of_tails[-1])
-    found = draws.drawn(table, 3_000)
+    of_tails, plain = [], samplers._tail
+    monkeypatch.setattr(samplers, "_tail", lambda table: of_tails.append(plain(table)) or of_tails[-1])
+    found = samplers.drawn(table, 3_000)
     assert departure(found, tail(scale), scale) > FALSE_ALARM / 3
     assert departure(found, tail(1.5 * scale), scale) < FALSE_ALARM
     assert sum(kept for _, kept in of_tails) > 100
@@ -152,8 +152,8 @@ def peak(law):
         return mpmath.tanh(1 / (2 * scale)) if law.discrete else p / (2 * scale * mpmath.gamma(1 / p))
 
 
-SHAPES = [1.0, 1.0 + 1e-9, 1.01, 1.5, 1.99, 2.0, 2.0 + 1e-9, 2.5, 3.0, 5.0, 8.0, 12.0, laws.LARGEST_SHAPE]
-SCALES = [draws.SMALLEST_SCALE, 1e-9, 0.3, 1.0, 77.7, 1e6 / 3, 1e12, noise.LARGEST_SCALE]
+SHAPES = [1.0, 1.0 + 1e-9, 1.01, 1.5, 1.99, 2.0, 2.0 + 1e-9, 2.5, 3.0, 5.0, 8.0, 12.0, distributions.LARGEST_SHAPE]
+SCALES = [samplers.SMALLEST_SCALE, 1e-9, 0.3, 1.0, 77.7, 1e6 / 3, 1e12, noise.LARGEST_SCALE]
 
 
 @pytest.mark.parametrize("p", [*SHAPES, *np.random.default_rng(2).uniform(1.0, 16.0, 5)])
@@ -163,9 +163,9 @@ def test_densities_err_by_less_than_the_bound(p, scale):
     powers = np.concatenate([np.random.default_rng(3).uniform(0.0, 66.0, 25), [1e-30, 1e-9, 1.0, 66.0]])
     distance = scale * powers ** (1.0 / law.p)
     for place, found in zip(distance, law.relative(distance), strict=True):
-        assert abs(found / density(law, float(place)) - 1) < laws.RELATIVE_ERROR / 16
-    assert abs(law.peak / peak(law) - 1) < laws.RELATIVE_ERROR / 64
-    assert abs(Law(1.0, scale, True).peak / peak(Law(1.0, scale, True)) - 1) < laws.RELATIVE_ERROR / 64
+        assert abs(found / density(law, float(place)) - 1) < distributions.RELATIVE_ERROR / 16
+    assert abs(law.peak / peak(law) - 1) < distributions.RELATIVE_ERROR / 64
+    assert abs(Law(1.0, scale, True).peak / peak(Law(1.0, scale, True)) - 1) < distributions.RELATIVE_ERROR / 64
 
 
 @pytest.mark.parametrize("law", [Law(1.0, 6.5, True), Law(2.0, 6.5), Law(7.5, 1e-5), Law(1.3, 2.0**52)], ids=str)
@@ -205,14 +205,14 @@ TABLES = [
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
-    law = Law(p, draws.checked_scale(scale), discrete)
-    table = tables.table_of(law)
+    law = Law(p, samplers.checked_scale(scale), discrete)
+    table = guide_tables.table_of(law)
     index, width = table.blocks.index, Fraction(table.blocks.width)
     some = np.unique(
         np.concatenate([np.flatnonzero(np.abs(index) < 3), np.linspace(0, index.size - 1, 40)]).astype(int)
     )
     with mpmath.workdps(80):
-        unit = mpmath.ldexp(peak(law), tables.UNIT + table.blocks.exponent)
+        unit = mpmath.ldexp(peak(law), guide_tables.UNIT + table.blocks.exponent)
         for place in some:
             start = int(index[place]) * width - Fraction(table.blocks.offset)
             ends = [start, start + width]
@@ -223,15 +223,17 @@ def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
             part, rest = int(table.parts[place]), int(table.rests[place])
             assert 0 <= part <= min(masses)
             assert part + rest >= max(masses)
-            assert part + rest <= max(masses) * (1 + 2 * mpmath.mpf(laws.RELATIVE_ERROR)) + 2  # and not by much
+            assert (
+                part + rest <= max(masses) * (1 + 2 * mpmath.mpf(distributions.RELATIVE_ERROR)) + 2
+            )  # and not by much
     assert table.blocks.reach * width - Fraction(table.blocks.offset) >= Fraction(law.scale * 16.0 ** (1 / p)) * 0.999
 
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
     """For every integer or block: its cells and its weight are the sum of its even parts, in whole numbers."""
-    law = Law(p, draws.checked_scale(scale), discrete)
-    table = tables.table_of(law)
+    law = Law(p, samplers.checked_scale(scale), discrete)
+    table = guide_tables.table_of(law)
     assert 0 < table.decided < table.guide.size == 2**16
     weights = np.diff(table.ends, prepend=0)
     assert (weights >= 0).all()
@@ -241,7 +243,7 @@ def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
     highs = table.highs[: table.evens]
     assert np.unique(highs).size == highs.size
     found = weights[: table.evens].copy()
-    found[np.searchsorted(highs, kinds)] += cells << (tables.UNIT - 16)
+    found[np.searchsorted(highs, kinds)] += cells << (guide_tables.UNIT - 16)
     assert found.sum() == table.parts.sum()
     low = table.blocks.index * table.blocks.width - table.blocks.offset
     of_block = table.blocks.index if table.blocks.digits else np.floor(low + law.shift)
@@ -253,8 +255,8 @@ def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
-    law = Law(p, draws.checked_scale(scale), discrete)
-    blocks = tables.table_of(law).blocks
+    law = Law(p, samplers.checked_scale(scale), discrete)
+    blocks = guide_tables.table_of(law).blocks
     width, offset, shift = Fraction(blocks.width), Fraction(blocks.offset), Fraction(law.shift)
     for index in (-blocks.reach, -3, -1, 0, 1, 2, blocks.reach - 1):
         start, end = index * width - offset + shift, (index + 1) * width - offset + shift
@@ -268,10 +270,10 @@ def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
     """All 2**16 cells in order, with last digits of ones: those given away decide, and those left over do not."""
-    table = tables.table_of(Law(p, draws.checked_scale(scale), discrete))
-    monkeypatch.setattr(draws, "_left_over", lambda table, size: np.full(size, 2**60))
+    table = guide_tables.table_of(Law(p, samplers.checked_scale(scale), discrete))
+    monkeypatch.setattr(samplers, "_left_over", lambda table, size: np.full(size, 2**60))
     chosen = iter([np.arange(2**16, dtype=np.uint16).tobytes(), b"\xff" * 8 * 2**16])
-    found = fed(lambda size: next(chosen)[:size], lambda: draws.drawn(table, 2**16))
+    found = fed(lambda size: next(chosen)[:size], lambda: samplers.drawn(table, 2**16))
     digits = table.blocks.digits
     assert found[: table.decided].tolist() == [((int(k) + 1) << digits) - 1 for k in table.guide[: table.decided]]
     assert (found[table.decided :] == 2**60).all()
@@ -280,21 +282,21 @@ def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
 @pytest.mark.parametrize("law", [Law(1.0, 3.0, True), Law(2.0, 500.0), Law(3.0, 1e12)], ids=str)
 def test_weights_choose_what_they_belong_to(law):
     """The first and the last weight of each even part of step 2, with last digits of zeros."""
-    table = tables.table_of(law)
+    table = guide_tables.table_of(law)
     ends, total = table.ends, int(table.ends[-1])
     starts = np.concatenate([[0], ends[:-1]])
     chosen = np.flatnonzero(ends[: table.evens] > starts[: table.evens])
     weights = np.concatenate([starts[chosen], ends[chosen] - 1])
     words = weights.astype(np.uint64) << np.uint64(64 - total.bit_length())
     answers = iter([words.tobytes(), bytes(8 * words.size), b""])
-    found = fed(lambda size: next(answers), lambda: draws._tried(table, words.size))
+    found = fed(lambda size: next(answers), lambda: samplers._tried(table, words.size))
     assert found.tolist() == (table.highs[np.concatenate([chosen, chosen])] << table.blocks.digits).tolist()
 
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
-    law = Law(p, draws.checked_scale(scale), discrete)
-    table = tables.table_of(law)
+    law = Law(p, samplers.checked_scale(scale), discrete)
+    table = guide_tables.table_of(law)
     width = Fraction(2) ** table.tail_exponent
     edge = table.blocks.reach * Fraction(table.blocks.width)
     for left in (False, True):
@@ -305,7 +307,7 @@ def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
             nearest, _ = law.distances(start, start + width)
             with mpmath.workdps(80):
                 most = peak(law) * density(law, mpmath.mpf(nearest.numerator) / nearest.denominator)
-                assert mpmath.ldexp(most, tables.UNIT + table.tail_exponent + step) <= table.tail
+                assert mpmath.ldexp(most, guide_tables.UNIT + table.tail_exponent + step) <= table.tail
 
 
 # Comparisons
@@ -322,11 +324,11 @@ def bytes_of(*chosen):
 
 
 def fed(source, action):
-    token = bits._source.set(source)
+    token = random_bits._source.set(source)
     try:
         return action()
     finally:
-        bits._source.reset(token)
+        random_bits._source.reset(token)
 
 
 @pytest.mark.parametrize(
@@ -343,14 +345,16 @@ def fed(source, action):
 def test_comparisons_on_the_edge_of_an_interval(first, threshold, answer):
     with mpmath.workprec(200):
         exact = mpmath.mpf(threshold.numerator) / threshold.denominator
-        assert bits.below(first, iter([(exact, exact)])) is answer
+        assert random_bits.below(first, iter([(exact, exact)])) is answer
 
 
 def test_comparisons_inside_an_interval_draw_the_bits_that_they_need():
     tie = 0x5555555555555555  # 1/3 is 0.010101... in binary
 
     def below_with(*more):
-        return fed(bytes_of(*more), lambda: bits.below(tie, bits.enclosed(lambda precision: mpmath.mpf(1) / 3)))
+        return fed(
+            bytes_of(*more), lambda: random_bits.below(tie, random_bits.enclosed(lambda precision: mpmath.mpf(1) / 3))
+        )
 
     assert below_with(tie - 1) is True
     assert below_with(tie + 1) is False
@@ -362,9 +366,9 @@ def test_comparisons_inside_an_interval_draw_the_bits_that_they_need():
 
 def test_comparisons_have_the_probability_of_the_threshold():
     """20,000 times 1/3 where double precision says nothing; false alarm rate below 1e-9 at 6.2 deviations."""
-    third = lambda place: bits.enclosed(lambda precision: mpmath.mpf(1) / 3)  # noqa: E731
+    third = lambda place: random_bits.enclosed(lambda precision: mpmath.mpf(1) / 3)  # noqa: E731
     with noise.insecure_bits(5):
-        hits = bits.accepted(np.full(20_000, 0.9), 2.0, third).sum()
+        hits = random_bits.accepted(np.full(20_000, 0.9), 2.0, third).sum()
     assert abs(hits - 20_000 / 3) < 6.2 * math.sqrt(20_000 * 2 / 9)
 
 
@@ -379,7 +383,7 @@ def chance_of(table, number, place, more=0, digits=0):
     ) - Fraction(table.blocks.offset)
     distance = abs(Fraction(math.floor(z)) if law.discrete else z)
     with mpmath.workdps(80):
-        mass = mpmath.ldexp(peak(law), tables.UNIT + table.blocks.exponent) * density(
+        mass = mpmath.ldexp(peak(law), guide_tables.UNIT + table.blocks.exponent) * density(
             law, mpmath.mpf(distance.numerator) / distance.denominator
         )
         return (mass - int(table.parts[number])) / int(table.rests[number])
@@ -389,13 +393,13 @@ def kept(table, number, place, *heights):
     found = np.array([number]), np.array([place], dtype=np.uint64)
     digits = table.blocks.digits
     integer = (table.highs[table.evens + number] << digits) + (place >> (64 - digits))
-    return bool(fed(bytes_of(*heights), lambda: draws._kept(table, *found, np.array([integer])))[0])
+    return bool(fed(bytes_of(*heights), lambda: samplers._kept(table, *found, np.array([integer])))[0])
 
 
 @pytest.mark.parametrize("law", KEPT, ids=str)
 def test_points_are_kept_as_exact_arithmetic_keeps_them(law):
     """Heights just below, at and just above the exact chance: a tie takes more bits of the point and of the height."""
-    table = tables.table_of(law)
+    table = guide_tables.table_of(law)
     random = np.random.default_rng(4)
     reach = table.blocks.reach
     for number in {0, reach // 2, reach - 2, reach - 1, reach, reach + 1, 2 * reach - 1}:
@@ -417,13 +421,13 @@ def test_points_are_kept_as_exact_arithmetic_keeps_them(law):
 
 @pytest.mark.parametrize("law", KEPT, ids=str)
 def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
-    monkeypatch.setattr(tables, "GUIDE_BITS", 8)
-    table = tables.table_of(law, 8)
+    monkeypatch.setattr(guide_tables, "GUIDE_BITS", 8)
+    table = guide_tables.table_of(law, 8)
     with noise.insecure_bits(11):
-        decided = draws.drawn(table, 400)
-    monkeypatch.setattr(draws, "RELATIVE_ERROR", 1e9)  # nothing is decided in double precision
+        decided = samplers.drawn(table, 400)
+    monkeypatch.setattr(samplers, "RELATIVE_ERROR", 1e9)  # nothing is decided in double precision
     with noise.insecure_bits(11):
-        assert draws.drawn(table, 400).tolist() == decided.tolist()
+        assert samplers.drawn(table, 400).tolist() == decided.tolist()
 
 
 @pytest.mark.parametrize("law", KEPT, ids=str)
@@ -431,7 +435,7 @@ def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
 @pytest.mark.parametrize(("zeros", "step"), [([2**63], 0), ([2**61], 2), ([0, 2**60], 67)])
 def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, zeros, step):
     """So many zeros, so many steps; half way through the step; heights just below and above the exact chance."""
-    table = tables.table_of(law)
+    table = guide_tables.table_of(law)
     way = (
         table.blocks.reach * Fraction(table.blocks.width) + (step + Fraction(1, 2)) * Fraction(2) ** table.tail_exponent
     )
@@ -439,11 +443,11 @@ def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, ze
     distance = abs(Fraction(math.floor(point)) if law.discrete else point)
     with mpmath.workdps(200):
         mass = peak(law) * density(law, mpmath.mpf(distance.numerator) / distance.denominator)
-        chance = mpmath.ldexp(mass, tables.UNIT + table.tail_exponent + step) / table.tail
+        chance = mpmath.ldexp(mass, guide_tables.UNIT + table.tail_exponent + step) / table.tail
         height = int(mpmath.floor(mpmath.ldexp(chance, 64)))
     for off in (-16, 16):
         if height + off >= 0:
-            found = fed(bytes_of(left, *zeros, 2**63, height + off), lambda: draws._tail(table))
+            found = fed(bytes_of(left, *zeros, 2**63, height + off), lambda: samplers._tail(table))
             assert found == (math.floor(point + Fraction(law.shift)), off < 0)
 
 
@@ -451,7 +455,7 @@ def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, ze
 
 
 def test_the_bits_are_the_operating_systems():
-    assert bits._source.get() is os.urandom
+    assert random_bits._source.get() is os.urandom
     assert noise.is_secure()
 
 

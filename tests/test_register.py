@@ -29,7 +29,8 @@ import dpframe as dpf
 from assurance.fuzz_frames import asked, exact
 from dpframe import noise
 from dpframe.frames.cells import added
-from dpframe.noise import bits, tables
+from dpframe.noise import guide_tables as tables
+from dpframe.noise import random_bits
 from dpframe.sensitivity import of as sensitivity_of
 
 EXACT = 1e9  # an epsilon whose noise is negligible
@@ -128,8 +129,8 @@ def test_02_to_04_tails_are_not_cut(p, monkeypatch):
 def test_02_to_04_what_double_precision_leaves_open_is_decided_exactly():
     """A chance that a float gives as one half, and that is none at all: more bits find out."""
     nothing = mpmath.mpf(0), mpmath.mpf(0)
-    assert not bits.accepted(np.full(100, 0.5), 1.0, lambda place: iter([nothing])).any()
-    assert bits.accepted(np.full(100, 0.5), 2.0**-60, lambda place: iter([nothing])).any()  # decided as it is
+    assert not random_bits.accepted(np.full(100, 0.5), 1.0, lambda place: iter([nothing])).any()
+    assert random_bits.accepted(np.full(100, 0.5), 2.0**-60, lambda place: iter([nothing])).any()  # decided as it is
 
 
 @pytest.mark.parametrize("denoiser", ["auto", "empirical-bayes", "soft-threshold", "james-stein", "nonnegative"])

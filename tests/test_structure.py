@@ -69,9 +69,9 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
         assert not outside & DATAFRAMES
     text = path.read_text()
     assert not outside & RANDOMNESS
-    if dotted(path) != "dpframe.noise.bits":
+    if dotted(path) != "dpframe.noise.random_bits":
         assert "urandom" not in text
-        assert "dpframe.noise.bits" not in own(path) or room(dotted(path)) == "noise"
+        assert "dpframe.noise.random_bits" not in own(path) or room(dotted(path)) == "noise"
     assert "np.random" not in text
     assert "default_rng" not in text
 

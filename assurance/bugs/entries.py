@@ -8,7 +8,7 @@ ENTRIES = (
     bug(
         "ledger",
         "random bytes of entries that seeded bits repeat",
-        "bits.nonce",
+        "random_bits.nonce",
         "    return os.urandom(16).hex()",
         "    return _source.get()(16).hex()",
         "test_verify.py::test_94_random_bytes_are_the_system_s_and_never_the_seeded_ones",

@@ -67,12 +67,12 @@ NOISE = (
         "bits kept in a buffer that a forked child inherits",
         (
             (
-                "bits.numbers",
+                "random_bits.numbers",
                 "def numbers(count: int, bits: int)",
                 "_buffer = bytearray()\n\n\ndef numbers(count: int, bits: int)",
             ),
             (
-                "bits.numbers",
+                "random_bits.numbers",
                 '    drawn = np.frombuffer(_source.get()(size * count), dtype=f"u{size}")',
                 "    if len(_buffer) < size * count:\n"
                 "        _buffer.extend(_source.get()(size * count + 2**16))\n"

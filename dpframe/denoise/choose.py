@@ -13,8 +13,8 @@ import numpy as np
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
-from dpframe.denoise.laws import Floats, Integers, NoiseLaw
 from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_risk
+from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.spanning import tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
 from dpframe.denoise.trend import Penalty, filtered, is_fine

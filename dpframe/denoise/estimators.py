@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpframe.denoise.laws import Floats, NoiseLaw
+from dpframe.denoise.noise_law import Floats, NoiseLaw
 
 Denoiser = Callable[[Floats, Any], Floats]
 Centre = float | Floats | Literal["mean"]

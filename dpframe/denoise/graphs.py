@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpframe.denoise.laws import Floats, Integers
+from dpframe.denoise.noise_law import Floats, Integers
 
 Sparse = Any  # of scipy.sparse, which has no types
 

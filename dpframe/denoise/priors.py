@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpframe.denoise.laws import Floats, NoiseLaw, shares
+from dpframe.denoise.noise_law import Floats, NoiseLaw, shares
 
 FINENESS = 16  # points in a standard deviation of the noise at which a density is read, where the grid is finer
 REACH = 40  # standard deviations of the noise around a value in which its total is looked for

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpframe.denoise.graphs import Forest, edges_of, far_roots
-from dpframe.denoise.laws import Floats, Integers, NoiseLaw
+from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.thresholds import LEVELS, kept_slope, universal_threshold
 from dpframe.denoise.wavelets import FEWEST, Shrunk
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.denoise.laws import Floats, NoiseLaw, laplace_rate
+from dpframe.denoise.noise_law import Floats, NoiseLaw, laplace_rate
 
 FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, and differences on it would lose digits
 LEVELS = 16  # thresholds that are weighed, from none to a little more than the universal one

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpframe.denoise.graphs import Sparse, averaged, differences, edges_of, lattice, pieces
-from dpframe.denoise.laws import Floats, Integers, NoiseLaw, laplace_rate
+from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
 from dpframe.denoise.wavelets import Order, ordered_axes
 
 STRENGTHS = {0: (0.1, 1.6, 12), 1: (0.125, 2.0, 12), 2: (0.0625, 2.5, 12)}  # first, ratio, number; in deviations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.denoise.estimators import Denoiser
-from dpframe.denoise.laws import Floats, NoiseLaw
+from dpframe.denoise.noise_law import Floats, NoiseLaw
 from dpframe.denoise.thresholds import best_threshold, soft_threshold
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are

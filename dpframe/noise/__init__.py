@@ -1,9 +1,9 @@
 """The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
 
-from dpframe.noise.bits import insecure_bits, is_secure, nonce
-from dpframe.noise.choices import exponential_choice, truncated_generalized_gaussian
-from dpframe.noise.draws import LARGEST_SCALE, discrete_laplace, rounded_generalized_gaussian
-from dpframe.noise.laws import LARGEST_SHAPE, Floats, Integers
+from dpframe.noise.distributions import LARGEST_SHAPE, Floats, Integers
+from dpframe.noise.random_bits import insecure_bits, is_secure, nonce
+from dpframe.noise.rejection import exponential_choice, truncated_generalized_gaussian
+from dpframe.noise.samplers import LARGEST_SCALE, discrete_laplace, rounded_generalized_gaussian
 
 __all__ = [
     "LARGEST_SCALE",

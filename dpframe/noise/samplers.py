@@ -1,6 +1,6 @@
 """Integer noise with exactly its law, for any scale, at two to eight random bytes a draw.
 
-A draw of the law of a table (``dpframe/noise/tables.py``) is one of three:
+A draw of the law of a table (``dpframe/noise/guide_tables.py``) is one of three:
 
 1. A guide of 2**16 cells of probability 2**-16 each gives every integer or block as many cells as fit into its even
    part. 16 random bits are a cell; if it is given away, they decide all of the integer but for its last binary digits
@@ -24,9 +24,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise.bits import WORD, Words, accepted, below, numbers, word, words
-from dpframe.noise.laws import LARGEST_SHAPE, RELATIVE_ERROR, Integers, Law
-from dpframe.noise.tables import UNIT, Table, table_of
+from dpframe.noise.distributions import LARGEST_SHAPE, RELATIVE_ERROR, Integers, Law
+from dpframe.noise.guide_tables import UNIT, Table, table_of
+from dpframe.noise.random_bits import WORD, Words, accepted, below, numbers, word, words
 
 LARGEST_SCALE = 2.0**52  # |noise| < 2**63 but with probability below exp(-2000)
 SMALLEST_SCALE = 2.0**-1000  # drawn for all below, lest densities overflow: more noise, if exp(-2**999) is any

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise.bits import WORD, Thresholds, longer
+from dpframe.noise.random_bits import WORD, Thresholds, longer
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

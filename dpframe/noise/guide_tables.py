@@ -22,8 +22,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise.bits import Thresholds
-from dpframe.noise.laws import RELATIVE_ERROR, Integers, Law
+from dpframe.noise.distributions import RELATIVE_ERROR, Integers, Law
+from dpframe.noise.random_bits import Thresholds
 
 UNIT = 62  # weights are whole numbers of 2**-62
 REACH = 16.0  # blocks cover all z with (|z| / b)**p below

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.noise.bits import Thresholds, accepted, enclosed, uniform, words
-from dpframe.noise.draws import BATCH, checked_scale, rounded_generalized_gaussian
-from dpframe.noise.laws import RELATIVE_ERROR, Floats, Integers, Law
+from dpframe.noise.distributions import RELATIVE_ERROR, Floats, Integers, Law
+from dpframe.noise.random_bits import Thresholds, accepted, enclosed, uniform, words
+from dpframe.noise.samplers import BATCH, checked_scale, rounded_generalized_gaussian
 
 
 def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, span: int) -> Integers:
