@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dpf
-from dpframe.queries.cells import key_axes
+from dpframe.queries.keys import key_axes
 from dpframe.queries.levels import levels_of
 from dpframe.queries.query import Keys
 

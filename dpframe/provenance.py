@@ -13,8 +13,8 @@ from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.plan.plan import Plan
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.cells import KeyAxis
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
 from dpframe.store.promises import promised

@@ -40,8 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "queries.cells": "queries.keys",
-    "queries.edges": "queries.bins",
     "frames.cells": "engines.cells",
     "frames.identity": "engines.identity",
     "frames.no_rows": "engines.no_rows",
@@ -135,6 +133,6 @@ KNOWN_LOOSE: set[str] = {
     "tables",
 }
 # names that two files have, today
-KNOWN_TWICE: set[str] = {"cells", "choice", "terms"}
+KNOWN_TWICE: set[str] = {"choice", "terms"}
 # (file, "file" or the name of the function)
 KNOWN_LONG: set[Offence] = set()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.queries.cells import KeyAxis
+from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 

@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe import sensitivity
 from dpframe.frames import weights
 from dpframe.frames.totals import totals
-from dpframe.queries.cells import KeyAxis, Keys
+from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.levels import levels_of, parents_of
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Statistic, Sum

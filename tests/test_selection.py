@@ -17,7 +17,7 @@ from scipy import special
 import dpframe as dpf
 from dpframe.frames.totals import totals
 from dpframe.noise import insecure_bits
-from dpframe.queries.cells import Keys, category_axis
+from dpframe.queries.keys import Keys, category_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Statistic
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpframe import InvalidArgument, PrivacyUnit, sensitivity
 from dpframe.frames.totals import totals
-from dpframe.queries.cells import KeyAxis, Keys
+from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Statistic, Sum
 from dpframe.sensitivity import Sensitivity

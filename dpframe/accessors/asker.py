@@ -11,7 +11,7 @@ from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.source import height_of, is_frame, key_rows
 from dpframe.queries import counts
-from dpframe.queries.cells import Keys, bin_axes, category_axis, key_axes
+from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Measure, check_column
 from dpframe.queries.statistics import mean as mean_of

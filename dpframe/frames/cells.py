@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dpframe.frames.identity import NOWHERE, Declared, combinations, combined, declared
 from dpframe.frames.source import Source, Wanted, collected
-from dpframe.queries.cells import KeyAxis, Keys
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import KeyAxis, Keys
 
 Integers = NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from dpframe.frames.identity import Declared, declared, twice
 from dpframe.frames.quiet import check_quiet
 from dpframe.frames.source import ColumnType, Source, source_of
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.cells import KIND_WORDS, DtypeAxis, KeyAxis, Kind
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Kind
 from dpframe.queries.query import Query
 
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null

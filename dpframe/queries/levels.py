@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.cells import KeyAxis, Keys
+from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.sameness import same_key
 
 Integers = NDArray[np.int64]

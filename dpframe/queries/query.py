@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
-from dpframe.queries.cells import Keys
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, labels_of, levels_of
 from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
 

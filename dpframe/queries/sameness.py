@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.queries.edges import temporal_edge
+from dpframe.queries.bins import temporal_edge
 
 DAY = 86_400 * 10**9  # nanoseconds
 SIZES = {  # nanoseconds in the units of NumPy that have a fixed length

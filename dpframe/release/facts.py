@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, named
 from dpframe.plan.plan import Plan
-from dpframe.queries.cells import DtypeAxis, Keys
+from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.release.denoising import DENOISERS
 from dpframe.release.options import Options

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.source import height_of, is_frame, rows_of
-from dpframe.queries.cells import Keys, plain_key
+from dpframe.queries.bins import BinAxis
 from dpframe.queries.counts import length, refuse_many
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.query import Query
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Mean

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.queries.cells import Keys
-from dpframe.queries.edges import BinAxis
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import Keys
 
 EXAMPLE = 'Write order=True for keys of one column, or name the column, as in order="month".'
 

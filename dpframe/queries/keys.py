@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
+from dpframe.queries.bins import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.counts import LARGEST_CELLS
-from dpframe.queries.edges import BINS_MISSING, BinAxis, bin_axis, check_zones
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import check_column
 
