@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import dpframe as dpf
 from dpframe.accessors import Asker
-from dpframe.frames.check import check
-from dpframe.frames.totals import totals
+from dpframe.engines.schema import check
+from dpframe.engines.totals import totals
 
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None

@@ -40,16 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "frames.cells": "engines.cells",
-    "frames.identity": "engines.identity",
-    "frames.no_rows": "engines.no_rows",
-    "frames.quiet": "engines.quiet",
-    "frames.check": "engines.schema",
-    "frames.pandas_columns": "engines.pandas_columns",
-    "frames.source": "engines.source",
-    "frames.terms": "engines.aggregates",
-    "frames.totals": "engines.totals",
-    "frames.weights": "engines.weights",
     "mechanisms.family": "mechanisms.laplace",
     "mechanisms.gaussian": "mechanisms.gaussian_curve",
     "mechanisms.any_shape": "mechanisms.generalized_gaussian",
@@ -133,6 +123,6 @@ KNOWN_LOOSE: set[str] = {
     "tables",
 }
 # names that two files have, today
-KNOWN_TWICE: set[str] = {"choice", "terms"}
+KNOWN_TWICE: set[str] = {"choice"}
 # (file, "file" or the name of the function)
 KNOWN_LONG: set[Offence] = set()

@@ -18,8 +18,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.engines import no_rows
 from dpframe.errors import ReleaseFailed
-from dpframe.frames import no_rows
 from dpframe.release import path, rehearsal
 
 SECRET = 123456789

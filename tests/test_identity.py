@@ -21,8 +21,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.frames import cells, identity, weights
-from dpframe.frames.source import source_of
+from dpframe.engines import cells, identity, weights
+from dpframe.engines.source import source_of
 from dpframe.queries.sameness import same, same_key
 
 EXACT = 1e9  # at this epsilon noise is negligible

@@ -13,7 +13,7 @@ from refusals import REFUSALS, Refusal, private_frame
 
 import dpframe as dpf
 from dpframe import errors
-from dpframe.frames import totals as frames_totals
+from dpframe.engines import totals as frames_totals
 from dpframe.release import path as release
 
 LONGEST = 330

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import dpframe as dpf
 from dpframe import sensitivity
-from dpframe.frames import weights
-from dpframe.frames.totals import totals
+from dpframe.engines import weights
+from dpframe.engines.totals import totals
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.levels import levels_of, parents_of
 from dpframe.queries.query import Query

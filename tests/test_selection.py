@@ -15,7 +15,7 @@ import pytest
 from scipy import special
 
 import dpframe as dpf
-from dpframe.frames.totals import totals
+from dpframe.engines.totals import totals
 from dpframe.noise import insecure_bits
 from dpframe.queries.keys import Keys, category_axis
 from dpframe.queries.query import Query

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe import InvalidArgument, PrivacyUnit, sensitivity
-from dpframe.frames.totals import totals
+from dpframe.engines.totals import totals
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Statistic, Sum

@@ -15,8 +15,8 @@ from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessors import Asker
-from dpframe.frames import weights
-from dpframe.frames.totals import totals
+from dpframe.engines import weights
+from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 
 ROWS = PrivacyUnit()

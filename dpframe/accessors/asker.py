@@ -7,9 +7,9 @@ from typing import Any, Unpack
 
 from dpframe.accessors.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
 from dpframe.accessors.released import OF_RESULTS
+from dpframe.engines.source import height_of, is_frame, key_rows
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.source import height_of, is_frame, key_rows
 from dpframe.queries import counts
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query

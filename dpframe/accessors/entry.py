@@ -6,9 +6,9 @@ from typing import Any
 
 from dpframe.accessors.asker import Asker
 from dpframe.accessors.released import Released
+from dpframe.engines.source import is_frame, source_of
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
-from dpframe.frames.source import is_frame, source_of
 
 
 @trimmed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from dpframe import pictures, provenance, tables
+from dpframe.engines.source import library_of
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
-from dpframe.frames.source import library_of
 
 OF_RESULTS = ("provenance", "errors", "plot", "table", "to_numpy", "write_parquet")
 

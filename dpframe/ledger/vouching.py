@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from dpframe.engines.source import is_frame
 from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.source import is_frame
 from dpframe.store.chain import place_of
 from dpframe.store.entries import Entry, Store, Trail
 from dpframe.store.promises import promised

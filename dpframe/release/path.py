@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from dpframe import noise, provenance
 from dpframe._version import VERSION
 from dpframe.accounting import Basic
+from dpframe.engines.schema import check
+from dpframe.engines.source import library_of
+from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
 from dpframe.frames import build
-from dpframe.frames.check import check
-from dpframe.frames.source import library_of
-from dpframe.frames.totals import totals
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.plan.accuracy import Accuracy, check_mean, smallest_epsilon

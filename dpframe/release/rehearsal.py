@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.engines.no_rows import columns_of, dtypes_of, emptied
+from dpframe.engines.source import library_of
+from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
 from dpframe.frames import build
-from dpframe.frames.no_rows import columns_of, dtypes_of, emptied
-from dpframe.frames.source import library_of
-from dpframe.frames.totals import totals
 from dpframe.plan.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.statistics import Mean

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpframe import noise
+from dpframe.engines.source import library_of
 from dpframe.errors import LedgerError
 from dpframe.frames import build
-from dpframe.frames.source import library_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import Plan
 from dpframe.provenance import promise

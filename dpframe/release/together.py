@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Basic
+from dpframe.engines.quiet import check_quiet
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.quiet import check_quiet
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.joint import JointPlan, Wanted, joint_plan

@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engines import identity
+from dpframe.engines.identity import NOWHERE, Declared, Identity
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.frames import identity
-from dpframe.frames.identity import NOWHERE, Declared, Identity
 from dpframe.queries.sameness import AWARE, same, same_key
 
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}

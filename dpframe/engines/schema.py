@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.engines.identity import Declared, declared, twice
+from dpframe.engines.quiet import check_quiet
+from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
-from dpframe.frames.identity import Declared, declared, twice
-from dpframe.frames.quiet import check_quiet
-from dpframe.frames.source import ColumnType, Source, source_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Kind

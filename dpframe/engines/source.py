@@ -16,9 +16,9 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from dpframe.engines import pandas_columns
+from dpframe.engines.identity import Identity, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, named, shown
-from dpframe.frames import pandas_columns
-from dpframe.frames.identity import Identity, identity_of, of_rows
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]

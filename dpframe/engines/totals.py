@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.frames import weights
-from dpframe.frames.cells import Cells, Integers, added, counted, half_open, placed
-from dpframe.frames.source import collected, source_of
-from dpframe.frames.terms import Terms
+from dpframe.engines import weights
+from dpframe.engines.aggregates import Terms
+from dpframe.engines.cells import Cells, Integers, added, counted, half_open, placed
+from dpframe.engines.source import collected, source_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic

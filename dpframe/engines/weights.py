@@ -25,9 +25,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.frames.cells import Integers, added, placed
-from dpframe.frames.source import collected
-from dpframe.frames.terms import Terms
+from dpframe.engines.aggregates import Terms
+from dpframe.engines.cells import Integers, added, placed
+from dpframe.engines.source import collected
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import WEIGHT_BITS, Statistic
 

@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.frames.identity import NOWHERE, Declared, combinations, combined, declared
-from dpframe.frames.source import Source, Wanted, collected
+from dpframe.engines.identity import NOWHERE, Declared, combinations, combined, declared
+from dpframe.engines.source import Source, Wanted, collected
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis, Keys
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.frames.source import Wanted
+from dpframe.engines.source import Wanted
 from dpframe.queries.statistics import Statistic
 
 Integers = NDArray[np.int64]

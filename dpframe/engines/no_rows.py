@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.frames.source import is_pandas, source_of
+from dpframe.engines.source import is_pandas, source_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 

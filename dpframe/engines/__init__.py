@@ -1,0 +1,1 @@
+"""Rows in, exact totals out."""
