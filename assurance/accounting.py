@@ -17,7 +17,7 @@ from typing import Any
 from dpframe import Gaussian, GeneralizedGaussian, Laplace
 from dpframe.accounting.pld import composed_epsilon
 from dpframe.accounting.renyi_dp import conversion
-from dpframe.mechanisms import gaussian
+from dpframe.mechanisms import gaussian_curve
 
 STEP = 2e-4  # the grid of the peer's loss distributions, whose discrete Laplace is rounded up on it
 BOUNDS = {
@@ -102,7 +102,7 @@ def _mixed(draw: random.Random) -> float:
 def _closed(draw: random.Random) -> float:
     mu, count, delta = 10 ** draw.uniform(-3, 0.5), draw.randint(1, 200), 10 ** draw.uniform(-12, -2)
     noise = Gaussian(1.0, 1 / mu)
-    exact = gaussian.epsilon_of_mu(noise.mu * math.sqrt(count) * (1 - 1e-15), delta)
+    exact = gaussian_curve.epsilon_of_mu(noise.mu * math.sqrt(count) * (1 - 1e-15), delta)
     return composed_epsilon([noise] * count, delta) / exact - 1 if exact > 0 else 0.0
 
 

@@ -26,7 +26,7 @@ class Definition:
     last: int
 
     def dotted(self, root: Path) -> str:
-        """The whole path: dpframe.mechanisms.family.Laplace.add_noise."""
+        """The whole path: dpframe.mechanisms.laplace.Laplace.add_noise."""
         parts = self.file.relative_to(root).with_suffix("").parts
         return ".".join([*(parts[:-1] if parts[-1] == "__init__" else parts), self.name])
 

@@ -38,7 +38,6 @@ from dpframe.frames.build import read_parquet
 from dpframe.frames.register import register as _register
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.payer import default_ledger, set_default_ledger
-from dpframe.mechanisms.any_shape import GeneralizedGaussian, generalized_gaussian
 from dpframe.mechanisms.baselines import (
     classical_gaussian,
     classical_gaussian_sigma,
@@ -46,9 +45,10 @@ from dpframe.mechanisms.baselines import (
     probabilistic_gaussian_sigma,
 )
 from dpframe.mechanisms.bounded import truncated_generalized_gaussian_scale
-from dpframe.mechanisms.family import Gaussian, Laplace
-from dpframe.mechanisms.gaussian import analytic_gaussian_sigma
-from dpframe.mechanisms.generalized import generalized_gaussian_scale
+from dpframe.mechanisms.gaussian_curve import analytic_gaussian_sigma
+from dpframe.mechanisms.generalized_curve import generalized_gaussian_scale
+from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
+from dpframe.mechanisms.laplace import Gaussian, Laplace
 from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
 from dpframe.plan.joint import JointPlan

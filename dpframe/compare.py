@@ -16,9 +16,9 @@ from dpframe.accounting.renyi_dp import conversion
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.frames import build
-from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.any_shape import GeneralizedGaussian
-from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
+from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.plan.plan import Plan
@@ -215,7 +215,7 @@ def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     mu = math.nextafter(math.sqrt(up(total)), math.inf)
     exact = all(isinstance(noise, Gaussian) for noise in noises)
     note = "exact: all noise is Gaussian" if exact else "pure noise enters by its mu"
-    return Compared("gdp", gaussian.epsilon_of_mu(mu, down(delta)), note)
+    return Compared("gdp", gaussian_curve.epsilon_of_mu(mu, down(delta)), note)
 
 
 def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:

@@ -40,10 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "mechanisms.family": "mechanisms.laplace",
-    "mechanisms.gaussian": "mechanisms.gaussian_curve",
-    "mechanisms.any_shape": "mechanisms.generalized_gaussian",
-    "mechanisms.generalized": "mechanisms.generalized_curve",
     "accounting.choice": "accounting.registry",
     "compare": "accounting.comparison",
     "report": "display.pages",

@@ -19,7 +19,7 @@ from dpframe import accounting as accountings
 from dpframe.accounting import Basic, GaussianDP, RenyiDP
 from dpframe.accounting.renyi_dp import WEIGHTS
 from dpframe.exact import down
-from dpframe.mechanisms import gaussian
+from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import Price
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "cost": [1.0, 2.0, 3.0]})
@@ -153,7 +153,7 @@ def test_spent_is_rounded_up_and_remaining_down(accounting, delta, thousandths):
         assert exact * (1 - 1e-14) <= accounting.loss(amount).epsilon <= exact * (1 + 1e-14)
     else:
         mu = math.sqrt(amount[0])
-        assert gaussian.exact_delta_of(mu * (1 - 1e-15), accounting.loss(amount).epsilon) <= 1e-6
+        assert gaussian_curve.exact_delta_of(mu * (1 - 1e-15), accounting.loss(amount).epsilon) <= 1e-6
 
 
 @every
@@ -263,7 +263,7 @@ def test_gaussians_of_one_basic_call_share_mu_squared():
     price, accounting = Price.of(1, 1e-6, None), Basic()
     mechanisms = planned(accounting, price, None, (1, 5, 9), pure=False)
     total = sum(mechanism.mu_squared for mechanism in mechanisms)
-    mu = gaussian.largest_mu(1.0, down(Fraction(1, 10**6)))
+    mu = gaussian_curve.largest_mu(1.0, down(Fraction(1, 10**6)))
     assert Fraction(mu) ** 2 * (1 - Fraction(1, 10**12)) <= total <= Fraction(mu) ** 2
 
 
@@ -313,7 +313,7 @@ def test_the_largest_laplace_release_of_a_gdp_ledger():
     with pytest.raises(BudgetExceeded, match="gdp accounting"):
         count(too_much, epsilon=0.359, mechanism="laplace")
     limit = GaussianDP(DELTA).limit(Fraction(2), DELTA)[0]
-    assert gaussian.mu_to_pure(math.sqrt(limit)) == pytest.approx(0.3585, abs=1e-4)
+    assert gaussian_curve.mu_to_pure(math.sqrt(limit)) == pytest.approx(0.3585, abs=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", [1e-17, 1e-12, 1e-6])
@@ -341,7 +341,7 @@ def test_a_call_may_name_its_own_delta():
     own, ledgers = (
         accounting.parts(Price.of(1, delta, None), None, equal(1), pure=False)[0].mu for delta in (1e-3, None)
     )
-    assert own == pytest.approx(gaussian.largest_mu(1.0, 1e-3), rel=1e-15)
+    assert own == pytest.approx(gaussian_curve.largest_mu(1.0, 1e-3), rel=1e-15)
     assert ledgers < own
     with pytest.raises(InvalidArgument, match="delta"):
         accounting.parts(Price.of(1, 0, None), None, equal(1), pure=False)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from assurance import accounting
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, PrivacyLoss
-from dpframe.mechanisms import gaussian
+from dpframe.mechanisms import gaussian_curve
 from tests.test_mechanisms import check, inputs, published
 
 DELTA = 1e-6
@@ -128,7 +128,7 @@ def test_curves_are_those_of_forty_digits(noise):
 )
 def test_composed_gaussians_are_never_below_their_closed_form(mu, count, delta):
     noise = Gaussian(1.0, 1 / mu)
-    exact = gaussian.epsilon_of_mu(noise.mu * math.sqrt(count) * (1 - 1e-15), delta)
+    exact = gaussian_curve.epsilon_of_mu(noise.mu * math.sqrt(count) * (1 - 1e-15), delta)
     assert exact <= composed([noise] * count, delta) <= exact * (1 + (1e-4 if delta > 1e-11 else 2e-3))
 
 

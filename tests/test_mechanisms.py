@@ -24,8 +24,8 @@ from dpframe import (
     Laplace,
     analytic_gaussian_sigma,
 )
-from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.family import LARGEST_SIGMA
+from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.laplace import LARGEST_SIGMA
 
 VALUES = Path(__file__).parents[2] / "shared" / "data" / "reference_values" / "values.csv"
 REASON = "the reference values of other libraries are not part of this repository"
@@ -219,11 +219,11 @@ def test_epsilon_is_found_where_delta_is_just_exceeded_at_zero():
     """A last place too much at epsilon 0 asks for an epsilon of about 1e-17: found at once, not by walking there."""
     generator = np.random.default_rng(2)
     for mu in (10.0 ** generator.uniform(-6, 1, 40)).tolist():
-        exact = gaussian.exact_delta_of(mu, 0.0)
+        exact = gaussian_curve.exact_delta_of(mu, 0.0)
         delta = min(math.nextafter(float(exact), 0.0), 1 - 2.0**-53)
-        epsilon = gaussian.epsilon_of_mu(mu, delta)
+        epsilon = gaussian_curve.epsilon_of_mu(mu, delta)
         assert 0.0 <= epsilon < 1e-9 * max(1.0, mu**2)
-        assert not gaussian.delta_exceeds(mu, epsilon, delta)
+        assert not gaussian_curve.delta_exceeds(mu, epsilon, delta)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-12, 1e-100])
@@ -244,7 +244,7 @@ def test_a_calibrated_gaussian_keeps_its_promise():
 @pytest.mark.parametrize("epsilon", [1e-16, 1e-12, 1e-5, 0.3, 0.999, 1.0, 5.0, 40.0, 1e3, 1e7])
 def test_mu_of_pure_noise_is_never_too_small(epsilon):
     """mu = 2 Phi^-1(e^eps / (1 + e^eps)), also where e^eps / (1 + e^eps) is 1/2 to the last place."""
-    mu = gaussian.pure_to_mu(epsilon)
+    mu = gaussian_curve.pure_to_mu(epsilon)
     with mpmath.workdps(60):
         tail = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
         below = mpmath.mpf(1) / 2 - mpmath.erf(mpmath.mpf(mu) / mpmath.sqrt(8)) / 2 if epsilon < 40 else None
@@ -252,14 +252,14 @@ def test_mu_of_pure_noise_is_never_too_small(epsilon):
         assert below <= tail
         shorter = mpmath.mpf(mu) * (1 - mpmath.mpf("1e-14"))
         assert mpmath.erfc(shorter / mpmath.sqrt(8)) / 2 > tail
-    assert gaussian.pure_to_mu(gaussian.mu_to_pure(mu)) <= mu
-    assert gaussian.mu_to_pure(mu) == pytest.approx(epsilon, rel=1e-12)
+    assert gaussian_curve.pure_to_mu(gaussian_curve.mu_to_pure(mu)) <= mu
+    assert gaussian_curve.mu_to_pure(mu) == pytest.approx(epsilon, rel=1e-12)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.floats(1e-12, 1e4))
 def test_pure_noise_bought_for_a_mu_costs_at_most_that_mu(mu):
-    assert gaussian.pure_to_mu(gaussian.mu_to_pure(mu)) <= mu
+    assert gaussian_curve.pure_to_mu(gaussian_curve.mu_to_pure(mu)) <= mu
 
 
 # The discrete Laplace

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dpframe as dpf
 from dpframe.exact import down
-from dpframe.mechanisms import gaussian
+from dpframe.mechanisms import gaussian_curve
 from dpframe.plan.tightening import tightened
 from dpframe.release import together
 
@@ -49,7 +49,7 @@ def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by
         assert naive / scale >= 1.9
         assert scale == pytest.approx(2 * dpf.analytic_gaussian_sigma(1, DELTA), rel=1e-12)
     whole = sum(noise.mu_squared for noise in noises(joint))
-    most = Fraction(gaussian.largest_mu(1.0, down(Fraction(1, 10**6)))) ** 2
+    most = Fraction(gaussian_curve.largest_mu(1.0, down(Fraction(1, 10**6)))) ** 2
     assert most * (1 - Fraction(1, 10**12)) <= whole <= most
 
 

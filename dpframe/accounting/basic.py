@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from dpframe.accounting.protocol import Part, Shares, fullest, share_of
 from dpframe.exact import Amount, down, keeps, root_down, shown_down, shown_up, typed_down
-from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.family import Mechanism
+from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 
@@ -38,7 +38,7 @@ class Basic:
         epsilon, delta = self._offered(price, limit)
         whole = None
         if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is shared, not epsilon
-            whole = Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2
+            whole = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
         return tuple(
             Part(
                 epsilon * share,

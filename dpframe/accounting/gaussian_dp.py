@@ -10,8 +10,8 @@ from typing import ClassVar
 from dpframe.accounting.protocol import Part, Shares, fullest, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
-from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.family import Mechanism
+from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 
@@ -29,7 +29,7 @@ class GaussianDP:
     tight: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
-        most = floor(Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2)
+        most = floor(Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2)
         if not most:
             raise InvalidArgument("epsilon and delta must not both be as small as 1e-60: there is nothing to spend.")
         return (most,)
@@ -47,7 +47,7 @@ class GaussianDP:
         return tuple(self._part(price, root_down(offered * share)) for share in shares)
 
     def _part(self, price: Price, mu: float) -> Part:
-        return Part(Fraction(gaussian.mu_to_pure(mu)), mu, gaussian_loss(price, mu, self.delta))
+        return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, self.delta))
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return (ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)
@@ -66,12 +66,12 @@ class GaussianDP:
         if amount[0] == 0:
             return PrivacyLoss(0.0)
         mu = math.nextafter(math.sqrt(up(amount[0])), math.inf)
-        return PrivacyLoss(gaussian.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
+        return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
         if amount[0] == 0:
             return PrivacyLoss(0.0)
-        epsilon = gaussian.epsilon_of_mu(root_down(amount[0]), down(self.delta))
+        epsilon = gaussian_curve.epsilon_of_mu(root_down(amount[0]), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
 
     def hint(self, amount: Amount, limit: Amount) -> str:

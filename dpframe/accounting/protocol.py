@@ -8,8 +8,8 @@ from typing import Protocol
 
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import Amount, down, typed_down
-from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.family import Mechanism
+from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
@@ -74,7 +74,7 @@ def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
 def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
     """What callables calibrate a part of this mu to, at the call's delta or else the ledger's; rounded down."""
     at = typed_down(price.delta or delta)
-    return PrivacyLoss(gaussian.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
+    return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
 
 
 def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
@@ -83,7 +83,7 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
     at = price.delta if price.delta is not None else delta
     if at == 0:
         raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
-    return Fraction(gaussian.largest_mu(down(price.epsilon), down(at))) ** 2
+    return Fraction(gaussian_curve.largest_mu(down(price.epsilon), down(at))) ** 2
 
 
 def share_of(price: Price, limit: Amount | None) -> Amount:

@@ -11,9 +11,9 @@ from typing import ClassVar
 from dpframe.accounting.protocol import Part, Shares, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
-from dpframe.mechanisms import gaussian, renyi
-from dpframe.mechanisms.family import Mechanism
-from dpframe.mechanisms.gaussian import LARGEST_EPSILON
+from dpframe.mechanisms import gaussian_curve, renyi
+from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 GRID = 2**160  # amounts are multiples of 2**-160
@@ -78,7 +78,7 @@ class RenyiDP:
         if price.epsilon is not None and min(each) <= self._offered(price, None):
             return PrivacyLoss(shown_up(price.epsilon), shown_up(price.delta or self.delta))
         mu = math.nextafter(math.sqrt(up(max(each))), math.inf)
-        return PrivacyLoss(gaussian.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
+        return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
 
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
         """As mu^2: the typed price by the exact curve of Gaussian noise, or the share of the first order's limit."""
@@ -97,7 +97,7 @@ class RenyiDP:
         mu_squared = max(2 * part / order for part, order in zip(amount, self.orders, strict=True))
         if mu_squared <= 0:
             return PrivacyLoss(0.0)
-        epsilon = gaussian.epsilon_of_mu(root_down(mu_squared), down(self.delta))
+        epsilon = gaussian_curve.epsilon_of_mu(root_down(mu_squared), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
 
     def hint(self, amount: Amount, limit: Amount) -> str:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.exact import between, positive, rounded_up, up
-from dpframe.mechanisms.any_shape import Reach
-from dpframe.mechanisms.family import LARGEST_SIGMA, Gaussian, scale_of
-from dpframe.mechanisms.gaussian import LARGEST_EPSILON, typed
+from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON, typed
+from dpframe.mechanisms.generalized_gaussian import Reach
+from dpframe.mechanisms.laplace import LARGEST_SIGMA, Gaussian, scale_of
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 60

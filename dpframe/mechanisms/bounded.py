@@ -41,8 +41,8 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import down, exact_epsilon, exactly, positive, rounded_up, up
-from dpframe.mechanisms.gaussian import LARGER, edge
-from dpframe.mechanisms.generalized import checked_shape
+from dpframe.mechanisms.gaussian_curve import LARGER, edge
+from dpframe.mechanisms.generalized_curve import checked_shape
 
 DIGITS = 50
 FEW = 50  # steps between bounds, up to which the loss of every pair of totals is evaluated

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.exact import exactly
-from dpframe.mechanisms.gaussian import SMALLER, edge
+from dpframe.mechanisms.gaussian_curve import SMALLER, edge
 
 POINTS = 2**18
 FAR = 50.0  # the integrand is cut where it has fallen by exp(-50); what lies beyond is bounded

@@ -13,8 +13,8 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
-from dpframe.mechanisms import curves, gaussian, pure, renyi
-from dpframe.mechanisms.family import checked_confidence, checked_integers, checked_outside, curve_point, length
+from dpframe.mechanisms import curves, gaussian_curve, pure, renyi
+from dpframe.mechanisms.laplace import checked_confidence, checked_integers, checked_outside, curve_point, length
 
 HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
 
@@ -162,7 +162,7 @@ class ExponentialMechanism:
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian.pure_to_mu(self.pure_epsilon)) ** 2
+        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""

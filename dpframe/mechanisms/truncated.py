@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, rounded_up, up
-from dpframe.mechanisms import bounded, curves, gaussian, pure, renyi
+from dpframe.mechanisms import bounded, curves, gaussian_curve, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
-from dpframe.mechanisms.family import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
+from dpframe.mechanisms.laplace import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
 from dpframe.privacy import PrivacyLoss
 
 Floats = NDArray[np.float64]
@@ -255,7 +255,7 @@ class TruncatedGeneralizedGaussian(Stepped):
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian.pure_to_mu(self.pure_epsilon)) ** 2
+        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order: at most what any pure release does."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpframe import report
 from dpframe.accounting import Accounting, Part
-from dpframe.mechanisms.any_shape import GeneralizedGaussian
-from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
+from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
 from dpframe.sensitivity import Sensitivity
 
 SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # beside Laplace and Gaussian noise

@@ -12,7 +12,7 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.frames import build
-from dpframe.mechanisms import gaussian
+from dpframe.mechanisms import gaussian_curve
 from dpframe.plan.plan import Plan
 from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
 from dpframe.plan.shares import shares_of, weights_of
@@ -192,7 +192,7 @@ def _naive(shares: Mapping[str, Shares], pure: Mapping[str, bool], offered: Amou
 
     def part(share: Fraction, is_pure: bool) -> Part:
         own, leak = epsilon * share, Fraction(0) if is_pure else delta * share / needs
-        mu = None if not leak else root_down(Fraction(gaussian.largest_mu(down(own), down(leak))) ** 2)
+        mu = None if not leak else root_down(Fraction(gaussian_curve.largest_mu(down(own), down(leak))) ** 2)
         return Part(own, mu, PrivacyLoss(typed_down(own), typed_down(leak)))
 
     return {name: tuple(part(share, pure[name]) for share in own) for name, own in shares.items()}

@@ -10,7 +10,7 @@ from dpframe import charts, report
 from dpframe.accounting import Accounting
 from dpframe.exact import Amount
 from dpframe.frames import build
-from dpframe.mechanisms.family import Mechanism
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.plan.accuracy import Accuracy
 from dpframe.plan.choice import Choice
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit

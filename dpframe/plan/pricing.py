@@ -12,8 +12,8 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
-from dpframe.mechanisms.any_shape import GeneralizedGaussian
-from dpframe.mechanisms.family import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
+from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.plan.choice import Choice, Noises, gaussian_of, laplace_of

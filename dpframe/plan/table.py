@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe import charts, report
 from dpframe.frames import build
-from dpframe.mechanisms.family import Mechanism
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.plan.plan import Plan
 from dpframe.privacy import PrivacyLoss
 from dpframe.queries.statistics import Mean

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from dpframe.accounting.pld import composed_epsilon
 from dpframe.exact import down, root_down, up
-from dpframe.mechanisms import gaussian
-from dpframe.mechanisms.family import Gaussian
+from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.laplace import Gaussian
 from dpframe.plan.choice import Noises
 
 CLOSE = 1e-6  # relative, of the factor and of epsilon
@@ -27,7 +27,7 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
         return _divided(noises, max(1.0, down(epsilon / whole)))
     if all(isinstance(noise, Gaussian) for noise in noises):
         mu_squared = sum((noise.mu_squared for noise in noises), Fraction(0))
-        most = Fraction(gaussian.largest_mu(down(epsilon), down(delta))) ** 2
+        most = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
         return _divided(noises, max(1.0, root_down(most / mu_squared)))
     most_epsilon, outside = down(epsilon), down(delta)
 

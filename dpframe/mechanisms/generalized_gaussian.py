@@ -13,15 +13,8 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import down, exact_delta, exact_epsilon, positive, up
-from dpframe.mechanisms import curves, gaussian, generalized, renyi
-from dpframe.mechanisms.family import (
-    Stepped,
-    checked_confidence,
-    checked_integers,
-    curve_point,
-    scale_of,
-    wrapped,
-)
+from dpframe.mechanisms import curves, gaussian_curve, generalized_curve, renyi
+from dpframe.mechanisms.laplace import Stepped, checked_confidence, checked_integers, curve_point, scale_of, wrapped
 from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"
@@ -73,7 +66,7 @@ class GeneralizedGaussian(Stepped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "p", generalized.checked_shape(self.p))
+        object.__setattr__(self, "p", generalized_curve.checked_shape(self.p))
 
     @classmethod
     def calibrate(
@@ -113,12 +106,12 @@ class GeneralizedGaussian(Stepped):
         >>> round(dpf.GeneralizedGaussian.calibrate(p=3, sensitivity=2, epsilon=1.0, delta=1e-6).scale, 4)
         24.9769
         """
-        shape, least = generalized.checked_shape(p), down(exact_delta(delta))
+        shape, least = generalized_curve.checked_shape(p), down(exact_delta(delta))
         if shape > 1.0 and least == 0.0:
             raise InvalidArgument(
                 "delta must be above 0 for noise of a shape p above 1. Write for instance delta=1e-6."
             )
-        ratio = generalized.ratio_for(guarantee)(shape, down(exact_epsilon(epsilon)), least)
+        ratio = generalized_curve.ratio_for(guarantee)(shape, down(exact_epsilon(epsilon)), least)
         steps = up(positive("sensitivity", sensitivity) / positive("grid", grid))
         scale = scale_of(Fraction(steps), Fraction(ratio), noise.LARGEST_SCALE)  # rounded up: more noise
         words = PROBABILISTIC if guarantee == "probabilistic" else ""
@@ -157,7 +150,7 @@ class GeneralizedGaussian(Stepped):
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up; no mu is proven but for p = 1 and p = 2."""
         if self.p == 1.0:
-            return Fraction(gaussian.pure_to_mu(self._ratio)) ** 2
+            return Fraction(gaussian_curve.pure_to_mu(self._ratio)) ** 2
         if self.p == 2.0:
             return 2 * (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2  # b = sigma sqrt(2)
         raise InvalidArgument(
@@ -187,12 +180,12 @@ class GeneralizedGaussian(Stepped):
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon, where one cell moves by the sensitivity; rounded up."""
-        return generalized.delta_of_ratio(self.p, self._ratio, down(curve_point(epsilon)))
+        return generalized_curve.delta_of_ratio(self.p, self._ratio, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        outside = gaussian.check_range("delta", delta, 0.0, 1.0, closed=self.p == 1.0)
-        return generalized.epsilon_of_ratio(self.p, self._ratio, outside)
+        outside = gaussian_curve.check_range("delta", delta, 0.0, 1.0, closed=self.p == 1.0)
+        return generalized_curve.epsilon_of_ratio(self.p, self._ratio, outside)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
@@ -229,8 +222,8 @@ def generalized_gaussian(
     >>> people.dp.preview.count(epsilon=1, delta=1e-6, mechanism=dpf.generalized_gaussian(p=3)).error
     {'count': 14.0}
     """
-    shape = generalized.checked_shape(p)
-    generalized.ratio_for(guarantee)
+    shape = generalized_curve.checked_shape(p)
+    generalized_curve.ratio_for(guarantee)
 
     def calibration(sensitivity: Reach, loss: PrivacyLoss) -> GeneralizedGaussian:
         if shape > 1.0 and loss.delta == 0.0:

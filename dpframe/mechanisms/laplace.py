@@ -12,7 +12,7 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.exact import between, down, exact_delta, exact_epsilon, exactly, is_whole, positive, rounded_up, up
-from dpframe.mechanisms import curves, gaussian, renyi
+from dpframe.mechanisms import curves, gaussian_curve, renyi
 
 LARGEST_FLOAT = 1.7976931348623157e308
 LARGEST_LAPLACE = noise.LARGEST_SCALE
@@ -184,7 +184,7 @@ class Laplace(Stepped):
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian.pure_to_mu(self.pure_epsilon)) ** 2
+        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""
@@ -303,7 +303,7 @@ class Gaussian(Stepped):
         >>> round(dpf.Gaussian.calibrate(sensitivity=2, epsilon=1.0, delta=1e-6).scale, 4)
         8.4494
         """
-        mu = gaussian.largest_mu(down(exact_epsilon(epsilon)), down(exact_delta(delta)))
+        mu = gaussian_curve.largest_mu(down(exact_epsilon(epsilon)), down(exact_delta(delta)))
         return cls.of_mu(positive("sensitivity", sensitivity) / positive("grid", grid), mu, grid)
 
     @classmethod
@@ -346,11 +346,11 @@ class Gaussian(Stepped):
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon (Balle & Wang, Theorem 8); rounded up."""
-        return gaussian.delta_of_mu(self.mu, down(curve_point(epsilon)))
+        return gaussian_curve.delta_of_mu(self.mu, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        return gaussian.epsilon_of_mu(self.mu, gaussian.check_range("delta", delta, 0.0, 1.0, closed=False))
+        return gaussian_curve.epsilon_of_mu(self.mu, gaussian_curve.check_range("delta", delta, 0.0, 1.0, closed=False))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""

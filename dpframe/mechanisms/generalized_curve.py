@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import SMALLEST_NORMAL, positive, rounded_up, up
-from dpframe.mechanisms.gaussian import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, typed
+from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, typed
 from dpframe.noise import LARGEST_SHAPE
 
 FAR = 800  # where y^p is larger the tail is below exp(-800), which no float can tell from 0
