@@ -40,7 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "accounting.choice": "accounting.registry",
     "compare": "accounting.comparison",
     "report": "display.pages",
     "charts": "display.charts",
@@ -119,6 +118,6 @@ KNOWN_LOOSE: set[str] = {
     "tables",
 }
 # names that two files have, today
-KNOWN_TWICE: set[str] = {"choice"}
+KNOWN_TWICE: set[str] = set()
 # (file, "file" or the name of the function)
 KNOWN_LONG: set[Offence] = set()

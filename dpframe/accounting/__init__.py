@@ -1,9 +1,9 @@
 """How losses add up: each accounting has one additive, exact quantity."""
 
 from dpframe.accounting.basic import Basic
-from dpframe.accounting.choice import accounting_of, accounting_of_terms
 from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting, Part
+from dpframe.accounting.registry import accounting_of, accounting_of_terms
 from dpframe.accounting.renyi_dp import RenyiDP
 
 __all__ = ["Accounting", "Basic", "GaussianDP", "Part", "RenyiDP", "accounting_of", "accounting_of_terms"]
