@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe import charts, report
 from dpframe.accounting import pld
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.accounting.renyi_dp import conversion
+from dpframe.display import charts, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.frames import build
@@ -81,7 +81,7 @@ class Comparison:
         """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""
         points = [(row.accounting, row.epsilon) for row in self.rows if row.epsilon is not None]
         words = charts.Words("What each accounting says of the same releases", (self.workload, self._at))
-        return charts.named_points(points, "epsilon (logarithmic)", report.number, words)
+        return charts.named_points(points, "epsilon (logarithmic)", pages.number, words)
 
     @property
     def _at(self) -> str:
@@ -89,16 +89,16 @@ class Comparison:
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         rows = [
-            [row.accounting, "-" if row.epsilon is None else report.number(row.epsilon), row.note] for row in self.rows
+            [row.accounting, "-" if row.epsilon is None else pages.number(row.epsilon), row.note] for row in self.rows
         ]
         return ["accounting", "epsilon", "note"], rows
 
     def __repr__(self) -> str:
         facts = [("releases", self.workload), ("reads at", f"delta {self.delta:g}")]
-        return report.text_page("Accountings of one workload", facts, *self._table())
+        return pages.text_page("Accountings of one workload", facts, *self._table())
 
     def _repr_html_(self) -> str:
-        return report.html_page("Accountings of one workload", [self.workload, self._at], *self._table())
+        return pages.html_page("Accountings of one workload", [self.workload, self._at], *self._table())
 
 
 def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparison:
@@ -170,7 +170,7 @@ def _noises(workload: Any) -> tuple[Mechanism, ...]:
 def _in_words(noises: Sequence[Mechanism]) -> str:
     counts = Counter(noises)
     words = [
-        f"{count:,} x {noise.name}, scale {report.number(noise.scale / noise.sensitivity)} sensitivities"
+        f"{count:,} x {noise.name}, scale {pages.number(noise.scale / noise.sensitivity)} sensitivities"
         for noise, count in list(counts.items())[:3]
     ]
     rest = sum(list(counts.values())[3:])

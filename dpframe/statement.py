@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe import charts, report
 from dpframe.accounting import Accounting
+from dpframe.display import charts, pages
 from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, up
@@ -51,13 +51,13 @@ class Statement:
             facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
         lines = ["Ledger", *(f"  {harmless(fact)}" for fact in facts)]
         if self.told.latest:
-            lines += ["", report.text_table(("last charges", "label", "query", "cost"), self._rows())]
+            lines += ["", pages.text_table(("last charges", "label", "query", "cost"), self._rows())]
         return "\n".join(lines)
 
     def html(self) -> str:
         """For a notebook."""
-        bar = "" if self.limit is None else report.html_bar(self._part)
-        return report.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
+        bar = "" if self.limit is None else pages.html_bar(self._part)
+        return pages.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
 
     def chart(self, entries: list[Entry]) -> Any:
         """Epsilon spent over time, up to the limit."""

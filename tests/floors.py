@@ -41,10 +41,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
     "compare": "accounting.comparison",
-    "report": "display.pages",
-    "charts": "display.charts",
-    "pictures": "display.result_charts",
-    "tables": "display.result_tables",
     "sensitivity": "planning.sensitivity",
     "plan": "planning",
     "plan.choice": "planning.auto",
@@ -107,15 +103,11 @@ KNOWN_WITH_FRAMES: set[Offence] = {
 }
 # modules at the top, by the names that they have today
 KNOWN_LOOSE: set[str] = {
-    "charts",
     "cli",
     "compare",
-    "pictures",
     "provenance",
-    "report",
     "sensitivity",
     "statement",
-    "tables",
 }
 # names that two files have, today
 KNOWN_TWICE: set[str] = set()

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 
 import dpframe as dpf
-from dpframe import pictures
+from dpframe.display import result_charts
 
 BINS = [0, 50, 100]
 DAYS = [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
@@ -165,7 +165,7 @@ def test_one_number_is_one_bar_that_lies(frame, ledger):
 
 
 def test_too_many_bars_are_cut_and_the_small_print_says_so(frame, ledger, monkeypatch):
-    monkeypatch.setattr(pictures, "MOST_BARS", 5)
+    monkeypatch.setattr(result_charts, "MOST_BARS", 5)
     notes = frame.dp.histogram("age", bins=10, range=(0, 100), epsilon=1.0, ledger=ledger).dp.plot().to_dict()["title"]
     assert notes["subtitle"][-1] == "the first 5 of 10 cells"
 
@@ -208,8 +208,8 @@ def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
 
 def test_aware_edges_are_kept_in_utc(altair):
     edge = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    assert pictures._plain(edge) == "2026-01-01T10:00:00.000Z"
-    assert pictures._plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
+    assert result_charts._plain(edge) == "2026-01-01T10:00:00.000Z"
+    assert result_charts._plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
 
 
 def test_without_altair_the_error_says_what_to_install(engine, ledger, monkeypatch):

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import report
 from dpframe.cli import main
+from dpframe.display import pages as report
 from dpframe.errors import words
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyLoss, PrivacyUnit

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dpframe import pictures, provenance, tables
+from dpframe import provenance
+from dpframe.display import result_charts, result_tables
 from dpframe.engines.source import library_of
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
@@ -51,7 +52,7 @@ class Released:
         """
         places = provenance.checked_numbers(self._frame, self._facts)
         frame = build.reordered(self._frame, places) if "levels" in self._facts else self._frame
-        return pictures.of_result(frame, self._facts)
+        return result_charts.of_result(frame, self._facts)
 
     def table(self) -> Any:
         """A table for a report: each value with its 95% error, and below it what it cost.
@@ -67,7 +68,7 @@ class Released:
             Without the extra ``dpframe[tables]``.
         """
         provenance.checked_numbers(self._frame, self._facts)
-        return tables.of_result(self._frame, self._facts)
+        return result_tables.of_result(self._frame, self._facts)
 
     def errors(self) -> Any:
         """How far off the released numbers may be: the intervals of the noise, and the error of what was denoised.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe import report
 from dpframe.accounting import Accounting, Part
+from dpframe.display import pages
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
 from dpframe.sensitivity import Sensitivity
@@ -42,7 +42,7 @@ class Choice:
         name, variance = others[0]
         part = self.variances[0][1] / variance if variance else 1.0
         return (
-            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {report.number(part)} "
+            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {pages.number(part)} "
             f"of that of {name} noise"
         )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe import report
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
+from dpframe.display import pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
@@ -103,8 +103,8 @@ class JointPlan:
                 row["measures"],
                 f"{100 * row['share']:.3g}%",
                 row["noise"],
-                report.number(row["scale"]),
-                f"+-{report.number(row['error'])}" + ("" if row["size"] is None else f" of {row['size']:,} values"),
+                pages.number(row["scale"]),
+                f"+-{pages.number(row['error'])}" + ("" if row["size"] is None else f" of {row['size']:,} values"),
             ]
             for name, plan in self.plans.items()
             for row in plan.rows()
@@ -112,11 +112,11 @@ class JointPlan:
         return header, rows
 
     def __repr__(self) -> str:
-        return report.text_page(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
+        return pages.text_page(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
-        return report.html_page(f"JointPlan: {', '.join(self.plans)}", facts, *self._table())
+        return pages.html_page(f"JointPlan: {', '.join(self.plans)}", facts, *self._table())
 
 
 def joint_plan(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpframe import charts, report
 from dpframe.accounting import Accounting
+from dpframe.display import charts, pages
 from dpframe.exact import Amount
 from dpframe.frames import build
 from dpframe.mechanisms.laplace import Mechanism
@@ -245,7 +245,7 @@ class Plan:
                 planned.statistic.describe(),
                 f"{100 * planned.share:.3g}%",
                 planned.mechanism.name,
-                report.number(planned.mechanism.scale),
+                pages.number(planned.mechanism.scale),
                 self._error_words(name, planned),
             ]
             for name, planned in self._rows()
@@ -255,18 +255,18 @@ class Plan:
     def _error_words(self, name: str, planned: Planned) -> str:
         measure = dict(self.query.measures)[name]
         if self.query.selects:
-            return f"at most {report.number(self._error(name, planned))} below the largest"
+            return f"at most {pages.number(self._error(name, planned))} below the largest"
         if not isinstance(measure, Mean):
-            return f"+-{report.number(self._error(name, planned))}"
-        errors = (f"+-{report.number(self.error_of(measure, size))} of {size:,}" for size in self._sizes)
+            return f"+-{pages.number(self._error(name, planned))}"
+        errors = (f"+-{pages.number(self.error_of(measure, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 
     def __repr__(self) -> str:
-        return report.text_page(f"Plan: {self.query}", self._facts(), *self._table())
+        return pages.text_page(f"Plan: {self.query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
-        return report.html_page(f"Plan: {self.query}", facts, *self._table())
+        return pages.html_page(f"Plan: {self.query}", facts, *self._table())
 
 
 def _weight_notes(unit: PrivacyUnit, selects: bool) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe import charts, report
+from dpframe.display import charts, pages
 from dpframe.frames import build
 from dpframe.mechanisms.laplace import Mechanism
 from dpframe.plan.plan import Plan
@@ -76,7 +76,7 @@ class PlanTable:
         words, sign = ("most below the largest, 95%", "") if selects else ("error of {}", "+-")
         header = ["epsilon", *(words.format(self.plans[0].named(name)) for name in self.plans[0].error)]
         rows = [
-            [report.number(plan.cost.epsilon), *(f"{sign}{report.number(error)}" for error in plan.error.values())]
+            [pages.number(plan.cost.epsilon), *(f"{sign}{pages.number(error)}" for error in plan.error.values())]
             for plan in self.plans
         ]
         return header, rows
@@ -90,8 +90,8 @@ class PlanTable:
         return facts
 
     def __repr__(self) -> str:
-        return report.text_page(f"Plans: {self.plans[0].query}", self._facts(), *self._table())
+        return pages.text_page(f"Plans: {self.plans[0].query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
-        return report.html_page(f"Plans: {self.plans[0].query}", facts, *self._table())
+        return pages.html_page(f"Plans: {self.plans[0].query}", facts, *self._table())

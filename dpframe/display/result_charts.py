@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from dpframe import charts, provenance, report
-from dpframe.charts import Scale, Words
+from dpframe import provenance
+from dpframe.display import charts, pages
+from dpframe.display.charts import Scale, Words
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
@@ -151,10 +152,10 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
     price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit(**facts['unit'])}"
     if is_map:
-        errors = ", ".join(f"+-{report.number(rows[0][name + ERROR])}" for name in facts["measures"])
+        errors = ", ".join(f"+-{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
         second = f"95% error of each cell: {errors} around the unbiased value"
     else:
         second = "error bars: 95% intervals around the unbiased noisy values"
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
-    denoised = provenance.denoised_words(facts, report.number)
+    denoised = provenance.denoised_words(facts, pages.number)
     return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from dpframe import report
+from dpframe.display import pages
 from dpframe.errors.words import no_markup
 
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
@@ -112,7 +112,7 @@ def beside(panels: Sequence[Any], words: Words) -> Any:
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
     """A point per output column: its expected 95% error, on a logarithmic scale since columns have different units."""
-    return named_points(points, "expected 95% error (logarithmic)", lambda error: f"+-{report.number(error)}", words)
+    return named_points(points, "expected 95% error (logarithmic)", lambda error: f"+-{pages.number(error)}", words)
 
 
 def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:

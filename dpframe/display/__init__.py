@@ -1,0 +1,1 @@
+"""Text, HTML, charts, tables: of plans, ledgers, results, from public numbers."""
