@@ -17,8 +17,8 @@ from dpframe import audit, denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessors import Asker, Released, of
 from dpframe.accessors import accessor as _accessor
+from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
-from dpframe.compare import Comparison, compare_accounting
 from dpframe.errors import (
     AlreadyReleased,
     BudgetExceeded,
@@ -51,13 +51,13 @@ from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian, general
 from dpframe.mechanisms.laplace import Gaussian, Laplace
 from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
-from dpframe.plan.joint import JointPlan
-from dpframe.plan.plan import Plan
-from dpframe.plan.table import PlanTable
+from dpframe.planning.joint import JointPlan
+from dpframe.planning.plan import Plan
+from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
 from dpframe.release.together import plan_together, release_together
-from dpframe.sensitivity import Sensitivity
 
 __all__ = [
     "AlreadyReleased",

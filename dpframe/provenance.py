@@ -11,7 +11,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis

@@ -40,12 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "compare": "accounting.comparison",
-    "sensitivity": "planning.sensitivity",
-    "plan": "planning",
-    "plan.choice": "planning.auto",
-    "plan.pricing": "planning.price",
-    "plan.table": "planning.plan_table",
     "release.options": "planning.request",
     "store": "ledger",
     "store.texts": "ledger.canonical",
@@ -104,9 +98,7 @@ KNOWN_WITH_FRAMES: set[Offence] = {
 # modules at the top, by the names that they have today
 KNOWN_LOOSE: set[str] = {
     "cli",
-    "compare",
     "provenance",
-    "sensitivity",
     "statement",
 }
 # names that two files have, today

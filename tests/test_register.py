@@ -31,7 +31,7 @@ from dpframe import noise
 from dpframe.engines.cells import added
 from dpframe.noise import guide_tables as tables
 from dpframe.noise import random_bits
-from dpframe.sensitivity import of as sensitivity_of
+from dpframe.planning.sensitivity import of as sensitivity_of
 
 EXACT = 1e9  # an epsilon whose noise is negligible
 CELLS = 20_000

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe import sensitivity
 from dpframe.engines import weights
 from dpframe.engines.totals import totals
+from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.levels import levels_of, parents_of
 from dpframe.queries.query import Query

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe import InvalidArgument, PrivacyUnit, sensitivity
+from dpframe import InvalidArgument, PrivacyUnit
 from dpframe.engines.totals import totals
+from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import Sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Statistic, Sum
-from dpframe.sensitivity import Sensitivity
 
 GROUPS = ("A", "B", "C")
 BY_GROUP = Keys((KeyAxis(("g",), tuple((group,) for group in GROUPS)),))

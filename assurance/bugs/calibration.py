@@ -112,7 +112,7 @@ CALIBRATION = (
     bug(
         "calibration",
         "noise of a caller that covers too little sensitivity",
-        "pricing._checked",
+        "price._checked",
         "if mechanism.sensitivity < needed:",
         "if False:",
         "test_refusals.py",
@@ -120,7 +120,7 @@ CALIBRATION = (
     bug(
         "calibration",
         "noise of a caller that costs a little more than its part",
-        "pricing._checked",
+        "price._checked",
         "if mechanism.delta(part.loss.epsilon) > part.loss.delta:",
         "if mechanism.delta(part.loss.epsilon) > part.loss.delta * 1.01:",
         "test_mechanisms.py::test_noise_of_a_caller_may_not_cost_even_a_little_more",
@@ -128,7 +128,7 @@ CALIBRATION = (
     bug(
         "calibration",
         "noise that is proven for one cell used on many",
-        "pricing._checked",
+        "price._checked",
         "if mechanism.cells < sensitivity.swayed:",
         "if False:",
         "test_generalized.py::test_noise_made_by_hand_does_not_get_around_the_cells",

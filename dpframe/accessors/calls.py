@@ -12,7 +12,7 @@ from typing import Any, TypedDict, TypeVar, cast
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.pricing import Calibration
+from dpframe.planning.price import Calibration
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import Count, Mean, Measure, Sum
 from dpframe.release.options import Options

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
 from dpframe.errors import InvalidArgument, ReleaseFailed
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.queries.statistics import Mean, Measure
 from dpframe.release.graph import USES, End, edges_among
 from dpframe.release.order import ordered_axes

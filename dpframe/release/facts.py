@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, named
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.release.denoising import DENOISERS

@@ -7,8 +7,8 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, takes_two
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.accuracy import checked_size
-from dpframe.plan.pricing import Calibration
+from dpframe.planning.accuracy import checked_size
+from dpframe.planning.price import Calibration
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.counts import MOST_CELLS, checked_most
 from dpframe.release.denoising import DENOISERS

@@ -21,10 +21,10 @@ from dpframe.exact import exact_delta
 from dpframe.frames import build
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import ROWS, Ledger
-from dpframe.plan.accuracy import Accuracy, check_mean, smallest_epsilon
-from dpframe.plan.plan import Plan
-from dpframe.plan.pricing import plan_of
-from dpframe.plan.table import PlanTable
+from dpframe.planning.accuracy import Accuracy, check_mean, smallest_epsilon
+from dpframe.planning.plan import Plan
+from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.price import plan_of
 from dpframe.privacy import Price, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query

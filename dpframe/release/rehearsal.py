@@ -18,7 +18,7 @@ from dpframe.engines.source import library_of
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
 from dpframe.frames import build
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.statistics import Mean
 from dpframe.release.denoising import denoised, is_own

@@ -12,7 +12,7 @@ from dpframe.engines.source import library_of
 from dpframe.errors import LedgerError
 from dpframe.frames import build
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.provenance import promise
 from dpframe.queries.query import Query
 from dpframe.release.facts import facts_of

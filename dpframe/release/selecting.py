@@ -9,7 +9,7 @@ import numpy as np
 
 from dpframe.engines.source import library_of
 from dpframe.frames import build
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.queries.statistics import Measured, Statistic
 
 

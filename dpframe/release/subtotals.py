@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.denoise import sums
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.queries.levels import parents_of
 from dpframe.queries.statistics import Count, Measure
 

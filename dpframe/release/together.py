@@ -14,9 +14,9 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checke
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger import payer
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.joint import JointPlan, Wanted, joint_plan
-from dpframe.plan.plan import Plan
-from dpframe.plan.table import PlanTable
+from dpframe.planning.joint import JointPlan, Wanted, joint_plan
+from dpframe.planning.plan import Plan
+from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.release.denoising import check_denoising
 from dpframe.release.path import answered, look, rehearsed

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpframe import sensitivity as sensitivities
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
@@ -16,15 +15,16 @@ from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.plan.choice import Choice, Noises, gaussian_of, laplace_of
-from dpframe.plan.choice import chosen as choose
-from dpframe.plan.plan import Plan, Planned
-from dpframe.plan.shares import shares_of
-from dpframe.plan.tightening import tightened
+from dpframe.planning import sensitivity as sensitivities
+from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
+from dpframe.planning.auto import chosen as choose
+from dpframe.planning.plan import Plan, Planned
+from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.shares import shares_of
+from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
-from dpframe.sensitivity import Sensitivity
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
 

@@ -10,7 +10,7 @@ from dpframe.accounting.pld import composed_epsilon
 from dpframe.exact import down, root_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.laplace import Gaussian
-from dpframe.plan.choice import Noises
+from dpframe.planning.auto import Noises
 
 CLOSE = 1e-6  # relative, of the factor and of epsilon
 MOST_STEPS = 40

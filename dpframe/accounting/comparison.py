@@ -21,7 +21,7 @@ from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 
 SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))

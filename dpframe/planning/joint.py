@@ -13,10 +13,10 @@ from dpframe.display import pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
-from dpframe.plan.plan import Plan
-from dpframe.plan.pricing import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
-from dpframe.plan.shares import shares_of, weights_of
-from dpframe.plan.tightening import tightened
+from dpframe.planning.plan import Plan
+from dpframe.planning.price import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
+from dpframe.planning.shares import shares_of, weights_of
+from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 

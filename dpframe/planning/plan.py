@@ -11,12 +11,12 @@ from dpframe.display import charts, pages
 from dpframe.exact import Amount
 from dpframe.frames import build
 from dpframe.mechanisms.laplace import Mechanism
-from dpframe.plan.accuracy import Accuracy
-from dpframe.plan.choice import Choice
+from dpframe.planning.accuracy import Accuracy
+from dpframe.planning.auto import Choice
+from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
-from dpframe.sensitivity import Sensitivity
 
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 

@@ -8,7 +8,7 @@ from typing import Any
 from dpframe.display import charts, pages
 from dpframe.frames import build
 from dpframe.mechanisms.laplace import Mechanism
-from dpframe.plan.plan import Plan
+from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
 from dpframe.queries.statistics import Mean
 
