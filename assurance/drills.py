@@ -30,7 +30,7 @@ from typing import Any
 
 import dpframe as dpf
 from assurance import postgres
-from dpframe.store.entries import Answer, Entry
+from dpframe.ledger.entries import Answer, Entry
 
 TENTH = (Fraction(1, 10), Fraction(0))
 PROCESSES = 8
@@ -391,7 +391,7 @@ def timed(path: Any, charges: int, folder: Path) -> None:
 def prepare() -> None:
     """Let new processes begin with what they need."""
     if START == "forkserver":
-        CONTEXT.set_forkserver_preload(["dpframe", "sqlalchemy", "dpframe.store.sql"])
+        CONTEXT.set_forkserver_preload(["dpframe", "sqlalchemy", "dpframe.ledger.sql"])
 
 
 if __name__ == "__main__":

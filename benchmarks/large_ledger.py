@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import dpframe as dpf
-from dpframe.store.database import tables
-from dpframe.store.entries import Entry, Mark, Row
+from dpframe.ledger.database import tables
+from dpframe.ledger.entries import Entry, Mark, Row
 
 
 def main() -> None:

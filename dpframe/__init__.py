@@ -36,8 +36,8 @@ from dpframe.errors import (
 )
 from dpframe.frames.build import read_parquet
 from dpframe.frames.register import register as _register
+from dpframe.ledger.ambient import default_ledger, set_default_ledger
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.payer import default_ledger, set_default_ledger
 from dpframe.mechanisms.baselines import (
     classical_gaussian,
     classical_gaussian_sigma,

@@ -17,7 +17,7 @@ from dpframe.errors.words import harmless, no_formula
 from dpframe.frames import build
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.ledger import Ledger
-from dpframe.statement import COLUMNS
+from dpframe.ledger.statement import COLUMNS
 
 FORMATS = ("csv", "json", "parquet")
 

@@ -11,13 +11,13 @@ import numpy as np
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
+from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
-from dpframe.store.promises import promised
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
-from dpframe.ledger import payer
 
 ENGINES = ("pandas", "polars", "lazy")
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
@@ -48,10 +48,10 @@ class Engine:
 @pytest.fixture(autouse=True)
 def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""
-    monkeypatch.setattr(payer, "_recording", ledgers.Ledger._unlimited())
-    monkeypatch.setattr(payer, "_chosen", [])
+    monkeypatch.setattr(ambient, "_recording", ledgers.Ledger._unlimited())
+    monkeypatch.setattr(ambient, "_chosen", [])
     ledgers.made_any.clear()
-    monkeypatch.setattr(payer, "_warned", threading.Event())
+    monkeypatch.setattr(ambient, "_warned", threading.Event())
     token = ledgers.ambient.set(())
     yield
     ledgers.ambient.reset(token)

@@ -41,10 +41,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
     "release.options": "planning.request",
-    "store": "ledger",
-    "store.texts": "ledger.canonical",
-    "ledger.payer": "ledger.ambient",
-    "statement": "ledger.statement",
     "provenance": "release.provenance",
     "accessors": "accessor",
     "accessors.asker": "accessor.private_frame",
@@ -99,7 +95,6 @@ KNOWN_WITH_FRAMES: set[Offence] = {
 KNOWN_LOOSE: set[str] = {
     "cli",
     "provenance",
-    "statement",
 }
 # names that two files have, today
 KNOWN_TWICE: set[str] = set()

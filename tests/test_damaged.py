@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli import main
-from dpframe.store import head, seen
+from dpframe.ledger import head, seen
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
 NAMED = {"label": "wards", "version": "2026-W47"}

@@ -145,7 +145,7 @@ def test_a_server_that_is_gone_is_told_and_nothing_is_read(server, monkeypatch):
 def test_a_lock_in_a_database_is_waited_for_and_then_refused(server, monkeypatch):
     import psycopg
 
-    from dpframe.store import database
+    from dpframe.ledger import database
 
     monkeypatch.setattr(database, "WAIT", 0.1)
     ledger = dpf.Ledger(epsilon=1, path=server.url("locked"))
@@ -259,7 +259,7 @@ def refused_in_a_thread(use):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    from dpframe.store import database
+    from dpframe.ledger import database
 
     monkeypatch.setattr(database, "WAIT", 1.0)
     monkeypatch.setattr(database, "SILENCE", 1.0)

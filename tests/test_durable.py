@@ -24,8 +24,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.ledger import database, entries, head, seen, sql
 from dpframe.release import path as release
-from dpframe.store import database, entries, head, seen, sql
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -712,7 +712,7 @@ def test_it_says_where_it_is_kept(path):
 
 
 def test_the_password_of_a_server_is_not_shown():
-    from dpframe.store.address import Address
+    from dpframe.ledger.address import Address
 
     address = Address.of("postgresql+psycopg://analyst:secret@host/name")
     assert "secret" not in address.shown

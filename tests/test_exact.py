@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import dpframe as dpf
 from dpframe import exact
-from dpframe.store import reading
-from dpframe.store.entries import Entry
-from dpframe.store.memory import MemoryStore
+from dpframe.ledger import reading
+from dpframe.ledger.entries import Entry
+from dpframe.ledger.memory import MemoryStore
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 NUMPY = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
@@ -747,8 +747,8 @@ def test_91_scores_are_taken_exactly():
 )
 def test_91_a_forged_number_in_a_file_is_a_changed_ledger(facts, tmp_path):
     """With hashes that fit: whoever writes them anew can do so, and still no total falls and nothing raw is raised."""
-    from dpframe.store.chain import follow
-    from dpframe.store.entries import Mark, Row, link
+    from dpframe.ledger.chain import follow
+    from dpframe.ledger.entries import Mark, Row, link
 
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger")
     entry = entry_of(ledger, (Fraction(1, 2), Fraction(0)))

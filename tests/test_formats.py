@@ -22,10 +22,10 @@ import pytest
 import dpframe as dpf
 from assurance import postgres
 from dpframe.cli import main
+from dpframe.ledger import head, migration
+from dpframe.ledger.database import tables
 from dpframe.ledger.ledger import _unpickled
-from dpframe.store import head, migration
-from dpframe.store.database import tables
-from dpframe.store.sql import SqlStore
+from dpframe.ledger.sql import SqlStore
 
 DATA = Path(__file__).parent / "data" / "0.1"
 KNOWN = json.loads((DATA / "clinic.json").read_text(encoding="utf-8"))

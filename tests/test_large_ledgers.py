@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dpf
 from benchmarks import large_ledger
-from dpframe.store import chain, rows
+from dpframe.ledger import chain, rows
 
 COUNT = 3_000
 
@@ -96,6 +96,6 @@ def test_116_whole_numbers_say_what_fractions_say():
 
 
 def large_limit(most):
-    from dpframe.store.terms import Limit
+    from dpframe.ledger.terms import Limit
 
     return Limit(Fraction(1), Fraction(0), (most,))

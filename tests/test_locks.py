@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 import dpframe as dpf
-from dpframe.store import database, entries, locks, rows, seen, sql, unbroken
-from dpframe.store.address import Address
+from dpframe.ledger import database, entries, locks, rows, seen, sql, unbroken
+from dpframe.ledger.address import Address
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -31,7 +31,7 @@ ANOTHER = """
 import sys
 from fractions import Fraction
 import dpframe as dpf
-from dpframe.store import database
+from dpframe.ledger import database
 for line in sys.stdin:
     path, wait = line.rstrip().rsplit(" ", 1)
     database.WAIT = float(wait)

@@ -776,7 +776,7 @@ def test_88_denoising_is_not_charged_and_sees_noisy_numbers_only(engine):
 
 def test_81_a_commit_is_on_the_disk_before_it_is_reported(tmp_path):
     """SQLite waits for the disk: a charge that a release relies on outlives a loss of power."""
-    from dpframe.store import database
+    from dpframe.ledger import database
 
     connection = database._sqlite(str(tmp_path / "people.ledger"), create=True)
     try:

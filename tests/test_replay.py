@@ -19,9 +19,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.ledger import sql
 from dpframe.release import path as release
 from dpframe.release.facts import _plain
-from dpframe.store import sql
 
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = {

@@ -13,8 +13,8 @@ import dpframe as dpf
 from dpframe import noise
 from dpframe.cli import main
 from dpframe.ledger import ledger as ledgers
+from dpframe.ledger.entries import Row
 from dpframe.release import replay, together
-from dpframe.store.entries import Row
 
 COLUMNS = {"age": [31, 45, 62, 7], "ward": ["A", "B", "A", "B"]}
 NAMED = {"label": "wards", "version": "2026-W47"}
@@ -93,7 +93,7 @@ def test_94_every_entry_has_random_bytes_of_its_own(ledger):
 
 def test_94_an_entry_without_them_is_refused(ledger, monkeypatch):
     """Only entries from dpframe 0.1 have none, and a ledger that 0.1 did not make has no such entry."""
-    monkeypatch.setattr("dpframe.store.entries.canonical", plain)
+    monkeypatch.setattr("dpframe.ledger.entries.canonical", plain)
     pl.DataFrame(COLUMNS).dp.count(epsilon=1, ledger=ledger)
     with pytest.raises(dpf.LedgerError, match="entry 1 has not the random bytes"):
         ledger.verify()
@@ -106,7 +106,7 @@ def plain(facts):
 
 
 def stored(ledger) -> list[Row]:
-    from dpframe.store import rows
+    from dpframe.ledger import rows
 
     with ledger._store.database.transaction(write=False) as connection:
         return rows.all_of(connection)

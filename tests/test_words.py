@@ -14,9 +14,9 @@ import dpframe as dpf
 from dpframe.cli import main
 from dpframe.display import pages as report
 from dpframe.errors import words
+from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
-from dpframe.store.entries import Entry
 
 SURROGATE, ESCAPE, TURNED = "a\ud800", "a\x1b[2J", "a\u202eb"
 STRANGE = [

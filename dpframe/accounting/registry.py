@@ -9,8 +9,8 @@ from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting
 from dpframe.accounting.renyi_dp import RenyiDP
 from dpframe.errors import InvalidArgument, shown
-from dpframe.store import reading
-from dpframe.store.terms import Terms, changed
+from dpframe.ledger import reading
+from dpframe.ledger.terms import Terms, changed
 
 
 def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accounting:

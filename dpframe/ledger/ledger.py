@@ -19,15 +19,15 @@ from dpframe.errors import (
 )
 from dpframe.exact import Amount, checked_amount
 from dpframe.frames import build
+from dpframe.ledger.canonical import now
+from dpframe.ledger.entries import Answer, Entry, Mark, Store
 from dpframe.ledger.making import made
+from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.raising import checked_reason, raising
+from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
+from dpframe.ledger.terms import Limit, Terms, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
-from dpframe.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
-from dpframe.store.entries import Answer, Entry, Mark, Store
-from dpframe.store.memory import MemoryStore
-from dpframe.store.terms import Limit, Terms, refuse_other
-from dpframe.store.texts import now
 
 ROWS = PrivacyUnit()
 _NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...)."
@@ -94,7 +94,7 @@ class Ledger:
         how, terms = made(epsilon, delta, unit, accounting, dataset)
         store: Store = MemoryStore(terms.limit)
         if path is not None:
-            from dpframe.store.sql import SqlStore
+            from dpframe.ledger.sql import SqlStore
 
             store = SqlStore.make(path, terms)
             refuse_other(terms, store.terms, store.last().limit, store.shown)
@@ -130,7 +130,7 @@ class Ledger:
         >>> dpf.Ledger.open(path).limit
         PrivacyLoss(epsilon=1.0, delta=0.0)
         """
-        from dpframe.store.sql import SqlStore
+        from dpframe.ledger.sql import SqlStore
 
         return cls._of(SqlStore.open(path))
 
@@ -157,7 +157,7 @@ class Ledger:
         >>> dpf.Ledger.recover(path, reason="the disk was replaced").to_frame().height
         0
         """
-        from dpframe.store.sql import SqlStore
+        from dpframe.ledger.sql import SqlStore
 
         why = checked_reason(reason)
         store = SqlStore.open(path, check=False)
@@ -416,6 +416,6 @@ class Ledger:
 
 def _unpickled(path: str, beginning: str) -> Ledger:
     """The ledger at the address that a pickle carries, if it is still the same one."""
-    from dpframe.store.sql import SqlStore
+    from dpframe.ledger.sql import SqlStore
 
     return Ledger._of(SqlStore.again(path, beginning))

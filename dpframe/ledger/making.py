@@ -6,9 +6,9 @@ from dpframe import noise
 from dpframe.accounting import Accounting, accounting_of
 from dpframe.errors import InvalidType, MissingArgument, checked_name, shown
 from dpframe.exact import exact_delta, exact_epsilon
+from dpframe.ledger.canonical import now
+from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyUnit, checked_unit
-from dpframe.store.terms import Limit, Terms
-from dpframe.store.texts import now
 
 
 def made(epsilon: object, delta: object, unit: object, accounting: object, dataset: object) -> tuple[Accounting, Terms]:

@@ -9,7 +9,7 @@ from dpframe.accounting import Accounting
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.words import LONGEST_REASON
 from dpframe.exact import exact_delta, exact_epsilon, shown_down
-from dpframe.store.terms import Limit
+from dpframe.ledger.terms import Limit
 
 
 def checked_reason(reason: object) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 from dpframe.engines.source import is_frame
 from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.store.chain import place_of
-from dpframe.store.entries import Entry, Store, Trail
-from dpframe.store.promises import promised
-from dpframe.store.terms import Terms
-from dpframe.store.texts import canonical
+from dpframe.ledger.canonical import canonical
+from dpframe.ledger.chain import place_of
+from dpframe.ledger.entries import Entry, Store, Trail
+from dpframe.ledger.promises import promised
+from dpframe.ledger.terms import Terms
 
 SINGLE = ("count(", "sum(", "mean(", "most common of ")  # how the words begin of what was released alone
 AS_CHARGED, IN_PART = "as charged", "in part"

@@ -19,8 +19,10 @@ from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
 from dpframe.frames import build
-from dpframe.ledger import payer
+from dpframe.ledger import ambient
+from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
+from dpframe.ledger.statement import no_ledger
 from dpframe.planning.accuracy import Accuracy, check_mean, smallest_epsilon
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
@@ -37,8 +39,6 @@ from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
 from dpframe.release.rehearsal import rehearse
 from dpframe.release.selecting import selected
-from dpframe.statement import no_ledger
-from dpframe.store.entries import Answer
 
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
 
@@ -49,13 +49,13 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     """Answer a query privately: check the schema, charge, look."""
     if options.within is None:
         Price.of(options.epsilon, options.delta, options.share)  # a price that is left out is told before the ledger
-    ledger = payer.ledger_for(options.ledger)
+    ledger = ambient.ledger_for(options.ledger)
     if ledger is None:
         raise no_ledger()
     plan = _planned(frame, query, options, ledger)
     labels = rehearsed(plan, options)
     entry = replay.entry_of(query, plan, options, ledger)
-    payer.warn_unlimited(ledger, plan.unit, depth=6)
+    ambient.warn_unlimited(ledger, plan.unit, depth=6)
     place = ledger.take(entry)
     if isinstance(place, Answer):
         log.info("replayed %s of version %s", plan.query, options.version)
@@ -68,7 +68,7 @@ def release(frame: Any, query: Query, options: Options) -> Any:
 
 def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
     """Price a query. Reads no row, spends nothing."""
-    ledger = payer.ledger_for(options.ledger)
+    ledger = ambient.ledger_for(options.ledger)
     several = _several(options)
     if several is None:
         return replace(_planned(frame, query, options, ledger), asked=options)

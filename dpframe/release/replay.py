@@ -11,6 +11,8 @@ from dpframe import noise
 from dpframe.engines.source import library_of
 from dpframe.errors import LedgerError
 from dpframe.frames import build
+from dpframe.ledger.canonical import now
+from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.plan import Plan
 from dpframe.provenance import promise
@@ -18,8 +20,6 @@ from dpframe.queries.query import Query
 from dpframe.release.facts import facts_of
 from dpframe.release.options import Options
 from dpframe.release.selecting import cell_at
-from dpframe.store.entries import Entry
-from dpframe.store.texts import now
 
 FORMAT = "dpframe.answer/1"
 

@@ -12,8 +12,11 @@ from dpframe.accounting import Basic
 from dpframe.engines.quiet import check_quiet
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.ledger import payer
+from dpframe.ledger import ambient
+from dpframe.ledger.canonical import now
+from dpframe.ledger.entries import Answer, Entry
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.statement import no_ledger
 from dpframe.planning.joint import JointPlan, Wanted, joint_plan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
@@ -21,9 +24,6 @@ from dpframe.privacy import Price, PrivacyUnit
 from dpframe.release.denoising import check_denoising
 from dpframe.release.path import answered, look, rehearsed
 from dpframe.release.replay import promise_of
-from dpframe.statement import no_ledger
-from dpframe.store.entries import Answer, Entry
-from dpframe.store.texts import now
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
@@ -66,7 +66,7 @@ def plan_together(
     {'n': {'count': 12.0}, 'age': {'count': 12.0}}
     """
     price = _price(epsilon, delta, share)
-    return _planned(plans, price, weights, payer.ledger_for(ledger))
+    return _planned(plans, price, weights, ambient.ledger_for(ledger))
 
 
 @trimmed
@@ -135,13 +135,13 @@ def release_together(
         raise InvalidType(f"label must be a string, not {shown(label)}. Write for instance label='week 47'.")
     if label is not None:
         checked_name("label", label)
-    payed = payer.ledger_for(ledger)
+    payed = ambient.ledger_for(ledger)
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
     check_quiet()  # the plans were checked when they were made
     labels = {name: rehearsed(plan, plan.asked) for name, plan in joint.plans.items()}
-    payer.warn_unlimited(payed, joint.unit, depth=3)
+    ambient.warn_unlimited(payed, joint.unit, depth=3)
     promises = tuple(promise_of(plan, plan.asked, label) for plan in joint.plans.values())
     place = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
     assert not isinstance(place, Answer)  # only an entry with a version has one

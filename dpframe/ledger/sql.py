@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.exact import Amount, plus
+from dpframe.ledger import head as heads
+from dpframe.ledger import migration, rows, seen
+from dpframe.ledger.address import Address
+from dpframe.ledger.canonical import digest, now
+from dpframe.ledger.chain import chain, entries_of, follow
+from dpframe.ledger.database import Database
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
+from dpframe.ledger.head import Head
+from dpframe.ledger.locks import Locked
+from dpframe.ledger.terms import Limit, Terms, changed
+from dpframe.ledger.unbroken import unbroken
 from dpframe.privacy import PrivacyLoss
-from dpframe.store import head as heads
-from dpframe.store import migration, rows, seen
-from dpframe.store.address import Address
-from dpframe.store.chain import chain, entries_of, follow
-from dpframe.store.database import Database
-from dpframe.store.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
-from dpframe.store.head import Head
-from dpframe.store.locks import Locked
-from dpframe.store.terms import Limit, Terms, changed
-from dpframe.store.texts import digest, now
-from dpframe.store.unbroken import unbroken
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -8,9 +8,9 @@ from typing import Any
 
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import SMALLEST_NORMAL, Amount, exact_text, exact_texts, keeps, shown_down
+from dpframe.ledger import reading
+from dpframe.ledger.canonical import canonical
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
-from dpframe.store import reading
-from dpframe.store.texts import canonical
 
 FORMAT = "dpframe.ledger/2"
 FIRST = "dpframe.ledger/1"  # of dpframe 0.1: no random bytes in its terms and entries

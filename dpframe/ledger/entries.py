@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol
 from dpframe import noise
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import Amount, exact_texts, plus
+from dpframe.ledger import reading
+from dpframe.ledger.canonical import canonical, digest
+from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
-from dpframe.store import reading
-from dpframe.store.terms import Limit, Terms
-from dpframe.store.texts import canonical, digest
 
 Kind = Literal["charge", "limit", "recovery", "answer"]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dpframe.errors import LedgerError
-from dpframe.store.unbroken import go_on
+from dpframe.ledger.unbroken import go_on
 
 FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds
 MAGIC = b"SQLite format 3\0"

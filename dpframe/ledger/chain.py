@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpframe.errors import LedgerError, shown
-from dpframe.store import reading
-from dpframe.store.entries import Entry, Mark, Row, Trail, name_of
-from dpframe.store.reading import Pair
-from dpframe.store.terms import Limit, Terms, changed
+from dpframe.ledger import reading
+from dpframe.ledger.entries import Entry, Mark, Row, Trail, name_of
+from dpframe.ledger.reading import Pair
+from dpframe.ledger.terms import Limit, Terms, changed
 
 
 class _Place(NamedTuple):

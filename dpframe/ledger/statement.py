@@ -11,10 +11,10 @@ from dpframe.display import charts, pages
 from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, up
+from dpframe.ledger.canonical import now
+from dpframe.ledger.entries import Entry, Summary
+from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
-from dpframe.store.entries import Entry, Summary
-from dpframe.store.terms import Limit, Terms
-from dpframe.store.texts import now
 
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 
-from dpframe.store.entries import Mark
+from dpframe.ledger.entries import Mark
 
 Identity = tuple[str, str]  # the address, and the hash of the terms
 

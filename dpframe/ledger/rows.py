@@ -6,10 +6,10 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dpframe.store.database import tables
-from dpframe.store.entries import Entry, Mark, Row
-from dpframe.store.terms import Terms, changed
-from dpframe.store.texts import digest
+from dpframe.ledger.canonical import digest
+from dpframe.ledger.database import tables
+from dpframe.ledger.entries import Entry, Mark, Row
+from dpframe.ledger.terms import Terms, changed
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Insert, Select

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpframe.store import head as heads
-from dpframe.store import rows
-from dpframe.store.chain import chain
-from dpframe.store.database import Database, tables
-from dpframe.store.terms import Before, Terms
+from dpframe.ledger import head as heads
+from dpframe.ledger import rows
+from dpframe.ledger.chain import chain
+from dpframe.ledger.database import Database, tables
+from dpframe.ledger.terms import Before, Terms
 
 
 def taken_over(database: Database, found: Terms, *, check: bool) -> Terms:

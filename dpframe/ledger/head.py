@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import LedgerError
-from dpframe.store import reading
-from dpframe.store.entries import Mark
-from dpframe.store.terms import Terms
-from dpframe.store.texts import canonical, digest
+from dpframe.ledger import reading
+from dpframe.ledger.canonical import canonical, digest
+from dpframe.ledger.entries import Mark
+from dpframe.ledger.terms import Terms
 
 SLOT = 4096  # bytes, unless the numbers are longer
 synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from weakref import WeakSet, finalize
 
 from dpframe.errors import DpframeError, LedgerError
-from dpframe.store import locks
-from dpframe.store.address import Address
-from dpframe.store.unbroken import Again
+from dpframe.ledger import locks
+from dpframe.ledger.address import Address
+from dpframe.ledger.unbroken import Again
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table

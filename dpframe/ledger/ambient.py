@@ -7,8 +7,8 @@ import warnings
 
 from dpframe.errors import InvalidType, UnlimitedBudgetWarning, shown
 from dpframe.ledger.ledger import Ledger, ambient, made_any
+from dpframe.ledger.statement import unlimited
 from dpframe.privacy import PrivacyUnit
-from dpframe.statement import unlimited
 
 _warned = threading.Event()
 _recording = Ledger._unlimited()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpframe.store.texts import canonical, digest
+from dpframe.ledger.canonical import canonical, digest
 
 LATER = (
     "dpframe",

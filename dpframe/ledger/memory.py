@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from dpframe.errors import LedgerError
 from dpframe.exact import plus
-from dpframe.store.entries import Allowed, Answer, Entry, Mark, Summary, Trail
-from dpframe.store.terms import Limit
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Summary, Trail
+from dpframe.ledger.terms import Limit
 
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
 
