@@ -40,8 +40,6 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {
-    "release.options": "planning.request",
-    "provenance": "release.provenance",
     "accessors": "accessor",
     "accessors.asker": "accessor.private_frame",
     "accessors.released": "accessor.released_frame",
@@ -94,7 +92,6 @@ KNOWN_WITH_FRAMES: set[Offence] = {
 # modules at the top, by the names that they have today
 KNOWN_LOOSE: set[str] = {
     "cli",
-    "provenance",
 }
 # names that two files have, today
 KNOWN_TWICE: set[str] = set()

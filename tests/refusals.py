@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dpf
-from dpframe.release.options import Options
+from dpframe.planning.request import Options
 
 ALL = ("pandas", "polars", "lazy")
 POLARS = ("polars", "lazy")

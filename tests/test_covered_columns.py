@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import provenance
 from dpframe.frames import build, prints
+from dpframe.release import provenance
 
 DAYS = [dt.date(2025, 1, day) for day in range(1, 5)]
 FRAMES = {

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe import provenance
 from dpframe.denoise import choose
+from dpframe.release import provenance
 
 COLUMNS = ["column", "by", "interval", "noisy_rmse", "denoised_rmse"]
 

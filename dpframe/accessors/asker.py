@@ -10,13 +10,13 @@ from dpframe.accessors.released import OF_RESULTS
 from dpframe.engines.source import height_of, is_frame, key_rows
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
+from dpframe.planning.request import Options
 from dpframe.queries import counts
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Measure, check_column
 from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
-from dpframe.release.options import Options
 from dpframe.release.path import preview, release
 
 Finish = Callable[[Any, Query, Options], Any]

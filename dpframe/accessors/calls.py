@@ -13,9 +13,9 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checke
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.price import Calibration
+from dpframe.planning.request import Options
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import Count, Mean, Measure, Sum
-from dpframe.release.options import Options
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dpframe import provenance
 from dpframe.display import result_charts, result_tables
 from dpframe.engines.source import library_of
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
+from dpframe.release import provenance
 
 OF_RESULTS = ("provenance", "errors", "plot", "table", "to_numpy", "write_parquet")
 

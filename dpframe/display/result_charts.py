@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from dpframe import provenance
 from dpframe.display import charts, pages
 from dpframe.display.charts import Scale, Words
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
+from dpframe.release import provenance
 
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out

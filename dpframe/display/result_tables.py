@@ -8,8 +8,8 @@ from typing import Any
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 from dpframe.frames import build
-from dpframe.provenance import denoised_words
 from dpframe.queries.query import ERROR, NOISY
+from dpframe.release.provenance import denoised_words
 
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 

@@ -113,7 +113,7 @@ def problem_of(record: Any) -> str:
         return "it must be an object"
     schema = record.get("schema")
     if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
-        return "its schema must be dpframe.provenance/ and a number"
+        return "its schema must be dpframe.release.provenance/ and a number"
     if schema not in KNOWN:
         return f"its schema is {schema}, which this version of dpframe does not know. Read it with a newer one"
     for name, (form, needed) in FIELDS.items():

@@ -16,10 +16,10 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, named
 from dpframe.planning.plan import Plan
+from dpframe.planning.request import Options
 from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.release.denoising import DENOISERS
-from dpframe.release.options import Options
 
 UNASKED = ("ledger", "unit", "label", "version", "max_cells")  # what does not shape the answer, or is the ledger's own
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import noise, provenance
+from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.accounting import Basic
 from dpframe.engines.schema import check
@@ -27,15 +27,15 @@ from dpframe.planning.accuracy import Accuracy, check_mean, smallest_epsilon
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import plan_of
+from dpframe.planning.request import Options
 from dpframe.privacy import Price, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measured, Statistic
-from dpframe.release import replay
+from dpframe.release import provenance, replay
 from dpframe.release.denoising import check_denoising
 from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.graph import check_graph
-from dpframe.release.options import Options
 from dpframe.release.order import ordered_axes
 from dpframe.release.rehearsal import rehearse
 from dpframe.release.selecting import selected

@@ -19,10 +19,10 @@ from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
+from dpframe.planning.request import Options
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.statistics import Mean
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.options import Options
 
 MOST_PASSED = 1_000
 LONGEST_MESSAGE = 300

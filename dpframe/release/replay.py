@@ -15,10 +15,10 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.plan import Plan
-from dpframe.provenance import promise
+from dpframe.planning.request import Options
 from dpframe.queries.query import Query
 from dpframe.release.facts import facts_of
-from dpframe.release.options import Options
+from dpframe.release.provenance import promise
 from dpframe.release.selecting import cell_at
 
 FORMAT = "dpframe.answer/1"
