@@ -19,7 +19,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.accessors import Asker
+from dpframe.accessor import Asker
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 

@@ -15,8 +15,8 @@ Examples
 
 from dpframe import audit, denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessors import Asker, Released, of
-from dpframe.accessors import accessor as _accessor
+from dpframe.accessor import Asker, Released, of
+from dpframe.accessor import accessor as _accessor
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.errors import (

@@ -39,12 +39,7 @@ REACH_ROWS = {"release", "testing"}  # the rooms that may import engines
 WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the same
 
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
-WILL_BE: dict[str, str] = {
-    "accessors": "accessor",
-    "accessors.asker": "accessor.private_frame",
-    "accessors.released": "accessor.released_frame",
-    "cli": "cli.main",
-}
+WILL_BE: dict[str, str] = {}
 
 Offence = tuple[str, str]
 # (file, what it imports from another room of its own floor, or from above)
@@ -90,9 +85,7 @@ KNOWN_WITH_FRAMES: set[Offence] = {
     ("ledger.vouching", "frames.prints"),
 }
 # modules at the top, by the names that they have today
-KNOWN_LOOSE: set[str] = {
-    "cli",
-}
+KNOWN_LOOSE: set[str] = set()
 # names that two files have, today
 KNOWN_TWICE: set[str] = set()
 # (file, "file" or the name of the function)

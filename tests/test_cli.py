@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.cli import main
+from dpframe.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})

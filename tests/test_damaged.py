@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.cli import main
+from dpframe.cli.main import main
 from dpframe.ledger import head, seen
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})

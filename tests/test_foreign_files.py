@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe import cli
+from dpframe.cli import main
 from dpframe.frames import build, foreign, prints
 
 DAY = dt.date(2025, 1, 1)
@@ -152,7 +152,7 @@ def test_118_the_command_line_says_it_in_a_line(tmp_path, capsys):
     dpf.Ledger(epsilon=1.0, path=tmp_path / "clinic.ledger")
     for kind, text in BROKEN.items():
         path = written(tmp_path / "x.parquet", released(), text)
-        assert cli.main(["ledger", "verify", str(tmp_path / "clinic.ledger"), str(path)]) == 1, kind
+        assert main.main(["ledger", "verify", str(tmp_path / "clinic.ledger"), str(path)]) == 1, kind
         printed = capsys.readouterr().err
         assert printed.startswith("dpframe: the file")
         assert printed.count("\n") == 1

@@ -21,7 +21,7 @@ import pytest
 
 import dpframe as dpf
 from assurance import postgres
-from dpframe.cli import main
+from dpframe.cli.main import main
 from dpframe.ledger import head, migration
 from dpframe.ledger.database import tables
 from dpframe.ledger.ledger import _unpickled

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference import row_totals, unit_totals
 
 import dpframe as dpf
-from dpframe.accessors import Asker
+from dpframe.accessor import Asker
 from dpframe.engines import weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit

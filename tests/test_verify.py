@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.cli import main
+from dpframe.cli.main import main
 from dpframe.ledger import ledger as ledgers
 from dpframe.ledger.entries import Row
 from dpframe.release import replay, together

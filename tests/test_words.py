@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.cli import main
+from dpframe.cli.main import main
 from dpframe.display import pages as report
 from dpframe.errors import words
 from dpframe.ledger.entries import Entry

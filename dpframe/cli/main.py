@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> import dpframe as dpf, pathlib, tempfile
-    >>> from dpframe.cli import main
+    >>> from dpframe.cli.main import main
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger"
     >>> _ = dpf.Ledger(epsilon=1.0, path=path)
     >>> main(["ledger", "export", str(path)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from dpframe.accessors.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
-from dpframe.accessors.released import OF_RESULTS
+from dpframe.accessor.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
+from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.engines.source import height_of, is_frame, key_rows
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed

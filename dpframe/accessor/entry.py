@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.accessors.asker import Asker
-from dpframe.accessors.released import Released
+from dpframe.accessor.private_frame import Asker
+from dpframe.accessor.released_frame import Released
 from dpframe.engines.source import is_frame, source_of
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
