@@ -130,7 +130,7 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
 
 def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
     """The columns that name the cells, once the whole call was tried on no rows."""
-    return rehearse(plan, options, lambda frame: _recorded(plan, frame, {}, options, None))
+    return rehearse(plan, options, lambda frame: _facts(plan, frame, {}, options, None))
 
 
 def look(plan: Plan) -> dict[Statistic, NDArray[np.int64]]:
@@ -196,7 +196,14 @@ def _answered(
 
 def _recorded(plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None) -> Any:
     """The released frame with its provenance."""
-    facts = provenance.record(
+    return build.attach(frame, _facts(plan, frame, denoised, options, place))
+
+
+def _facts(
+    plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The provenance of a frame."""
+    return provenance.record(
         plan,
         frame,
         version=VERSION,
@@ -206,4 +213,3 @@ def _recorded(plan: Plan, frame: Any, denoised: dict[str, Any], options: Options
         raw=options.raw,
         place=place,
     )
-    return build.attach(frame, facts)

@@ -17,7 +17,7 @@ from dpframe.engines.no_rows import columns_of, dtypes_of, emptied
 from dpframe.engines.source import library_of
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
-from dpframe.frames import build
+from dpframe.frames import build, foreign
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
 from dpframe.queries.query import ERROR, NOISY
@@ -70,7 +70,10 @@ def _stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
 def _rehearse_record(recorded: Callable[[], Any]) -> None:
     """Refuse a call whose provenance cannot be made, or is not plain JSON, as a mechanism's own words may be."""
     try:
-        json.dumps(build.record_of(recorded()))
+        facts = recorded()
+        json.dumps(facts)
+        if problem := foreign.problem_of(facts):  # then nobody could read it, and the result would not know itself
+            raise ValueError(problem)
     except STOPS:
         raise
     except BaseException as error:
