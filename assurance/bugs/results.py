@@ -33,9 +33,9 @@ RESULTS = (
         "results",
         "attrs of the data inherited by the result",
         "_recorded",
-        "    return build.attach(frame, facts)",
+        "    return build.attach(frame, _facts(plan, frame, denoised, options, place))",
         '    getattr(frame, "attrs", {}).update(getattr(plan.frame, "attrs", {}))\n'
-        "    return build.attach(frame, facts)",
+        "    return build.attach(frame, _facts(plan, frame, denoised, options, place))",
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
