@@ -226,7 +226,7 @@ def refuse(*_: object) -> None:
 def named(ledger: dpf.Ledger, number: int, turn: int) -> Entry:
     assert ledger.unit is not None
     cost, version = dpf.PrivacyLoss(0.1), f"{number}.{turn}"
-    return Entry("", "drill", "drill", ledger.unit, TENTH, cost, version=version, asked={"verb": "drill"})
+    return Entry("", "drill", "drill", ledger.unit, TENTH, cost, snapshot=version, asked={"verb": "drill"})
 
 
 def releasing(path: str, number: int, sender: Any) -> None:

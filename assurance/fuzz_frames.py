@@ -19,7 +19,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.accessor import Asker
+from dpframe.accessor import PrivateFrame
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 
@@ -187,7 +187,7 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
 def asked(build: Ask) -> Any:
     """The Query that a call asks, without releasing anything."""
     found: list[Any] = []
-    build(Asker(None, (), lambda frame, query, options: found.append(query)))
+    build(PrivateFrame(None, (), lambda frame, query, options: found.append(query)))
     return found[0]
 
 

@@ -146,7 +146,7 @@ ASKS: dict[str, Ask] = {
         "age", bins=[0, 50, 100], **price
     ),
     "subtotals": lambda dp, **price: dp.group_by("ward", "sex", keys=TWO).agg(STATISTICS, rollup=True, **price),
-    "choice": lambda dp, **price: dp.select("ward", categories=["A", "B", "C"], **price),
+    "choice": lambda dp, **price: dp.mode("ward", categories=["A", "B", "C"], **price),
 }
 OVER = (
     ("rows", "laplace"),
@@ -191,7 +191,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "label": {"label": "a name"},
     "share": {"share": 0.25, "epsilon": None},
     "an epsilon as text": {"epsilon": Decimal("0.1")},
-    "denoised, raw left out": {"raw": False, "denoise": "auto"},
+    "denoised, noisy values left out": {"keep_noisy": False, "denoise": "auto"},
     "non-negative": {"denoise": "nonnegative"},
     "rounded": {"denoise": ["nonnegative", "rounded"]},
     "a function": {"denoise": lambda values, noise: values},
@@ -322,7 +322,7 @@ def ledgers() -> Iterator[Call]:
     def replayed(dp: Any, _: dpf.Ledger) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             kept = dpf.Ledger(epsilon=10, path=f"{folder}/people.ledger")
-            say = {"epsilon": 1, "label": "ages", "version": "w1", "ledger": kept, "denoise": None}
+            say = {"epsilon": 1, "label": "ages", "snapshot": "w1", "ledger": kept, "denoise": None}
             found = {"first": dp.count("age", **say), "again": dp.count("age", **say)}
             return {**found, "spent": str(kept.spent), "entries": kept.to_frame().height}
 

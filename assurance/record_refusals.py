@@ -50,13 +50,13 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
     "unknown mechanism": lambda dp, ledger: dp.count(epsilon=1, mechanism="laplacian", ledger=ledger),
     "gaussian without delta": lambda dp, ledger: dp.count(epsilon=1, mechanism="gaussian", ledger=ledger),
     "unknown denoiser": lambda dp, ledger: dp.count(epsilon=1, denoise="smooth", ledger=ledger),
-    "raw as text": lambda dp, ledger: dp.count(epsilon=1, raw="yes", ledger=ledger),
+    "raw as text": lambda dp, ledger: dp.count(epsilon=1, keep_noisy="yes", ledger=ledger),
     "label as a number": lambda dp, ledger: dp.count(epsilon=1, label=1, ledger=ledger),
     "unknown verb": lambda dp, ledger: dp.counts(epsilon=1, ledger=ledger),
     "choice per group": lambda dp, ledger: dp.group_by("ward", keys=["A"]).select(
         "sex", categories=["f", "m"], epsilon=1, ledger=ledger
     ),
-    "choice without categories": lambda dp, ledger: dp.select("ward", epsilon=1, ledger=ledger),
+    "choice without categories": lambda dp, ledger: dp.mode("ward", epsilon=1, ledger=ledger),
     "subtotals of one column": lambda dp, ledger: dp.group_by("ward", keys=["A"]).count(
         rollup="yes", epsilon=1, ledger=ledger
     ),

@@ -15,7 +15,7 @@ Examples
 
 from dpframe import audit, denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessor import Asker, Released, of
+from dpframe.accessor import PrivateFrame, ReleasedFrame, of, released
 from dpframe.accessor import accessor as _accessor
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -61,7 +61,6 @@ from dpframe.release.together import plan_together, release_together
 
 __all__ = [
     "AlreadyReleased",
-    "Asker",
     "BudgetExceeded",
     "Comparison",
     "Count",
@@ -83,8 +82,9 @@ __all__ = [
     "PlanTable",
     "PrivacyLoss",
     "PrivacyUnit",
+    "PrivateFrame",
     "ReleaseFailed",
-    "Released",
+    "ReleasedFrame",
     "Sensitivity",
     "Sum",
     "TruncatedGeneralizedGaussian",
@@ -112,10 +112,16 @@ __all__ = [
     "probabilistic_gaussian_sigma",
     "read_parquet",
     "release_together",
+    "released",
     "set_default_ledger",
     "sum",
     "truncated_generalized_gaussian",
     "truncated_generalized_gaussian_scale",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _register(_accessor)

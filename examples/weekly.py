@@ -43,7 +43,7 @@ def weekly_release(stays: pl.DataFrame, ledger: dpf.Ledger, week: int) -> pl.Dat
         share=Fraction(1, WEEKS),
         ledger=ledger,
         label="wards",
-        version=f"week {week}",  # the same week again returns the same answer, at no cost
+        snapshot=f"week {week}",  # the same week again returns the same answer, at no cost
     )
 
 

@@ -1155,9 +1155,9 @@ BINS = [
     ),
     Refusal(
         "version-too-long",
-        lambda df: df.dp.count(label="a", version="v" * 201, epsilon=1),
+        lambda df: df.dp.count(label="a", snapshot="v" * 201, epsilon=1),
         VALUE,
-        ("version must have at most 200 characters, not 201, unlike 'vvvv", "Write plain words."),
+        ("snapshot must have at most 200 characters, not 201, unlike 'vvvv", "Write plain words."),
     ),
     Refusal(
         "column-of-surrogates",
@@ -1838,34 +1838,34 @@ OPTIONS = [
         "mechanism must work on the statistic's grid 1.19209e-07, not 1. Pass grid=sensitivity.grid.",
     ),
     Refusal(
-        "select-delta",
-        lambda df: df.dp.select("ward", categories=["A"], epsilon=1, delta=1e-6),
+        "mode-delta",
+        lambda df: df.dp.mode("ward", categories=["A"], epsilon=1, delta=1e-6),
         TYPE,
-        "delta is not an argument of select: the exponential mechanism is purely private and needs none.",
+        "delta is not an argument of mode: the exponential mechanism is purely private and needs none.",
     ),
     Refusal(
-        "select-mechanism",
-        lambda df: df.dp.preview.select("ward", categories=["A"], epsilon=1, mechanism="gaussian"),
+        "mode-mechanism",
+        lambda df: df.dp.preview.mode("ward", categories=["A"], epsilon=1, mechanism="gaussian"),
         TYPE,
-        "mechanism is not an argument of select: it is the exponential mechanism itself.",
+        "mechanism is not an argument of mode: it is the exponential mechanism itself.",
     ),
     Refusal(
-        "select-denoise",
-        lambda df: df.dp.select("ward", categories=["A"], epsilon=1, denoise=None),
+        "mode-denoise",
+        lambda df: df.dp.mode("ward", categories=["A"], epsilon=1, denoise=None),
         TYPE,
-        "denoise is not an argument of select: it releases no number.",
+        "denoise is not an argument of mode: it releases no number.",
     ),
     Refusal(
-        "select-no-categories",
-        lambda df: df.dp.select("ward", epsilon=1),
+        "mode-no-categories",
+        lambda df: df.dp.mode("ward", epsilon=1),
         MISSING,
         'categories must be given: they are never taken from the data. Write for instance categories=["A", "B"].',
     ),
     Refusal(
-        "select-per-group",
-        lambda df: df.dp.group_by("ward", keys=["A"]).select("age", categories=[31], epsilon=1),
+        "mode-per-group",
+        lambda df: df.dp.group_by("ward", keys=["A"]).mode("age", categories=[31], epsilon=1),
         VALUE,
-        "select must be asked of the whole frame, not per group: one unit may sway the choice of many groups, and each "
+        "mode must be asked of the whole frame, not per group: one unit may sway the choice of many groups, and each "
         "costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count.",
     ),
     Refusal(
@@ -2160,36 +2160,46 @@ OPTIONS = [
         "denoise must be 'auto' or None with rollup=True, not 'james-stein': what makes subtotals add up is itself a "
         "denoiser. Leave it out.",
     ),
-    Refusal("raw-string", lambda df: df.dp.count(raw="yes", epsilon=1), TYPE, "raw must be True or False, not 'yes'."),
-    Refusal("raw-number", lambda df: df.dp.count(raw=1, epsilon=1), TYPE, "raw must be True or False, not 1."),
+    Refusal(
+        "keep-noisy-string",
+        lambda df: df.dp.count(keep_noisy="yes", epsilon=1),
+        TYPE,
+        "keep_noisy must be True or False, not 'yes'.",
+    ),
+    Refusal(
+        "keep-noisy-number",
+        lambda df: df.dp.count(keep_noisy=1, epsilon=1),
+        TYPE,
+        "keep_noisy must be True or False, not 1.",
+    ),
     Refusal("label-number", lambda df: df.dp.count(label=3, epsilon=1), TYPE, "label must be a string, not 3."),
     Refusal(
         "version-number",
-        lambda df: df.dp.count(label="wards", version=47, epsilon=1),
+        lambda df: df.dp.count(label="wards", snapshot=47, epsilon=1),
         TYPE,
-        "version must be a string, not 47. Write version='2026-W47'.",
+        "snapshot must be a string, not 47. Write snapshot='2026-W47'.",
     ),
     Refusal(
         "version-blank",
-        lambda df: df.dp.count(label="wards", version=" ", epsilon=1),
+        lambda df: df.dp.count(label="wards", snapshot=" ", epsilon=1),
         VALUE,
-        "version must say what the data are, and not be blank. Write version='2026-W47'.",
+        "snapshot must say what the data are, and not be blank. Write snapshot='2026-W47'.",
     ),
     Refusal(
         "version-in-memory",
-        lambda df: df.dp.count(label="wards", version="2026-W47", epsilon=1),
+        lambda df: df.dp.count(label="wards", snapshot="2026-W47", epsilon=1),
         dpf.LedgerError,
-        "version must be left out with a ledger in memory, which stores no answers: each call is a new release. Keep "
+        "snapshot must be left out with a ledger in memory, which stores no answers: each call is a new release. Keep "
         "the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger').",
     ),
     Refusal(
-        "version-with-a-function",
+        "snapshot-with-a-function",
         lambda df: df.dp.histogram(
-            "age", bins=[0, 50], denoise=lambda values, noise: values, label="ages", version="2026-W47", epsilon=1
+            "age", bins=[0, 50], denoise=lambda values, noise: values, label="ages", snapshot="2026-W47", epsilon=1
         ),
         VALUE,
-        "version must be left out where denoise is a function of your own: what it does cannot be told from what "
-        "another one does, so the answer could not be known again. Use one of dpframe's by name, or leave version out.",
+        "snapshot must be left out where denoise is a function of your own: what it does cannot be told from what "
+        "another one does, so the answer could not be known again. Use one of dpframe's by name, or leave snapshot out.",
         ledger=lambda: dpf.Ledger(1, path=Path(tempfile.mkdtemp()) / "clinic.ledger"),
     ),
     Refusal(
@@ -2923,9 +2933,9 @@ LEDGERS = [
     ),
     Refusal(
         "together-version",
-        lambda df: dpf.release_together({"n": df.dp.preview.count(version="1", label="n")}, epsilon=1),
+        lambda df: dpf.release_together({"n": df.dp.preview.count(snapshot="1", label="n")}, epsilon=1),
         VALUE,
-        ("version must be left out of plans that are released together, unlike in 'n'", "Drop it there."),
+        ("snapshot must be left out of plans that are released together, unlike in 'n'", "Drop it there."),
         ANY,
     ),
     Refusal(

@@ -71,7 +71,7 @@ def test_97_keys_in_two_zones_cost_nothing_if_no_column_can_hold_them(library):
 def test_97_integer_keys_that_nobody_can_print_are_refused(engine):
     frame = engine({"k": [1, 2]})
     for huge in (10**5000, -(10**5000)):
-        refused(lambda ledger, huge=huge: frame.dp.select("k", categories=[1, huge], epsilon=1, ledger=ledger))
+        refused(lambda ledger, huge=huge: frame.dp.mode("k", categories=[1, huge], epsilon=1, ledger=ledger))
         refused(lambda ledger, huge=huge: frame.dp.group_by("k", keys=[1, huge]).count(epsilon=1, ledger=ledger))
 
 
@@ -80,7 +80,7 @@ def test_97_a_choice_among_huge_integers_never_fails_after_the_charge(engine):
     for _ in range(8):
         ledger = dpf.Ledger(epsilon=1)
         try:
-            frame.dp.select("k", categories=[1, 10**400], epsilon=0.01, ledger=ledger)
+            frame.dp.mode("k", categories=[1, 10**400], epsilon=0.01, ledger=ledger)
         except dpf.InvalidArgument:
             assert ledger.spent.epsilon == 0
 
@@ -92,7 +92,7 @@ def test_97_a_choice_among_integers_of_any_dtype_is_hashed():
     for _ in range(8):
         try:
             ledger = dpf.Ledger(epsilon=1)
-            found = frame.dp.select("k", categories=options, epsilon=0.01, ledger=ledger)
+            found = frame.dp.mode("k", categories=options, epsilon=0.01, ledger=ledger)
         except dpf.InvalidArgument:  # an older Polars has no arrays of these
             assert ledger.spent.epsilon == 0
         else:
@@ -274,7 +274,7 @@ LARGE = {
     "grid": lambda dp, o: dp.histogram(["k", "x"], bins=10**4, range=[(0, 1), (0, 1)], **o),
     "keys by bins": lambda dp, o: dp.group_by("k", keys=range(5_000)).histogram("x", bins=5_000, range=(0, 1), **o),
     "categories": lambda dp, o: dp.histogram("k", categories=range(10**9), **o),
-    "choice": lambda dp, o: dp.select("k", categories=range(10**9), **o),
+    "choice": lambda dp, o: dp.mode("k", categories=range(10**9), **o),
     "graph": lambda dp, o: dp.group_by("k", keys=[1, 2]).count(graph=[(1, 2)] * (10**7 + 1), **o),
     "preview": lambda dp, o: dp.preview.group_by("k", keys=range(10**8)).count(epsilon=1),
 }
@@ -303,7 +303,7 @@ def test_114_max_cells_allows_and_refuses_by_name(engine):
         lambda paying: dp.group_by("k", keys=range(50)).count(epsilon=1, max_cells=49, ledger=paying),
         lambda paying: dp.group_by("k", keys=range(50)).agg(n=dpf.count(), epsilon=1, max_cells=49, ledger=paying),
         lambda paying: dp.histogram("x", bins=50, range=(0, 1), epsilon=1, max_cells=49, ledger=paying),
-        lambda paying: dp.select("k", categories=range(50), epsilon=1, max_cells=49, ledger=paying),
+        lambda paying: dp.mode("k", categories=range(50), epsilon=1, max_cells=49, ledger=paying),
         lambda paying: dp.group_by("k", keys=[1, 2]).count(graph=[(1, 2)] * 3, epsilon=1, max_cells=2, ledger=paying),
     ):
         refused(ask, dpf.InvalidArgument)
@@ -334,8 +334,8 @@ def test_114_max_cells_does_not_name_another_question(tmp_path):
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "people.ledger")
     frame = pl.DataFrame({"k": [1, 2]})
     ask = frame.dp.group_by("k", keys=[1, 2]).count
-    first = ask(epsilon=1, ledger=ledger, label="a", version="1")
-    again = ask(epsilon=1, ledger=ledger, label="a", version="1", max_cells=2)
+    first = ask(epsilon=1, ledger=ledger, label="a", snapshot="1")
+    again = ask(epsilon=1, ledger=ledger, label="a", snapshot="1", max_cells=2)
     assert again.equals(first)
 
 
@@ -492,6 +492,6 @@ def test_73_what_is_no_frame_is_not_kept_by_its_refusal():
 
 def test_json_of_a_rehearsed_record_is_that_of_the_answer(engine):
     found = engine({"x": [0.5]}).dp.histogram(
-        "x", bins=[0, 1], epsilon=1, label="a", ledger=dpf.Ledger(epsilon=1), raw=False
+        "x", bins=[0, 1], epsilon=1, label="a", ledger=dpf.Ledger(epsilon=1), keep_noisy=False
     )
     assert json.loads(json.dumps(found.dp.provenance)) == found.dp.provenance

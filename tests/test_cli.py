@@ -100,7 +100,7 @@ def test_export_writes_what_to_frame_has(path, ending, capsys):
 def test_export_prints_without_a_file(path, capsys):
     code, out, _ = say(capsys, "export", path)
     assert code == 0
-    assert out.splitlines()[0] == "entry,time,kind,label,version,query,unit,epsilon,delta,amount"
+    assert out.splitlines()[0] == "entry,time,kind,label,snapshot,query,unit,epsilon,delta,amount"
     assert len(out.splitlines()) == 3
     assert json.loads(say(capsys, "export", path, "--format", "json")[1])[1]["epsilon"] == 0.5
 

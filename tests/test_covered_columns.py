@@ -32,7 +32,7 @@ QUESTIONS = {
     "rollup": lambda dp: dp.group_by("ward", "floor", keys={"ward": ["B", "A"], "floor": [2, 1]}).count(
         epsilon=1, rollup=True
     ),
-    "selection": lambda dp: dp.select("ward", categories=["B", "A"], epsilon=1),
+    "selection": lambda dp: dp.mode("ward", categories=["B", "A"], epsilon=1),
 }
 NUMBERS = [name for name in QUESTIONS if name != "selection"]
 

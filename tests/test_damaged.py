@@ -17,7 +17,7 @@ from dpframe.cli.main import main
 from dpframe.ledger import head, seen
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
-NAMED = {"label": "wards", "version": "2026-W47"}
+NAMED = {"label": "wards", "snapshot": "2026-W47"}
 DEEP = "[" * 100_000 + "]" * 100_000
 HOSTILE = (
     *("null", "true", "-1", "0", "1", "1e309", "-1e309", "NaN", "Infinity", "1" * 4_000, "1" * 5_000, str(2**63)),

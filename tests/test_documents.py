@@ -156,10 +156,10 @@ CALLS = {
     "clipped histogram": lambda dp, **price: dp.histogram("age", bins=4, range=(0, 9), outside="clip", **price),
     "histogram of days": lambda dp, **price: dp.histogram("day", bins=DAYS, **price),
     "categories": lambda dp, **price: dp.histogram("ward", categories=["A", "B"], **price),
-    "select": lambda dp, **price: dp.select("ward", categories=["A", None], **price),
+    "select": lambda dp, **price: dp.mode("ward", categories=["A", None], **price),
     "grid": lambda dp, **price: dp.histogram(["age", "day"], bins=[[0, 50, 100], DAYS], **price),
     "denoised by a function": lambda dp, **price: dp.histogram(
-        "age", bins=[0, 50, 100], denoise=["james-stein", lambda values, noise: values], raw=False, **price
+        "age", bins=[0, 50, 100], denoise=["james-stein", lambda values, noise: values], keep_noisy=False, **price
     ),
     "group_by": lambda dp, **price: dp.group_by("ward", keys=["A", None]).count(label="wards", **price),
     "rollup": lambda dp, **price: dp.group_by("ward", "age", keys={"ward": ["A"], "age": [1, 2]}).agg(

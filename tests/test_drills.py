@@ -90,8 +90,8 @@ def test_the_drill_of_kills_finds_what_was_not_charged(folder):
 def test_a_ledger_in_a_database(server):
     url = server.url("clinic")
     ledger = dpf.Ledger(epsilon=1, path=url, dataset="clinic")
-    first = PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="people", version="1")
-    again = PEOPLE.dp.count(epsilon=0.25, ledger=pickle.loads(pickle.dumps(ledger)), label="people", version="1")
+    first = PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="people", snapshot="1")
+    again = PEOPLE.dp.count(epsilon=0.25, ledger=pickle.loads(pickle.dumps(ledger)), label="people", snapshot="1")
     assert again.equals(first)
     ledger.raise_limit(epsilon=1.5, reason="the board agreed")
     opened = dpf.Ledger.open(url)

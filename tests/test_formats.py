@@ -33,7 +33,7 @@ RESULTS = ("count", "wards", "age")
 COLUMNS = {"patient": [1, 1, 2, 3], "ward": ["A", "B", "A", "C"], "age": [31, 31, 45, 62]}
 PEOPLE = pl.DataFrame(COLUMNS)
 UNIT = dpf.PrivacyUnit(column="patient", max_rows=2, max_groups=2)
-NAMED = {"label": "wards", "version": "2026-W47"}
+NAMED = {"label": "wards", "snapshot": "2026-W47"}
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_a_refused_graph_costs_nothing():
 def test_a_stored_answer_knows_its_graph(tmp_path):
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "trips.ledger", dataset="trips")
     asked = trips().dp.group_by("junction", keys=KEYS)
-    options = {"label": "map", "version": "1", "ledger": ledger, "epsilon": 0.2}
+    options = {"label": "map", "snapshot": "1", "ledger": ledger, "epsilon": 0.2}
     first = asked.count(graph=RING, **options)
     assert asked.count(graph=tuple(RING), **options).equals(first)
     assert ledger.spent.epsilon == 0.2

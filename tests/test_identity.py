@@ -89,7 +89,7 @@ def test_99_keys_that_the_dtype_does_not_tell_apart_are_refused(case):
         refused(each, keys, dpf.InvalidArgument, "must be distinct as the dtype Decimal.* compares them")
         refused(each.head(0), keys, dpf.InvalidArgument, "must be distinct")
     with pytest.raises(dpf.InvalidArgument, match="categories must be distinct"):
-        frame.dp.select("id", categories=keys, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        frame.dp.mode("id", categories=keys, epsilon=1, ledger=dpf.Ledger(epsilon=1))
 
 
 def test_99_combinations_that_the_dtypes_do_not_tell_apart_are_refused():
@@ -477,7 +477,7 @@ for pays in (ledger, unit):
     frame.dp.group_by("id", keys=["a", "b", None]).agg(dpf.count(), dpf.sum("x", bounds=(0, 5)), **paid)
     frame.dp.histogram("x", bins=range(8), **paid)
     frame.dp.group_by("id", "n", keys={"id": ["a"], "n": range(5)}).mean("x", bounds=(0, 5), **paid)
-    frame.dp.select("id", categories=["a", "b"], **paid)
+    frame.dp.mode("id", categories=["a", "b"], **paid)
 """
 
 
@@ -548,8 +548,8 @@ def test_a_replayed_choice_is_the_one_that_was_released(engine, tmp_path, option
     else:
         frame = engine({"id": [options[chosen]] * 30})
     ledger = dpf.Ledger(epsilon=1e6, path=tmp_path / "clinic.ledger", dataset="clinic")
-    paid = {"epsilon": 1e5, "ledger": ledger, "label": "choice", "version": "1"}
-    first, again = (frame.dp.select("id", categories=options, **paid) for _ in range(2))
+    paid = {"epsilon": 1e5, "ledger": ledger, "label": "choice", "snapshot": "1"}
+    first, again = (frame.dp.mode("id", categories=options, **paid) for _ in range(2))
     assert engine.columns(first) == engine.columns(again) == {"id": [options[chosen]]}
     assert not again.dp.provenance["altered"]
     assert len(ledger.to_frame()) == 1
@@ -558,6 +558,6 @@ def test_a_replayed_choice_is_the_one_that_was_released(engine, tmp_path, option
 @pytest.mark.parametrize(("was", "now"), [("1", "1.0"), (2**53, 2**53 + 1), ("None", None)])
 def test_a_changed_choice_is_altered(was, now):
     frame = pandas_frame([was] * 3)
-    result = frame.dp.select("id", categories=[was], epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    result = frame.dp.mode("id", categories=[was], epsilon=1, ledger=dpf.Ledger(epsilon=1))
     assert not result.dp.provenance["altered"]
     assert result.assign(id=[now]).dp.provenance["altered"]

@@ -97,7 +97,7 @@ def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options):
     """The law itself, for the worst counts: one option at the top, all others just too far below."""
     frame = pl.DataFrame({"ward": ["A"]})
     keys = [str(place) for place in range(options)]
-    plan = frame.dp.preview.select("ward", categories=keys, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1))
+    plan = frame.dp.preview.mode("ward", categories=keys, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1))
     distance, scale = plan.error["ward_shortfall"], plan.parts[0].mechanism.scale
     for below in (distance + 1, distance + 2, distance + 10):
         others = (options - 1) * math.exp(-below / scale)

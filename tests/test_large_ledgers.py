@@ -47,7 +47,7 @@ def test_116_answers_and_raised_limits_are_not_counted_as_charges(tmp_path):
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger")
     words = {
         "label": '","kind":"charge","',
-        "version": '","kind":"answer","',
+        "snapshot": '","kind":"answer","',
     }  # no text of a caller is taken for a kind
     pl.DataFrame({"age": [31]}).dp.count(epsilon=0.25, ledger=ledger, **words)
     ledger.raise_limit(epsilon=2, reason='","kind":"charge","')

@@ -418,7 +418,7 @@ def test_115_answers_are_read_in_parts(path, monkeypatch):
     ledger = dpf.Ledger(epsilon=100, path=path)
     for version in range(7):
         one = entries.Entry(
-            "", "a", "", ledger.unit, (Fraction(1), Fraction(0)), dpf.PrivacyLoss(1.0), version=str(version)
+            "", "a", "", ledger.unit, (Fraction(1), Fraction(0)), dpf.PrivacyLoss(1.0), snapshot=str(version)
         )
         ledger.take(one)
         ledger.keep(one, b"answer %d" % version)

@@ -20,7 +20,7 @@ LONGEST = 330
 CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]
 SUBJECTS = {  # what a message may be about, besides the arguments of the surface
     "output columns",
-    "select",
+    "mode",
     "the call",
     "the file",
     "the frame",

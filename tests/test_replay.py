@@ -31,7 +31,7 @@ COLUMNS = {
     "day": [date(2026, 1, 1)] * 4,
 }
 PEOPLE = pl.DataFrame(COLUMNS)
-NAMED = {"label": "wards", "version": "2026-W47"}
+NAMED = {"label": "wards", "snapshot": "2026-W47"}
 DAYS = [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
 
 
@@ -61,12 +61,12 @@ CALLS = {
         dpf.count(), total=dpf.sum("age", bounds=(-5, 100)), average=dpf.mean("age", bounds=(0, 9)), **words
     ),
     "histogram": lambda dp, **words: dp.histogram("age", bins=[0, 50, 100], **words),
-    "days": lambda dp, **words: dp.histogram("day", bins=DAYS, raw=False, **words),
+    "days": lambda dp, **words: dp.histogram("day", bins=DAYS, keep_noisy=False, **words),
     "grid": lambda dp, **words: dp.histogram(["age", "patient"], bins=[[0, 50, 100], [0, 2, 4]], **words),
     "categories": lambda dp, **words: dp.histogram("ward", categories=["A", "B"], denoise=["haar", "rounded"], **words),
     "rollup": lambda dp, **words: dp.group_by("ward", keys=["A", "B"]).count(rollup=True, **words),
-    "select": lambda dp, **words: dp.select("ward", categories=["A", None, "B"], **words),
-    "select a day": lambda dp, **words: dp.select("day", categories=DAYS, **words),
+    "select": lambda dp, **words: dp.mode("ward", categories=["A", None, "B"], **words),
+    "select a day": lambda dp, **words: dp.mode("day", categories=DAYS, **words),
     "laplace": lambda dp, **words: dp.count(
         mechanism=lambda sensitivity, loss: dpf.Laplace.calibrate(
             sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid
@@ -139,21 +139,21 @@ def test_a_share_is_known_again_after_the_limit_was_raised(ledger):
 # Always new
 
 
-@pytest.mark.parametrize("words", [{}, {"label": "wards"}, {"version": "2026-W47"}], ids=str)
+@pytest.mark.parametrize("words", [{}, {"label": "wards"}, {"snapshot": "2026-W47"}], ids=str)
 def test_without_both_names_a_call_is_new_and_charged(ledger, words):
     for _ in range(2):
         PEOPLE.dp.count(epsilon=1, ledger=ledger, **words)
     assert charges(ledger) == 2
     assert ledger.spent.epsilon == 2
-    assert ledger.to_frame()["version"].to_list() == [words.get("version")] * 2
+    assert ledger.to_frame()["snapshot"].to_list() == [words.get("snapshot")] * 2
 
 
 def test_another_label_or_version_is_new(ledger):
     wards(ledger=ledger)
-    wards(ledger=ledger, version="2026-W48")
+    wards(ledger=ledger, snapshot="2026-W48")
     wards(ledger=ledger, label="all wards")
     assert charges(ledger) == 3
-    assert ledger.to_frame()["version"].to_list() == ["2026-W47", "2026-W48", "2026-W47"]
+    assert ledger.to_frame()["snapshot"].to_list() == ["2026-W47", "2026-W48", "2026-W47"]
 
 
 # Refused
@@ -163,7 +163,7 @@ OTHERS = {
     "price": {"epsilon": 2},
     "mechanism": {"mechanism": "laplace"},
     "denoise": {"denoise": None},
-    "raw": {"raw": False},
+    "raw": {"keep_noisy": False},
 }
 
 
@@ -200,7 +200,7 @@ def test_the_first_question_of_a_name_is_its_question_also_where_it_failed(ledge
 
 
 def test_a_function_of_the_caller_cannot_be_known_again(ledger):
-    with pytest.raises(dpf.InvalidArgument, match="version must be left out where denoise is a function of your own"):
+    with pytest.raises(dpf.InvalidArgument, match="snapshot must be left out where denoise is a function of your own"):
         wards(ledger=ledger, denoise=lambda values, noise: values)
     wards(ledger=ledger, denoise=dpf.denoise.james_stein)
     wards(ledger=ledger, denoise="james-stein")
@@ -209,15 +209,15 @@ def test_a_function_of_the_caller_cannot_be_known_again(ledger):
 
 @pytest.mark.parametrize("wrong", [47, b"W47", date(2026, 1, 1), "", "  "], ids=str)
 def test_a_version_is_a_word(ledger, wrong):
-    with pytest.raises(dpf.InvalidArgument, match="version must"):
-        wards(ledger=ledger, version=wrong)
+    with pytest.raises(dpf.InvalidArgument, match="snapshot must"):
+        wards(ledger=ledger, snapshot=wrong)
     assert charges(ledger) == 0
 
 
 @pytest.mark.parametrize("which", [lambda: dpf.Ledger(epsilon=1), dpf.default_ledger], ids=["memory", "default"])
 def test_in_memory_nothing_is_stored(which):
     ledger = which()
-    with pytest.raises(dpf.LedgerError, match=r"version must be left out with a ledger in memory.*path="):
+    with pytest.raises(dpf.LedgerError, match=r"snapshot must be left out with a ledger in memory.*path="):
         wards(ledger=ledger, unit=None)
     assert charges(ledger) == 0
 
@@ -363,7 +363,7 @@ def test_an_older_copy_does_not_replay(ledger, tmp_path):
     wards(ledger=ledger)
     path = Path(ledger._store.identity[0])
     shutil.copy(path, tmp_path / "copy")
-    wards(ledger=ledger, version="2026-W48")
+    wards(ledger=ledger, snapshot="2026-W48")
     shutil.copy(tmp_path / "copy", path)
     with pytest.raises(dpf.LedgerError, match="older copy"):
         wards(ledger=ledger)

@@ -50,7 +50,7 @@ def test_columns_of_every_verb(engine, budget):
     assert len(grid) == 6
     agg = dp.group_by("ward", keys=["A"]).agg(dpf.count(), m=dpf.mean("age", bounds=(0, 120)), epsilon=1)
     assert names(agg) == ["ward", *released, "m", "m_error"]
-    assert names(dp.histogram("age", bins=[0, 50], epsilon=1, raw=False)) == [
+    assert names(dp.histogram("age", bins=[0, 50], epsilon=1, keep_noisy=False)) == [
         "age_left",
         "age_right",
         "count",

@@ -281,7 +281,7 @@ def test_charts_and_tables_show_the_levels(engine):
 
 def test_subtotals_are_replayed(engine, tmp_path):
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "towns.ledger", dataset="towns")
-    asked = {"epsilon": 0.5, "label": "towns", "version": "1", "ledger": ledger}
+    asked = {"epsilon": 0.5, "label": "towns", "snapshot": "1", "ledger": ledger}
     once, again = (groups(engine(ROWS), **asked) for _ in range(2))
     assert engine.columns(once)["n"] == engine.columns(again)["n"]
     assert len(again) == 9

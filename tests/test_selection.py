@@ -176,9 +176,9 @@ def test_the_most_common_value_on_every_engine(engine):
     ledger = dpf.Ledger(epsilon=3)
     frame = engine(DATA)
     with ledger:
-        ward = frame.dp.select("ward", categories=["A", "B", "C"], epsilon=1)
-        missing = frame.dp.select("ward", categories=["A", None], epsilon=1)
-        day = frame.dp.select("day", categories=[date(2024, 1, 1), date(2024, 1, 2)], epsilon=1, label="the day")
+        ward = frame.dp.mode("ward", categories=["A", "B", "C"], epsilon=1)
+        missing = frame.dp.mode("ward", categories=["A", None], epsilon=1)
+        day = frame.dp.mode("day", categories=[date(2024, 1, 1), date(2024, 1, 2)], epsilon=1, label="the day")
     assert ledger.spent == dpf.PrivacyLoss(3.0)
     assert engine.columns(ward) == {"ward": ["A"]}
     assert engine.is_pandas or missing["ward"].to_list() == [None]
@@ -186,7 +186,7 @@ def test_the_most_common_value_on_every_engine(engine):
     assert str(day["day"].to_list()[0])[:10] == "2024-01-01"
     facts = ward.dp.provenance
     (statistic,) = facts["statistics"]
-    assert (facts["verb"], facts["measures"], facts["altered"]) == ("select", {}, False)
+    assert (facts["verb"], facts["measures"], facts["altered"]) == ("mode", {}, False)
     assert (statistic["noise"], statistic["options"], statistic["sensitivity"]) == ("exponential mechanism", 3, 1.0)
     assert (statistic["scale"], day.dp.provenance["label"]) == (1.0, "the day")
     assert "variance" not in statistic
@@ -199,7 +199,7 @@ def test_the_most_common_value_on_every_engine(engine):
 def test_the_dtype_is_that_of_the_options_whichever_is_chosen():
     with dpf.Ledger(epsilon=1e7), insecure_bits(1):
         frame = pl.DataFrame({"ward": [None, None, None]}, schema={"ward": pl.String})
-        chosen = [frame.dp.select("ward", categories=["A", None], epsilon=1e6) for _ in range(2)]
+        chosen = [frame.dp.mode("ward", categories=["A", None], epsilon=1e6) for _ in range(2)]
     assert [found.schema for found in chosen] == [pl.Schema({"ward": pl.String})] * 2
     assert chosen[0]["ward"].to_list() == [None]
 
@@ -207,9 +207,9 @@ def test_the_dtype_is_that_of_the_options_whichever_is_chosen():
 def test_an_enum_declares_its_own_options():
     frame = pl.DataFrame({"ward": ["A", "B"]}, schema={"ward": pl.Enum(["A", "B", "C"])})
     with dpf.Ledger(epsilon=1):
-        plan = frame.dp.preview.select("ward", epsilon=1)
+        plan = frame.dp.preview.mode("ward", epsilon=1)
         assert plan.parts[0].mechanism.options == 3
-        assert frame.dp.select("ward", epsilon=1)["ward"].to_list()[0] in ("A", "B", "C")
+        assert frame.dp.mode("ward", epsilon=1)["ward"].to_list()[0] in ("A", "B", "C")
 
 
 @pytest.mark.slow
@@ -217,13 +217,13 @@ def test_an_enum_declares_its_own_options():
 def test_ties_and_empty_frames_give_every_value_the_same_chance(rows):
     frame = pl.DataFrame({"ward": rows}, schema={"ward": pl.String})
     with dpf.Ledger(epsilon=10_000), insecure_bits(2):
-        found = [frame.dp.select("ward", categories=["A", "B", "C"], epsilon=5)["ward"][0] for _ in range(600)]
+        found = [frame.dp.mode("ward", categories=["A", "B", "C"], epsilon=5)["ward"][0] for _ in range(600)]
     counts = np.array([found.count(ward) for ward in "ABC"])
     assert p_value(counts, np.full(3, 1 / 3)) > FALSE_ALARM
 
 
 def test_replacement_takes_twice_the_spread():
-    plan = lambda **unit: pl.DataFrame(DATA).dp.preview.select(  # noqa: E731
+    plan = lambda **unit: pl.DataFrame(DATA).dp.preview.mode(  # noqa: E731
         "ward", categories=["A", "B"], epsilon=0.5, unit=dpf.PrivacyUnit(**unit)
     )
     assert plan().parts[0].mechanism.scale == 2.0
@@ -241,7 +241,7 @@ def test_no_unit_moves_a_count_by_more_than_the_sensitivity(engine):
         "patient": random.choice(12, size, p=np.arange(1, 13) / 78).tolist(),
     }
     unit = dpf.PrivacyUnit(column="patient", max_rows=4)
-    query = Query("select", Keys((category_axis("ward", ["A", "B", "C"]),)), (("ward_shortfall", Count()),))
+    query = Query("mode", Keys((category_axis("ward", ["A", "B", "C"]),)), (("ward_shortfall", Count()),))
     found = lambda rows: totals(engine(rows), query, unit, math.inf)[Statistic(None)]  # noqa: E731
     whole = found(columns)
     largest = 0
@@ -263,26 +263,26 @@ def test_no_unit_moves_a_count_by_more_than_the_sensitivity(engine):
 def test_every_accounting_takes_it_as_pure(accounting):
     ledger = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
     laplace = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
-    pl.DataFrame(DATA).dp.select("ward", categories=["A", "B"], epsilon=0.1, ledger=ledger)
+    pl.DataFrame(DATA).dp.mode("ward", categories=["A", "B"], epsilon=0.1, ledger=ledger)
     pl.DataFrame(DATA).dp.count(epsilon=0.1, mechanism="laplace", ledger=laplace)
     assert ledger.spent.epsilon == pytest.approx(laplace.spent.epsilon, rel=1e-9)
-    pl.DataFrame(DATA).dp.select("ward", categories=["A", "B"], share=0.3, ledger=ledger)
+    pl.DataFrame(DATA).dp.mode("ward", categories=["A", "B"], share=0.3, ledger=ledger)
 
 
 def test_a_plan_says_what_to_expect(engine):
-    plan = engine(DATA).dp.preview.select("ward", categories=["A", "B", "C"], epsilon=0.5)
+    plan = engine(DATA).dp.preview.mode("ward", categories=["A", "B", "C"], epsilon=0.5)
     assert plan.error == {"ward_shortfall": 7.0}
     assert "one of 3 options" in repr(plan)
     assert "at most 7 below the largest" in repr(plan)
-    table = engine(DATA).dp.preview.select("ward", categories=["A", "B", "C"])
+    table = engine(DATA).dp.preview.mode("ward", categories=["A", "B", "C"])
     assert "most below the largest" in repr(table)
     assert table.to_frame()["ward_shortfall_error"].to_list() == [363.0, 121.0, 36.0, 12.0, 3.0, 1.0, 0.0]
 
 
 def test_a_selection_is_a_result(engine, tmp_path):
-    found = engine(DATA).dp.select("ward", categories=["A", "B"], epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    found = engine(DATA).dp.mode("ward", categories=["A", "B"], epsilon=1, ledger=dpf.Ledger(epsilon=1))
     with pytest.raises(dpf.AlreadyReleased):
-        found.dp.select("ward", categories=["A"], epsilon=1)
+        found.dp.mode("ward", categories=["A"], epsilon=1)
     for call in (found.dp.plot, found.dp.table, found.dp.errors, lambda: found.dp.to_numpy("ward")):
         with pytest.raises(dpf.InvalidArgument, match="a selection is one of the declared options"):
             call()
@@ -295,27 +295,27 @@ def test_a_selection_is_a_result(engine, tmp_path):
 
 def test_another_value_is_told():
     pandas = pytest.importorskip("pandas")
-    found = pandas.DataFrame(DATA).dp.select("ward", categories=["A", "B"], epsilon=9, ledger=dpf.Ledger(epsilon=9))
+    found = pandas.DataFrame(DATA).dp.mode("ward", categories=["A", "B"], epsilon=9, ledger=dpf.Ledger(epsilon=9))
     assert found.assign(ward=["B"]).dp.provenance["altered"]
 
 
 @pytest.mark.parametrize(
     ("error", "words", "ask"),
     [
-        (dpf.InvalidType, "delta is not an argument of select: the exp", lambda dp: dp.select("ward", delta=1e-6)),
-        (dpf.InvalidType, "mechanism is not an argument of select", lambda dp: dp.select("ward", mechanism="laplace")),
-        (dpf.InvalidType, "denoise is not an argument of select", lambda dp: dp.select("ward", denoise="auto")),
-        (dpf.InvalidType, "within is not an argument of select", lambda dp: dp.select("ward", within=3)),
-        (dpf.InvalidType, "bins is not an argument of select", lambda dp: dp.select("ward", bins=3)),
-        (dpf.MissingArgument, "categories must be given", lambda dp: dp.select("ward", epsilon=1)),
-        (dpf.MissingArgument, "column must be given", lambda dp: dp.select(categories=["A"], epsilon=1)),
-        (dpf.MissingArgument, "epsilon must be given", lambda dp: dp.select("ward", categories=["A"])),
-        (dpf.UnknownColumn, "column 'wart'", lambda dp: dp.select("wart", categories=["A"], epsilon=1)),
-        (dpf.WrongDtype, "categories of column", lambda dp: dp.select("patient", categories=["A"], epsilon=1)),
+        (dpf.InvalidType, "delta is not an argument of mode: the exp", lambda dp: dp.mode("ward", delta=1e-6)),
+        (dpf.InvalidType, "mechanism is not an argument of mode", lambda dp: dp.mode("ward", mechanism="laplace")),
+        (dpf.InvalidType, "denoise is not an argument of mode", lambda dp: dp.mode("ward", denoise="auto")),
+        (dpf.InvalidType, "within is not an argument of mode", lambda dp: dp.mode("ward", within=3)),
+        (dpf.InvalidType, "bins is not an argument of mode", lambda dp: dp.mode("ward", bins=3)),
+        (dpf.MissingArgument, "categories must be given", lambda dp: dp.mode("ward", epsilon=1)),
+        (dpf.MissingArgument, "column must be given", lambda dp: dp.mode(categories=["A"], epsilon=1)),
+        (dpf.MissingArgument, "epsilon must be given", lambda dp: dp.mode("ward", categories=["A"])),
+        (dpf.UnknownColumn, "column 'wart'", lambda dp: dp.mode("wart", categories=["A"], epsilon=1)),
+        (dpf.WrongDtype, "categories of column", lambda dp: dp.mode("patient", categories=["A"], epsilon=1)),
         (
             dpf.InvalidArgument,
-            "select must be asked of the whole frame",
-            lambda dp: dp.group_by("ward", keys=["A"]).select("patient", categories=[1], epsilon=1),
+            "mode must be asked of the whole frame",
+            lambda dp: dp.group_by("ward", keys=["A"]).mode("patient", categories=[1], epsilon=1),
         ),
     ],
 )

@@ -96,6 +96,7 @@ def test_all_is_exact():
     modules = {name for name in public if type(getattr(dpf, name)).__name__ == "module"} - {"audit", "denoise"}
     assert public - modules == set(dpf.__all__) - {"__version__"}
     assert list(dpf.__all__) == sorted(dpf.__all__)
+    assert dir(dpf) == dpf.__all__
 
 
 def run(code):

@@ -163,7 +163,7 @@ def test_weights_of_a_pure_call_divide_epsilon():
 
 def test_the_answers_are_those_of_the_previews():
     plans = {
-        "ages": PREVIEW.histogram("age", bins=[0, 50, 100], raw=False, label="by age"),
+        "ages": PREVIEW.histogram("age", bins=[0, 50, 100], keep_noisy=False, label="by age"),
         "visits": VISITS.lazy()
         .dp.preview.group_by("ward", keys=["B", "A"])
         .agg(n=dpf.count(), m=dpf.mean("minutes", bounds=(0, 60)), denoise=None),
@@ -264,7 +264,7 @@ def test_mixed_noise_says_what_it_needs(monkeypatch):
 
 def test_a_selection_among_the_results():
     """The exponential mechanism is pure: beside Laplace noise epsilons add up."""
-    wards = PREVIEW.select("ward", categories=["A", "B", "C"])
+    wards = PREVIEW.mode("ward", categories=["A", "B", "C"])
     ledger = dpf.Ledger(epsilon=1e6)
     found = dpf.release_together({"ward": wards, "n": PREVIEW.count()}, epsilon=1e6, ledger=ledger)
     assert found["ward"].rows()[0][0] == "A"

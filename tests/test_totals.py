@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference import row_totals, unit_totals
 
 import dpframe as dpf
-from dpframe.accessor import Asker
+from dpframe.accessor import PrivateFrame
 from dpframe.engines import weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -33,7 +33,7 @@ frames = st.lists(st.fixed_dictionaries({"x": numbers, "y": numbers, "ward": war
 def asked(build):
     """The Query that a call asks, without releasing anything."""
     found = []
-    build(Asker(None, (), lambda frame, query, options: found.append(query)))
+    build(PrivateFrame(None, (), lambda frame, query, options: found.append(query)))
     return found[0]
 
 

@@ -17,16 +17,16 @@ from dpframe.ledger.entries import Row
 from dpframe.release import replay, together
 
 COLUMNS = {"age": [31, 45, 62, 7], "ward": ["A", "B", "A", "B"]}
-NAMED = {"label": "wards", "version": "2026-W47"}
+NAMED = {"label": "wards", "snapshot": "2026-W47"}
 CALLS = {
     "count": lambda dp, **words: dp.count(**words),
     "agg": lambda dp, **words: dp.group_by("ward", keys=["A", "B"]).agg(
         dpf.count(), dpf.mean("age", bounds=(0, 9)), **words
     ),
     "histogram": lambda dp, **words: dp.histogram("age", bins=[0, 50, 100], denoise=["haar", "rounded"], **words),
-    "plain": lambda dp, **words: dp.histogram("age", bins=[0, 50, 100], raw=False, **words),
+    "plain": lambda dp, **words: dp.histogram("age", bins=[0, 50, 100], keep_noisy=False, **words),
     "rollup": lambda dp, **words: dp.group_by("ward", keys=["A", "B"]).count(rollup=True, **words),
-    "select": lambda dp, **words: dp.select("ward", categories=["A", "B"], **words),
+    "select": lambda dp, **words: dp.mode("ward", categories=["A", "B"], **words),
     "auto": lambda dp, **words: dp.count(mechanism="auto", **words),
 }
 
@@ -145,14 +145,14 @@ FORGED = {
     "scale": lambda facts: facts["statistics"][0].update(scale=0.001),
     "column": lambda facts: facts["measures"]["count"].update(column="age"),
     "notes": lambda facts: facts.update(notes=["nobody was left out"]),
-    "raw": lambda facts: facts.update(raw=not facts["raw"]),
+    "keep_noisy": lambda facts: facts.update(keep_noisy=not facts["keep_noisy"]),
     "confidence": lambda facts: facts.update(confidence=0.99),
     "cells": lambda facts: facts.update(cells=[]),
     "measures": lambda facts: facts.update(measures=[]),
     "more": lambda facts: facts.update(more=1),
     "schema": lambda facts: facts.update(schema="dpframe.provenance/1"),
     "data set": lambda facts: facts["ledger"].update(dataset="hospital"),
-    "version": lambda facts: facts["ledger"].update(version="2026-W48"),
+    "snapshot": lambda facts: facts["ledger"].update(snapshot="2026-W48"),
     "head": lambda facts: facts["ledger"].update(head="0" * 64),
     "entry": lambda facts: facts["ledger"].update(entry=2),
     "place": lambda facts: facts.update(ledger=3),

@@ -50,7 +50,7 @@ def refused(ask):
 def test_110_new_names_that_break_reports_are_refused_before_the_charge(engine, name):
     frame = engine({"x": [1.0]})
     assert "label must" in refused(lambda ledger: frame.dp.count(epsilon=1, label=name, ledger=ledger))
-    assert "version must" in refused(lambda ledger: frame.dp.count(epsilon=1, version=name, ledger=ledger))
+    assert "snapshot must" in refused(lambda ledger: frame.dp.count(epsilon=1, snapshot=name, ledger=ledger))
     plans = {"n": frame.dp.preview.count()}
     assert "label must" in refused(lambda ledger: dpf.release_together(plans, epsilon=1, label=name, ledger=ledger))
     named = {name: frame.dp.preview.count()}
@@ -77,7 +77,7 @@ def test_110_columns_that_no_file_can_hold_are_refused(engine, name):
         lambda ledger: dp.count(name, epsilon=1, ledger=ledger),
         lambda ledger: dp.group_by(name, keys=[1]).count(epsilon=1, ledger=ledger),
         lambda ledger: dp.histogram(name, bins=[0, 1], epsilon=1, ledger=ledger),
-        lambda ledger: dp.select(name, categories=[1], epsilon=1, ledger=ledger),
+        lambda ledger: dp.mode(name, categories=[1], epsilon=1, ledger=ledger),
         lambda ledger: dp.agg({name: dpf.count()}, epsilon=1, ledger=ledger),
     ):
         refused(ask)

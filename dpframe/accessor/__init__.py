@@ -1,7 +1,7 @@
 """``df.dp``: a call becomes a Query. No state, no logic; the verbs are written once, for releases and previews."""
 
-from dpframe.accessor.entry import accessor, of
-from dpframe.accessor.private_frame import Asker
-from dpframe.accessor.released_frame import Released
+from dpframe.accessor.entry import accessor, of, released
+from dpframe.accessor.private_frame import PrivateFrame
+from dpframe.accessor.released_frame import ReleasedFrame
 
-__all__ = ["Asker", "Released", "accessor", "of"]
+__all__ = ["PrivateFrame", "ReleasedFrame", "accessor", "of", "released"]

@@ -33,29 +33,29 @@ AUTO_IN_TABLES = _AutoInTables()
 
 
 NOT_OF = {  # what a verb does not take of the options, and why
-    "select": {
+    "mode": {
         "delta": "the exponential mechanism is purely private and needs none",
         "mechanism": "it is the exponential mechanism itself",
         "denoise": "it releases no number",
-        "raw": "it releases no number",
+        "keep_noisy": "it releases no number",
         "rollup": "it releases no number",
         "order": "it releases no number",
-        "within": "its error is how far the chosen count is below the largest: preview.select shows it for each price",
-        "confidence": "its error is how far the chosen count is below the largest: preview.select shows it",
+        "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
+        "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
         "size": "it releases no mean",
     }
 }
 
 
-class SelectOptions(TypedDict, total=False):
-    """What ``select`` takes besides its own arguments."""
+class ModeOptions(TypedDict, total=False):
+    """What ``mode`` takes besides its own arguments."""
 
     epsilon: float | Fraction | Sequence[float] | None
     share: float | Fraction | None
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None
-    version: str | None
+    snapshot: str | None
     max_cells: int
 
 
@@ -71,14 +71,14 @@ class CallOptions(TypedDict, total=False):
     weights: Mapping[str, float] | None
     mechanism: str | Calibration | None
     denoise: Any
-    raw: bool
+    keep_noisy: bool
     rollup: bool
     order: bool | str | None
     graph: Any
     ledger: Ledger | None
     unit: PrivacyUnit | None
     label: str | None
-    version: str | None
+    snapshot: str | None
     max_cells: int
 
 

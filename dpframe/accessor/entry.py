@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.accessor.private_frame import Asker
-from dpframe.accessor.released_frame import Released
+from dpframe.accessor.private_frame import PrivateFrame, without_provenance
+from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.engines.source import is_frame, source_of
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 
 
 @trimmed
-def of(frame: Any) -> Asker | Released:
+def of(frame: Any) -> PrivateFrame | ReleasedFrame:
     """The accessor of a frame: ``df.dp``, typed, and for frames that have no ``.dp``.
 
     Parameters
@@ -23,7 +23,7 @@ def of(frame: Any) -> Asker | Released:
 
     Returns
     -------
-    Asker or Released
+    PrivateFrame or ReleasedFrame
 
     Raises
     ------
@@ -34,14 +34,45 @@ def of(frame: Any) -> Asker | Released:
     --------
     >>> import dpframe as dpf, polars as pl
     >>> dpf.of(pl.DataFrame({"age": [31]}))
-    <.dp of a private frame: count, sum, mean, histogram, select, group_by(...).agg, preview>
+    <.dp of a private frame: count, sum, mean, histogram, mode, group_by(...).agg, preview>
     """
     if not is_frame(frame):
         source_of(frame)  # raises, in words
     return accessor(frame)
 
 
-def accessor(frame: Any) -> Asker | Released:
+@trimmed
+def released(frame: Any) -> ReleasedFrame:
+    """The record of a result, typed: its ``.dp``, for type checkers, which do not see registered accessors.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A result of dpframe that carries its provenance.
+
+    Returns
+    -------
+    ReleasedFrame
+
+    Raises
+    ------
+    NoProvenance
+        If it carries none.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> ages = pl.DataFrame({"age": [31, 45]}).dp.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    >>> dpf.released(ages).provenance["cost"]["epsilon"]
+    1.0
+    """
+    found = of(frame)
+    if isinstance(found, ReleasedFrame):
+        return found
+    raise without_provenance()
+
+
+def accessor(frame: Any) -> PrivateFrame | ReleasedFrame:
     """What ``.dp`` gives."""
     facts = build.record_of(frame)
-    return Asker(frame) if facts is None else Released(frame, facts)
+    return PrivateFrame(frame) if facts is None else ReleasedFrame(frame, facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from dpframe.accessor.calls import CallOptions, SelectOptions, asks, nearest_of, sorted_out
+from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.engines.source import height_of, is_frame, key_rows
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
@@ -22,7 +22,7 @@ from dpframe.release.path import preview, release
 Finish = Callable[[Any, Query, Options], Any]
 
 
-class Asker:
+class PrivateFrame:
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword, and the same options:
@@ -42,7 +42,7 @@ class Asker:
         The noise; by default the call decides (see ``docs/noise.md``); ``"auto"`` takes the least variance.
     denoise : str, callable, list or None
         By default ``"auto"`` for histograms and group-bys, and None for a single number. Costs no privacy.
-    raw : bool
+    keep_noisy : bool
         Whether the unbiased values stay beside the denoised ones.
     order : bool or str, optional
         After `group_by`: keys are declared in an order in which neighbors may be alike (True), or those of one column
@@ -58,9 +58,9 @@ class Asker:
         Who is protected, where the ledger does not say it.
     label : str, optional
         A name for the ledger's entry and the provenance.
-    version : str, optional
+    snapshot : str, optional
         What the data are: a week, a snapshot, a commit. With a label, a durable ledger stores the answer, and the same
-        call on the same version returns it at no cost (``docs/ledger.md``).
+        call on the same snapshot returns it at no cost (``docs/ledger.md``).
     max_cells : int
         How many cells (keys times bins) and how many edges of a graph the call may have; more are refused before any
         is made.
@@ -87,7 +87,7 @@ class Asker:
         column : str, optional
             Count its values that are neither null nor NaN; without it, count rows.
         **options
-            See `Asker`.
+            See `PrivateFrame`.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class Asker:
         bounds : tuple of two numbers
             The lower and the upper bound, in the units of the column; from what you know, never from the data.
         **options
-            See `Asker`.
+            See `PrivateFrame`.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class Asker:
         bounds : tuple of two numbers
             As for `sum`; the answer never lies outside them.
         **options
-            See `Asker`.
+            See `PrivateFrame`.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class Asker:
         outside : {"drop", "clip"}
             Whether values outside the edges are left out or counted in the end bins.
         **options
-            See `Asker`.
+            See `PrivateFrame`.
 
         Returns
         -------
@@ -216,10 +216,12 @@ class Asker:
         columns = len(column) if isinstance(column, (list, tuple)) else 1
         size = counts.of_bins(columns, bins, categories)
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
-        return Asker(self._frame, (*self._axes, *axes), self._finish)._asked("histogram", {"count": Count()}, options)
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)._asked(
+            "histogram", {"count": Count()}, options
+        )
 
     @asks
-    def select(self, column: str, *, categories: Any = None, **options: Unpack[SelectOptions]) -> Any:
+    def mode(self, column: str, *, categories: Any = None, **options: Unpack[ModeOptions]) -> Any:
         """The most common value of `column` among declared ones, chosen privately.
 
         Parameters
@@ -230,7 +232,8 @@ class Asker:
             The values to choose from, from what you know and never from the data; None among them stands for missing
             values. A Polars Enum declares its own.
         **options
-            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label``, ``version`` and ``max_cells``; see `Asker`.
+            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label``, ``snapshot`` and ``max_cells``; see
+            `PrivateFrame`.
 
         Returns
         -------
@@ -253,19 +256,19 @@ class Asker:
         --------
         >>> import dpframe as dpf, polars as pl
         >>> stays = pl.DataFrame({"ward": ["A"] * 900 + ["B"] * 40})
-        >>> ward = stays.dp.select("ward", categories=["A", "B", "C"], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+        >>> ward = stays.dp.mode("ward", categories=["A", "B", "C"], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
         >>> ward["ward"].to_list()
         ['A']
         """
         if self._axes:
             raise InvalidArgument(
-                "select must be asked of the whole frame, not per group: one unit may sway the choice of many groups, "
+                "mode must be asked of the whole frame, not per group: one unit may sway the choice of many groups, "
                 "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
             )
         size = counts.of_bins(1, None, categories)
         axes = counts.axes_or_later(size, lambda: (category_axis(column, categories),))
-        asker = Asker(self._frame, axes, self._finish)
-        return asker._asked("select", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
+        asker = PrivateFrame(self._frame, axes, self._finish)
+        return asker._asked("mode", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
 
     @asks
     def agg(self, *statistics: Any, **named: Any) -> Any:
@@ -276,7 +279,7 @@ class Asker:
         *statistics : Count, Sum or Mean, or one dict of them
             Made by ``dpf.count``, ``dpf.sum`` and ``dpf.mean``; they get their default names.
         **named
-            Statistics by the name of their output column, and the options of `Asker`.
+            Statistics by the name of their output column, and the options of `PrivateFrame`.
 
         Returns
         -------
@@ -294,7 +297,7 @@ class Asker:
         return self._asked("agg", measures, options)
 
     @trimmed
-    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> Asker:
+    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> PrivateFrame:
         """The same questions per group.
 
         Parameters
@@ -309,7 +312,7 @@ class Asker:
 
         Returns
         -------
-        Asker
+        PrivateFrame
             With the same verbs; each answers with one row per declared key, in the order of `keys`.
 
         Examples
@@ -333,12 +336,12 @@ class Asker:
         declared = is_frame(keys)
         size = height_of(keys) if declared else counts.of_keys(keys)
         axes = counts.axes_or_later(size, lambda: key_axes(flat, keys, key_rows(keys, flat) if declared else None))
-        return Asker(self._frame, (*self._axes, *axes), self._finish)
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)
 
     @property
-    def preview(self) -> Asker:
+    def preview(self) -> PrivateFrame:
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
-        return Asker(self._frame, self._axes, preview)
+        return PrivateFrame(self._frame, self._axes, preview)
 
     def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
@@ -347,12 +350,17 @@ class Asker:
 
     def __getattr__(self, name: str) -> Any:
         if name in OF_RESULTS:
-            raise NoProvenance(
-                "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
-                "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-                ".dp.write_parquet and dpf.read_parquet keep it in files."
-            )
+            raise without_provenance()
         raise AttributeError(f".dp has no {name!r}")
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, histogram, select, group_by(...).agg, preview>"
+        return "<.dp of a private frame: count, sum, mean, histogram, mode, group_by(...).agg, preview>"
+
+
+def without_provenance() -> NoProvenance:
+    """The refusal of a frame that is asked for the record of a result."""
+    return NoProvenance(
+        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
+        "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
+        ".dp.write_parquet and dpf.read_parquet keep it in files."
+    )

@@ -13,7 +13,7 @@ from dpframe.release import provenance
 OF_RESULTS = ("provenance", "errors", "plot", "table", "to_numpy", "write_parquet")
 
 
-class Released:
+class ReleasedFrame:
     """What ``.dp`` is on a result: its provenance, a chart, an array, a file.
 
     Examples
@@ -27,7 +27,7 @@ class Released:
     (2,)
     """
 
-    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "select", "agg", "group_by", "preview")
+    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "mode", "agg", "group_by", "preview")
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger"
     >>> _ = dpf.Ledger(epsilon=1.0, path=path)
     >>> main(["ledger", "export", str(path)])
-    entry,time,kind,label,version,query,unit,epsilon,delta,amount
+    entry,time,kind,label,snapshot,query,unit,epsilon,delta,amount
     0
     """
     options = _parser().parse_args(arguments)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LONGEST_NAME = 200  # characters of a label, a version, a data set, the name of a plan
+LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan
 LONGEST_REASON = 2_000
 LONGEST_COLUMN = 1_000  # no database and no file format that is in use has longer ones
 COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that break a line

@@ -269,7 +269,10 @@ UNIT = _object(
     }
 )
 COST = _object({"epsilon": _positive, "delta": _positive, "accounting": _text})
-LEDGER = _object({"dataset": _none_or(_text), "entry": _some, "head": _like(SHA256)}, {"version": _none_or(_text)})
+LEDGER = _object(
+    {"dataset": _none_or(_text), "entry": _some, "head": _like(SHA256)},
+    {"snapshot": _none_or(_text), "version": _none_or(_text)},  # version: the name of a snapshot in records of 0.1
+)
 LEVEL = _object({"columns": _names, "rows": _some})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
@@ -286,11 +289,12 @@ NEEDED = {
     "statistics": _list(STATISTIC, 1),
     "notes": _list(_text),
     "confidence": _positive,
-    "raw": _flag,
     "columns": _names,
     "sha256": _like(SHA256),
 }
 POSSIBLE = {
+    "keep_noisy": _flag,
+    "raw": _flag,  # its name in records of dpframe 0.1
     "rows": _none_or(ROWS),
     "levels": _list(LEVEL, 2),
     "ledger": LEDGER,

@@ -29,7 +29,7 @@ class Entry:
     amount: Amount
     cost: PrivacyLoss
     kind: Kind = "charge"
-    version: str | None = None
+    snapshot: str | None = None
     asked: Mapping[str, str] | None = None  # of a named release: a hash for each of its public facts
     answer: str | None = None  # the hash of a stored answer
     limit: Limit | None = None  # where the entry raises it
@@ -37,8 +37,8 @@ class Entry:
 
     @property
     def name(self) -> str | None:
-        """What a release is found by again: only one that says both its label and its version has a name."""
-        return name_of(self.label, self.version)
+        """What a release is found by again: only one that says both its label and its snapshot has a name."""
+        return name_of(self.label, self.snapshot)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Row:
             "delta": entry.cost.delta,
             "nonce": noise.nonce(),  # two charges of one second with the same words are not one
         }
-        named = {"version": entry.version, "asked": entry.asked, "answer": entry.answer}
+        named = {"version": entry.snapshot, "asked": entry.asked, "answer": entry.answer}
         facts |= {key: value for key, value in named.items() if value is not None}
         body = canonical(facts | ({"promises": entry.promises} if entry.promises else {}))
         if max(map(len, facts["total"])) > reading.LONGEST:
@@ -204,9 +204,9 @@ class Row:
         )
 
 
-def name_of(label: str | None, version: str | None) -> str | None:
+def name_of(label: str | None, snapshot: str | None) -> str | None:
     """The name of a release that has both."""
-    return None if label is None or version is None else digest(canonical([label, version]))
+    return None if label is None or snapshot is None else digest(canonical([label, snapshot]))
 
 
 def answered(entry: Entry, content: bytes) -> Entry:
@@ -222,9 +222,9 @@ def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
     differ = [fact for fact in sorted({*known, *asked}) if known.get(fact) != asked.get(fact)]
     if differ:
         raise LedgerError(
-            f"label {shown(entry.label)} and version {shown(entry.version)} name another release of this ledger: "
+            f"label {shown(entry.label)} and snapshot {shown(entry.snapshot)} name another release of this ledger: "
             f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}. Nothing was charged. "
-            "Ask exactly as before, or take another label or another version."
+            "Ask exactly as before, or take another label or another snapshot."
         )
 
 

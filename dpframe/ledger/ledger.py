@@ -234,11 +234,11 @@ class Ledger:
         """
         label = None if label is None else checked_name("label", label)
         taken = self.take(Entry(now(), label, query, unit, amount, cost))
-        assert not isinstance(taken, Answer)  # only an entry with a version has one
+        assert not isinstance(taken, Answer)  # only an entry with a snapshot has one
         return taken
 
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
-        """As `charge`, for an entry that may have a version: an answer that is stored under its name costs nothing."""
+        """As `charge`, for an entry that may have a snapshot: an answer that is stored under its name costs nothing."""
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
 
         def allowed(last: Mark, total: Amount) -> None:
@@ -249,7 +249,7 @@ class Ledger:
         mark = self._store.charge(entry, allowed)
         if not isinstance(mark, Mark):
             return mark
-        return self._place(mark) | ({} if entry.version is None else {"version": entry.version})
+        return self._place(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
@@ -364,7 +364,7 @@ class Ledger:
         --------
         >>> import dpframe as dpf
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
-        ['entry', 'time', 'kind', 'label', 'version', 'query', 'unit', 'epsilon', 'delta', 'amount']
+        ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
         return build.of_rows(rows_of(self._store.entries()), like, COLUMNS)
 

@@ -37,7 +37,7 @@ class MemoryStore:
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Refuse: nothing is stored in memory."""
         raise LedgerError(
-            "version must be left out with a ledger in memory, which stores no answers: a release is charged each "
+            "snapshot must be left out with a ledger in memory, which stores no answers: a release is charged each "
             "time. Keep the ledger in a file to have it replayed: dpf.Ledger(..., path=...)."
         )
 

@@ -24,7 +24,7 @@ COLUMNS = {
     "time": str,
     "kind": str,
     "label": str,
-    "version": str,
+    "snapshot": str,
     "query": str,
     "unit": str,
     "epsilon": float,
@@ -130,7 +130,7 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
             "time": entry.time,
             "kind": entry.kind,
             "label": entry.label and writable(entry.label),  # older ledgers hold any text
-            "version": entry.version and writable(entry.version),
+            "snapshot": entry.snapshot and writable(entry.snapshot),
             "query": writable(entry.query),
             "unit": str(entry.unit),
             "epsilon": entry.cost.epsilon,

@@ -54,7 +54,7 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     entry, stored = store.told(number)
     if entry.kind != "charge":
         raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
-    _compare(record, "version", place.get("version"), entry.version)
+    _compare(record, "snapshot", place.get("snapshot", place.get("version")), entry.snapshot)
     _compare_fields(record, terms, entry)
     if number > terms.plain:
         _compare_promises(record, entry)

@@ -28,14 +28,14 @@ class Options:
     weights: Any = None
     mechanism: str | Calibration | None = None
     denoise: Any = None
-    raw: bool = True
+    keep_noisy: bool = True
     rollup: bool = False
     order: bool | str | None = None
     graph: Any = None
     ledger: Ledger | None = None
     unit: PrivacyUnit | None = None
     label: str | None = None
-    version: str | None = None
+    snapshot: str | None = None
     max_cells: int = MOST_CELLS
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Options:
                 "confidence must come with within=, the error that it speaks of, not alone. "
                 "The errors of a result are those of 95% intervals."
             )
-        for argument in ("raw", "rollup"):
+        for argument in ("keep_noisy", "rollup"):
             if not isinstance(getattr(self, argument), bool):
                 raise InvalidType(f"{argument} must be True or False, not {shown(getattr(self, argument))}.")
         if self.rollup and self.order is not None:
@@ -75,10 +75,10 @@ class Options:
         """What a ledger writes down for good."""
         if self.label is not None and not isinstance(self.label, str):
             raise InvalidType(f"label must be a string, not {shown(self.label)}.")
-        if self.version is not None and not isinstance(self.version, str):
-            raise InvalidType(f"version must be a string, not {shown(self.version)}. Write version='2026-W47'.")
-        if self.version is not None and not self.version.strip():
-            raise InvalidArgument("version must say what the data are, and not be blank. Write version='2026-W47'.")
-        for argument, name in (("label", self.label), ("version", self.version)):
+        if self.snapshot is not None and not isinstance(self.snapshot, str):
+            raise InvalidType(f"snapshot must be a string, not {shown(self.snapshot)}. Write snapshot='2026-W47'.")
+        if self.snapshot is not None and not self.snapshot.strip():
+            raise InvalidArgument("snapshot must say what the data are, and not be blank. Write snapshot='2026-W47'.")
+        for argument, name in (("label", self.label), ("snapshot", self.snapshot)):
             if name is not None:
                 checked_name(argument, name)

@@ -211,7 +211,7 @@ def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside
 
 
 def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
-    """The options of ``select(column, categories=...)``; a Polars Enum declares them itself."""
+    """The options of ``mode(column, categories=...)``; a Polars Enum declares them itself."""
     check_column(column)
     if categories is None:
         missing = f"categories must be given: they are never taken from the data. {EXAMPLES['categories']}"

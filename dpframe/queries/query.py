@@ -34,7 +34,7 @@ class Query:
     @property
     def selects(self) -> bool:
         """Whether the answer is one of the cells, and not a number for each."""
-        return self.verb == "select"
+        return self.verb == "mode"
 
     def __post_init__(self) -> None:
         if self.rollup:

@@ -21,7 +21,8 @@ from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.release.denoising import DENOISERS
 
-UNASKED = ("ledger", "unit", "label", "version", "max_cells")  # what does not shape the answer, or is the ledger's own
+NAMED, VERBS = {"keep_noisy": "raw"}, {"mode": "select"}  # as dpframe 0.1 called them, whose answers are replayed
+UNASKED = ("ledger", "unit", "label", "snapshot", "max_cells")  # what does not shape the answer, or is the ledger's own
 
 
 def facts_of(query: Query, plan: Plan, options: Options) -> dict[str, str]:
@@ -34,7 +35,8 @@ def facts_of(query: Query, plan: Plan, options: Options) -> dict[str, str]:
         asked["price"] = plan.price
     if callable(options.mechanism):  # whatever the function is, this is the noise that it chose
         asked["mechanism"] = [part.mechanism for part in plan.parts]
-    return {name: _hash(name, value) for name, value in asked.items()}
+    asked["verb"] = VERBS.get(query.verb, query.verb)
+    return {NAMED.get(name, name): _hash(name, value) for name, value in asked.items()}
 
 
 def _resolved(keys: Keys, checked: Keys) -> Keys:
@@ -58,8 +60,8 @@ def _hash(name: str, value: Any) -> str:
         plain = _plain(value)
     except TypeError as error:
         raise InvalidArgument(
-            f"version must be left out where {name} is {error}: what it does cannot be told from what another "
-            "one does, so the answer could not be known again. Use one of dpframe's by name, or leave version out."
+            f"snapshot must be left out where {name} is {error}: what it does cannot be told from what another "
+            "one does, so the answer could not be known again. Use one of dpframe's by name, or leave snapshot out."
         ) from None
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

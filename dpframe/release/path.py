@@ -58,7 +58,7 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     ambient.warn_unlimited(ledger, plan.unit, depth=6)
     place = ledger.take(entry)
     if isinstance(place, Answer):
-        log.info("replayed %s of version %s", plan.query, options.version)
+        log.info("replayed %s of snapshot %s", plan.query, options.snapshot)
         return replay.replayed(plan, place.content)
     found = look(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
@@ -188,7 +188,7 @@ def _answered(
             values, measure, plan, options.denoise, order=options.order, graph=options.graph
         )
         columns[name] = better
-        if denoised[name] is not None and options.raw:
+        if denoised[name] is not None and options.keep_noisy:
             columns[name + NOISY] = values
         columns[name + ERROR] = errors
     return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place), None
@@ -210,6 +210,6 @@ def _facts(
         label=options.label,
         denoised=denoised,
         secure=noise.is_secure(),
-        raw=options.raw,
+        keep_noisy=options.keep_noisy,
         place=place,
     )

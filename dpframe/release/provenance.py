@@ -38,12 +38,12 @@ def record(
     label: str | None,
     denoised: Mapping[str, Any],
     secure: bool,
-    raw: bool,
+    keep_noisy: bool,
     place: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
     columns = [name for name in frame.columns if plan.query.selects or name not in plan.query.keys.names]
-    facts = _known(plan, version=version, label=label, secure=secure, raw=raw)
+    facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, measure in facts["measures"].items():
         measure["denoise"] = denoised.get(name)
     facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
@@ -52,12 +52,12 @@ def record(
     return facts
 
 
-def promise(plan: Plan, *, label: str | None, secure: bool, raw: bool) -> str:
+def promise(plan: Plan, *, label: str | None, secure: bool, keep_noisy: bool) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    return promised(_known(plan, version="", label=label, secure=secure, raw=raw))
+    return promised(_known(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
 
 
-def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bool) -> dict[str, Any]:
+def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
     """The record but for what only the released frame tells."""
     facts: dict[str, Any] = {
         "schema": SCHEMA,
@@ -71,7 +71,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bo
         "statistics": [_statistic(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
-        "raw": raw,
+        "keep_noisy": keep_noisy,
     }
     if plan.query.rollup:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]

@@ -62,7 +62,7 @@ def _stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
     if plan.query.selects:
         return build.frame_of(labels, library_of(plan.frame))
     nothing = np.zeros(0)
-    endings = ("", NOISY, ERROR) if options.raw else ("", ERROR)
+    endings = ("", NOISY, ERROR) if options.keep_noisy else ("", ERROR)
     names = [*labels, *(name + end for name, _ in plan.query.measures for end in endings)]
     return build.frame_of(dict.fromkeys(names, nothing), "polars")
 

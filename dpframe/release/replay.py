@@ -1,4 +1,4 @@
-"""Answers that are stored under their label and version, so that asking again costs nothing and answers the same."""
+"""Answers that are stored under their label and snapshot, so that asking again costs nothing and answers the same."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FORMAT = "dpframe.answer/1"
 
 
 def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entry:
-    """What the ledger is asked to record: with its public facts, if the call has a label and a version."""
-    if options.version is not None and not ledger.is_durable:
+    """What the ledger is asked to record: with its public facts, if the call has a label and a snapshot."""
+    if options.snapshot is not None and not ledger.is_durable:
         raise LedgerError(
-            "version must be left out with a ledger in memory, which stores no answers: each call is a new release. "
+            "snapshot must be left out with a ledger in memory, which stores no answers: each call is a new release. "
             "Keep the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger')."
         )
-    is_named = options.version is not None and options.label is not None
+    is_named = options.snapshot is not None and options.label is not None
     return Entry(
         now(),
         options.label,
@@ -39,7 +39,7 @@ def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entr
         plan.unit,
         plan.amount,
         plan.cost,
-        version=options.version,
+        snapshot=options.snapshot,
         asked=facts_of(query, plan, options) if is_named else None,
         promises=(promise_of(plan, options),),
     )
@@ -47,7 +47,7 @@ def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entr
 
 def promise_of(plan: Plan, options: Options, label: str | None = None) -> str:
     """What the ledger's entry commits to of the record, before a row is read."""
-    return promise(plan, label=options.label or label, secure=noise.is_secure(), raw=options.raw)
+    return promise(plan, label=options.label or label, secure=noise.is_secure(), keep_noisy=options.keep_noisy)
 
 
 def content_of(frame: Any, chosen: int | None, facts: dict[str, Any]) -> bytes:

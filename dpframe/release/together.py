@@ -144,7 +144,7 @@ def release_together(
     ambient.warn_unlimited(payed, joint.unit, depth=3)
     promises = tuple(promise_of(plan, plan.asked, label) for plan in joint.plans.values())
     place = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
-    assert not isinstance(place, Answer)  # only an entry with a version has one
+    assert not isinstance(place, Answer)  # only an entry with a snapshot has one
     found = {name: look(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {
@@ -200,9 +200,9 @@ def _checked(plans: Any) -> dict[str, Plan]:
             )
         if one.asked is None:
             raise InvalidArgument(f"plans must be made by .dp.preview, and {name!r} was made otherwise. {EXAMPLE}")
-        if one.asked.version is not None:
+        if one.asked.snapshot is not None:
             raise InvalidArgument(
-                f"version must be left out of plans that are released together, unlike in {name!r}: "
+                f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."
             )
         found[name] = one
