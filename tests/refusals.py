@@ -2199,7 +2199,8 @@ OPTIONS = [
         ),
         VALUE,
         "snapshot must be left out where denoise is a function of your own: what it does cannot be told from what "
-        "another one does, so the answer could not be known again. Use one of dpframe's by name, or leave snapshot out.",
+        "another one does, so the answer could not be known again. Use one of dpframe's by name, or leave snapshot "
+        "out.",
         ledger=lambda: dpf.Ledger(1, path=Path(tempfile.mkdtemp()) / "clinic.ledger"),
     ),
     Refusal(
