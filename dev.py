@@ -50,7 +50,7 @@ def run_demo(*, fresh: bool) -> int:
 
 def run_tests(parts: tuple[str, ...], *, fresh: bool) -> int:
     """Run the parts one after another, even when one fails, and sum up."""
-    say(f"This runs {', '.join(parts)}. All of it takes about ten minutes the first time, on two cores.")
+    say(f"This runs {', '.join(parts)}. All of it takes about twenty minutes the first time, on two cores.")
     results = []
     for part in parts:
         start = time.monotonic()
@@ -102,9 +102,9 @@ def oldest(fresh: bool) -> Iterator[Check]:
 
 
 def without_pandas(fresh: bool) -> Iterator[Check]:
-    """Pytest where only the dependencies are installed: no pandas, no Altair."""
+    """Pytest where only the dependencies are installed: no pandas, no Altair; slow tests run in the other parts."""
     python = environment("without-pandas", ["-e", ".", *LITTLE], fresh=fresh)
-    yield check("pytest", python, "pytest", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
 
 
 LITTLE = ("pytest>=8.0", "pytest-xdist>=3.5", "hypothesis>=6.100")
@@ -114,7 +114,7 @@ WHAT = {
     "types": "mypy, strict",
     "newest": "pytest with coverage, newest versions of everything",
     "oldest": "pytest with the oldest supported versions",
-    "without-pandas": "pytest where no pandas and no extra is installed",
+    "without-pandas": "pytest but for slow tests, where no pandas and no extra is installed",
 }
 CHECKS = {"style": style, "types": types, "newest": newest, "oldest": oldest, "without-pandas": without_pandas}
 _made: set[str] = set()  # environments that this run has already looked after
