@@ -14,11 +14,11 @@ from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.accounting import Basic
 from dpframe.engines.schema import check
-from dpframe.engines.source import library_of
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
 from dpframe.frames import build
+from dpframe.frames.kinds import library_of
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
