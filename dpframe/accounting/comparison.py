@@ -12,10 +12,9 @@ from typing import Any
 from dpframe.accounting import pld
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.accounting.renyi_dp import conversion
-from dpframe.display import charts, pages
+from dpframe.display import charts, listing, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
-from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
@@ -75,7 +74,7 @@ class Comparison:
             }
             for row in self.rows
         ]
-        return build.of_rows(rows, like)
+        return listing.as_frame(rows, like)
 
     def plot(self) -> Any:
         """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""

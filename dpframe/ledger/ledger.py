@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic, accounting_of_terms
+from dpframe.display import listing
 from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -18,7 +19,6 @@ from dpframe.errors import (
     checked_name,
 )
 from dpframe.exact import Amount, checked_amount
-from dpframe.frames import build
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry, Mark, Store
 from dpframe.ledger.making import made
@@ -366,7 +366,7 @@ class Ledger:
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
         ['entry', 'time', 'kind', 'label', 'version', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
-        return build.of_rows(rows_of(self._store.entries()), like, COLUMNS)
+        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
 
     def plot(self) -> Any:
         """What was spent over time, and the limit: a line of steps.

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.accounting import Accounting
-from dpframe.display import charts, pages
+from dpframe.display import charts, listing, pages
 from dpframe.exact import Amount
-from dpframe.frames import build
 from dpframe.mechanisms.laplace import Mechanism
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
@@ -180,7 +179,7 @@ class Plan:
 
         ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
         """
-        return build.of_rows(self.rows(), like, whole=("size",))
+        return listing.as_frame(self.rows(), like, whole=("size",))
 
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
