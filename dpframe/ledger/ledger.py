@@ -10,7 +10,7 @@ from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
-from dpframe.accounting import Accounting, Basic, accounting_of_terms
+from dpframe.accounting import Accounting, Basic
 from dpframe.display import listing
 from dpframe.errors import (
     BudgetExceeded,
@@ -25,7 +25,7 @@ from dpframe.ledger.making import made
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.raising import checked_reason, raising
 from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
-from dpframe.ledger.terms import Limit, Terms, refuse_other
+from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 

@@ -96,6 +96,11 @@ class Plan:
         return {**self.__dict__, "frame": None, "asked": None}  # the options may name a ledger, which cannot travel
 
     @property
+    def noises(self) -> tuple[Mechanism, ...]:
+        """The noise of each Statistic, in their order."""
+        return tuple(part.mechanism for part in self.parts)
+
+    @property
     def mechanisms(self) -> dict[str, Mechanism]:
         """The noise of each Statistic, by the Statistic's description."""
         return {part.statistic.describe(): part.mechanism for part in self.parts}
