@@ -11,7 +11,7 @@ import pytest
 import dpframe as dpf
 from dpframe import Gaussian, GeneralizedGaussian, Laplace, denoise, noise
 from dpframe.denoise import choose, mixture, noise_law, thresholds, wavelets
-from dpframe.release import denoising as release
+from dpframe.denoise.by_name import DENOISERS
 
 LAWS = {"laplace": Laplace(1, 3.0), "gaussian": Gaussian(1.0, 4.0)}
 EVERY = {
@@ -295,7 +295,7 @@ def test_auto_does_no_harm_on_dense_totals(law, size):
 def test_every_name_works_in_a_release():
     frame = pl.DataFrame({"x": np.arange(200) % 40, "y": np.arange(200) % 9, "who": ["a", "b"] * 100})
     with dpf.Ledger(epsilon=1000.0):
-        for name in release.DENOISERS:
+        for name in DENOISERS:
             if name == "spanning-tree-wavelets":  # which needs a graph: tests/test_graph_calls.py
                 continue
             line = frame.dp.histogram("x", bins=40, range=(0, 40), epsilon=1.0, denoise=name)

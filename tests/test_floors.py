@@ -85,6 +85,11 @@ def with_frames():
     return {(file, name) for file, name in OWN if room(file) in floors.WITHOUT_FRAMES and room(name) == "frames"}
 
 
+def builders():
+    found = {(file, name) for file, name in OWN if room(file) == "engines" and room(name) == "frames"}
+    return {(file, name) for file, name in found if name not in floors.ENGINES_KNOW}
+
+
 def loose():
     return {path.stem for path in PACKAGE.glob("*.py")} - floors.TOP
 
@@ -115,6 +120,7 @@ OFFENCES = {
     "rows are reached from the release path alone": (reaches, floors.KNOWN_REACHES),
     "two rooms know dataframe libraries": (dataframes, floors.KNOWN_DATAFRAMES),
     "the ledger holds no frames": (with_frames, floors.KNOWN_WITH_FRAMES),
+    "engines build no results": (builders, floors.KNOWN_BUILDERS),
     "the modules at the top are those of the floors": (loose, floors.KNOWN_LOOSE),
     "no file name occurs twice": (twice, floors.KNOWN_TWICE),
     "files and functions are short": (long, floors.KNOWN_LONG),

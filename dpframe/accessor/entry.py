@@ -6,9 +6,9 @@ from typing import Any
 
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
 from dpframe.accessor.released_frame import ReleasedFrame
-from dpframe.engines.source import is_frame, source_of
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
+from dpframe.frames.kinds import checked_frame
 
 
 @trimmed
@@ -36,9 +36,7 @@ def of(frame: Any) -> PrivateFrame | ReleasedFrame:
     >>> dpf.of(pl.DataFrame({"age": [31]}))
     <.dp of a private frame: count, sum, mean, histogram, mode, group_by(...).agg, preview>
     """
-    if not is_frame(frame):
-        source_of(frame)  # raises, in words
-    return accessor(frame)
+    return accessor(checked_frame(frame))
 
 
 @trimmed

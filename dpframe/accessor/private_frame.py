@@ -7,9 +7,10 @@ from typing import Any, Unpack
 
 from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
 from dpframe.accessor.released_frame import OF_RESULTS
-from dpframe.engines.source import height_of, is_frame, key_rows
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
+from dpframe.frames.kinds import is_frame
+from dpframe.frames.load import height_of, key_rows
 from dpframe.planning.request import Options
 from dpframe.queries import counts
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes

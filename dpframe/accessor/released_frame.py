@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from dpframe.display import result_charts, result_tables
-from dpframe.engines.source import library_of
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
+from dpframe.frames.kinds import library_of
 from dpframe.release import provenance
 
 OF_RESULTS = ("provenance", "errors", "plot", "table", "to_numpy", "write_parquet")

@@ -12,21 +12,16 @@ from typing import Any
 from dpframe.accounting import pld
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.accounting.renyi_dp import conversion
-from dpframe.display import charts, pages
+from dpframe.display import charts, listing, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
-from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
-from dpframe.mechanisms.selection import ExponentialMechanism
-from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.planning.plan import Plan
+from dpframe.mechanisms.contract import is_mechanism
+from dpframe.mechanisms.laplace import Gaussian, Mechanism
 
 SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
 REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
-KINDS = (Laplace, Gaussian, GeneralizedGaussian, TruncatedGeneralizedGaussian, ExponentialMechanism)
 EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
 
 
@@ -75,7 +70,7 @@ class Comparison:
             }
             for row in self.rows
         ]
-        return build.of_rows(rows, like)
+        return listing.as_frame(rows, like)
 
     def plot(self) -> Any:
         """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""
@@ -156,12 +151,10 @@ def _noises(workload: Any) -> tuple[Mechanism, ...]:
     listed = list(workload) if isinstance(workload, (list, tuple)) else [workload]
     found: list[Mechanism] = []
     for one in listed:
-        if isinstance(one, Plan):
-            found += [part.mechanism for part in one.parts]
-        elif isinstance(one, KINDS):
-            found.append(one)
-        else:
+        noises = [one] if is_mechanism(one) else getattr(one, "noises", None)  # of a Plan those of its parts
+        if not isinstance(noises, (list, tuple)):
             raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(one)}. {EXAMPLE}")
+        found += noises
     if not found:
         raise InvalidArgument(f"workload must have at least one release. {EXAMPLE}")
     return tuple(found)

@@ -8,10 +8,10 @@ from typing import Any
 
 from dpframe.display import charts, pages
 from dpframe.display.charts import Scale, Words
+from dpframe.display.denoised import denoised_words
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
-from dpframe.release import provenance
 
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
@@ -157,5 +157,5 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
     else:
         second = "error bars: 95% intervals around the unbiased noisy values"
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
-    denoised = provenance.denoised_words(facts, pages.number)
+    denoised = denoised_words(facts, pages.number)
     return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 from dpframe.frames import build
 from dpframe.queries.query import ERROR, NOISY
-from dpframe.release.provenance import denoised_words
 
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 

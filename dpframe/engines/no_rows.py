@@ -8,7 +8,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.engines.source import is_pandas, source_of
+from dpframe.engines.source import source_of
+from dpframe.frames.kinds import is_pandas
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpframe.engines import identity
 from dpframe.engines.identity import NOWHERE, Declared, Identity
 from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.frames.kinds import is_missing
 from dpframe.queries.sameness import AWARE, same, same_key
 
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
@@ -236,17 +237,6 @@ def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
             return None
 
     return each(values, code)
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, NaT and pandas.NA; a value that cannot be compared is there."""
-    if value is None:
-        return True
-    try:
-        equal = value == value
-    except Exception:
-        return False
-    return type(equal).__name__ == "NAType" or equal is False or (isinstance(equal, np.bool_) and not equal)
 
 
 def _number(value: Any) -> float:

@@ -8,7 +8,6 @@ frames of other libraries come through narwhals.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,7 +17,8 @@ import polars as pl
 
 from dpframe.engines import pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
-from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, named, shown
+from dpframe.errors import UnknownColumn, WrongDtype, closest, shown
+from dpframe.frames.kinds import checked_frame, is_pandas
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]
@@ -73,53 +73,6 @@ def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
     return lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
 
 
-def is_frame(value: object) -> bool:
-    """Whether a value is a frame of any library that dpframe reads."""
-    if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value):
-        return True
-    native = nw.from_native(value, pass_through=True)
-    return isinstance(native, (nw.DataFrame, nw.LazyFrame))
-
-
-def is_pandas(value: object) -> bool:
-    """Whether a value is a pandas DataFrame; pandas is not imported to find out."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
-
-
-def library_of(frame: Any) -> Literal["pandas", "polars"]:
-    """The library of the results from this frame: pandas for pandas, Polars for any other."""
-    return "pandas" if is_pandas(frame) else "polars"
-
-
-def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of a frame of declared key combinations, as plain values in the order of `by`."""
-    names = list(nw.from_native(keys).collect_schema().names())
-    if set(names) != set(by):
-        raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
-    return rows_of(keys, by)
-
-
-def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
-    """The rows of a public frame, as plain values in the order of its columns, or of `columns`."""
-    if is_pandas(frame):
-        chosen = frame if columns is None else frame[list(columns)]
-        return [
-            tuple(None if pandas_columns.is_missing(value) else value for value in row)
-            for row in chosen.itertuples(index=False)
-        ]
-    native = nw.from_native(frame).lazy().collect(backend="polars").to_native()
-    return list((native if columns is None else native.select(map(_exactly, columns))).rows())
-
-
-def height_of(frame: Any) -> int:
-    """How many rows a public frame has; none of them is made into values."""
-    if is_pandas(frame) or isinstance(frame, pl.DataFrame):
-        return len(frame)
-    counted = nw.from_native(frame).lazy().select(nw.len()).collect(backend="polars").to_native()
-    return int(counted.item())
-
-
 def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
@@ -127,13 +80,7 @@ def source_of(frame: Any) -> Source:
         return _polars_source(frame.lazy(), frame.collect_schema(), rows)
     if is_pandas(frame):
         return _pandas_source(frame)
-    native = nw.from_native(frame, pass_through=True)
-    if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
-        raise InvalidType(
-            f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-            f"not {named(frame)}."
-        )
-    return _other_source(native)
+    return _other_source(nw.from_native(checked_frame(frame)))
 
 
 def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:

@@ -12,10 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.pandas_columns import is_missing
-from dpframe.engines.source import is_pandas
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import foreign
+from dpframe.frames.kinds import is_missing, is_pandas
 
 RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
 ATTRIBUTE = "_dpframe_record"  # on a Polars frame, whose operations all make new objects without it

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.source import is_pandas
 from dpframe.frames import build
+from dpframe.frames.kinds import is_pandas
 
 Places = NDArray[np.int64]
 

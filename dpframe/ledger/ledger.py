@@ -10,7 +10,8 @@ from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
-from dpframe.accounting import Accounting, Basic, accounting_of_terms
+from dpframe.accounting import Accounting, Basic
+from dpframe.display import listing
 from dpframe.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -18,14 +19,13 @@ from dpframe.errors import (
     checked_name,
 )
 from dpframe.exact import Amount, checked_amount
-from dpframe.frames import build
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry, Mark, Store
 from dpframe.ledger.making import made
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.raising import checked_reason, raising
 from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
-from dpframe.ledger.terms import Limit, Terms, refuse_other
+from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
@@ -366,7 +366,7 @@ class Ledger:
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
         ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
-        return build.of_rows(rows_of(self._store.entries()), like, COLUMNS)
+        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
 
     def plot(self) -> Any:
         """What was spent over time, and the limit: a line of steps.

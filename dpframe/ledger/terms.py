@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from dpframe.accounting import Accounting, accounting_of
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import SMALLEST_NORMAL, Amount, exact_text, exact_texts, keeps, shown_down
 from dpframe.ledger import reading
@@ -167,6 +168,18 @@ def changed(where: str, what: str) -> LedgerError:
         f"the ledger at {where} was changed by something other than dpframe: {what}. "
         "Put its newest intact copy back; nothing can be charged to it as it is."
     )
+
+
+def accounting_of_terms(terms: Terms, where: str) -> Accounting:
+    """The accounting of a stored ledger; that of its first limit, which fixes the orders of rdp for good."""
+    try:
+        found = accounting_of(reading.text(terms.accounting), terms.limit.epsilon, terms.limit.delta)
+        parts = len(found.limit(terms.limit.epsilon, terms.limit.delta))
+    except (ValueError, ArithmeticError):
+        raise changed(where, "its terms name no accounting of this limit") from None
+    if parts != len(terms.limit.amount) or found.one_is_enough != terms.limit.one_is_enough:
+        raise changed(where, f"its limit is not one of {found.name} accounting")
+    return found
 
 
 def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:

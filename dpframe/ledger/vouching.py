@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dpframe.engines.source import is_frame
 from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
-from dpframe.frames import build, foreign, prints
 from dpframe.ledger.canonical import canonical
 from dpframe.ledger.chain import place_of
 from dpframe.ledger.entries import Entry, Store, Trail
@@ -30,19 +28,19 @@ def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -
 
 
 def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
-    """The record of a release, and whether its numbers came with it."""
-    if isinstance(release, Mapping):
-        if release.get("altered"):
-            raise _refusal(release, "its numbers were changed after the release")
-        return release, False
-    if not is_frame(release):
-        raise InvalidType(f"releases must be released frames or their provenances, not {shown(release)}.")
-    found = build.record_of(release)
-    if found is None:
-        raise NoProvenance("releases must carry their provenance, and this frame has none: verify the released frame.")
-    if foreign.problem_of(found) or prints.places_of(release, found) is None:
-        raise _refusal(found, "its numbers were changed after the release")
-    return found, True
+    """The record of a release, and whether its numbers came with it: what ``.dp`` of a released frame tells of it."""
+    is_record = isinstance(release, Mapping)
+    try:
+        record = release if is_record else release.dp.provenance
+    except AttributeError:
+        raise InvalidType(f"releases must be released frames or their provenances, not {shown(release)}.") from None
+    except NoProvenance:
+        raise NoProvenance(
+            "releases must carry their provenance, and this frame has none: verify the released frame."
+        ) from None
+    if record.get("altered"):
+        raise _refusal(record, "its numbers were changed after the release")
+    return record, not is_record
 
 
 def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any], has_numbers: bool) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
-from dpframe.display import pages
+from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
-from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
@@ -80,7 +79,7 @@ class JointPlan:
     def to_frame(self, like: str = "polars") -> Any:
         """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
         rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
-        return build.of_rows(rows, like, whole=("size",))
+        return listing.as_frame(rows, like, whole=("size",))
 
     @property
     def question(self) -> str:

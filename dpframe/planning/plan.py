@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.accounting import Accounting
-from dpframe.display import charts, pages
+from dpframe.display import charts, listing, pages
 from dpframe.exact import Amount
-from dpframe.frames import build
 from dpframe.mechanisms.laplace import Mechanism
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
@@ -97,6 +96,11 @@ class Plan:
         return {**self.__dict__, "frame": None, "asked": None}  # the options may name a ledger, which cannot travel
 
     @property
+    def noises(self) -> tuple[Mechanism, ...]:
+        """The noise of each Statistic, in their order."""
+        return tuple(part.mechanism for part in self.parts)
+
+    @property
     def mechanisms(self) -> dict[str, Mechanism]:
         """The noise of each Statistic, by the Statistic's description."""
         return {part.statistic.describe(): part.mechanism for part in self.parts}
@@ -180,7 +184,7 @@ class Plan:
 
         ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
         """
-        return build.of_rows(self.rows(), like, whole=("size",))
+        return listing.as_frame(self.rows(), like, whole=("size",))
 
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""

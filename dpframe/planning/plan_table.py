@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.display import charts, pages
-from dpframe.frames import build
+from dpframe.display import charts, listing, pages
 from dpframe.mechanisms.laplace import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
@@ -57,7 +56,7 @@ class PlanTable:
             | size
             for plan in self.plans
         ]
-        return build.of_rows(rows, like, whole=tuple(size))
+        return listing.as_frame(rows, like, whole=tuple(size))
 
     @property
     def _has_means(self) -> bool:

@@ -11,10 +11,9 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
-from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.contract import adds_noise
+from dpframe.mechanisms.laplace import Laplace, Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
-from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.planning import sensitivity as sensitivities
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
 from dpframe.planning.auto import chosen as choose
@@ -182,7 +181,7 @@ def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sen
 
 def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
     """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the price."""
-    if not isinstance(mechanism, (Laplace, Gaussian, GeneralizedGaussian, TruncatedGeneralizedGaussian)):
+    if not adds_noise(mechanism):
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )

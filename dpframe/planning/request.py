@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, takes_two
-from dpframe.ledger.ledger import Ledger
 from dpframe.planning.accuracy import checked_size
+from dpframe.planning.graph import pairs_of
 from dpframe.planning.price import Calibration
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.counts import MOST_CELLS, checked_most
-from dpframe.release.denoising import DENOISERS
-from dpframe.release.graph import pairs_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Options:
     rollup: bool = False
     order: bool | str | None = None
     graph: Any = None
-    ledger: Ledger | None = None
+    ledger: Any = None  # who pays: the release finds it, and refuses what is no ledger
     unit: PrivacyUnit | None = None
     label: str | None = None
     snapshot: str | None = None

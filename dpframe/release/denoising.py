@@ -9,24 +9,15 @@ from numpy.typing import NDArray
 
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
+from dpframe.denoise.by_name import DENOISERS, KNOWN
 from dpframe.errors import InvalidArgument, ReleaseFailed
+from dpframe.planning.graph import USES, End, edges_among
 from dpframe.planning.plan import Plan
 from dpframe.queries.statistics import Mean, Measure
-from dpframe.release.graph import USES, End, edges_among
 from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
 Floats = NDArray[np.float64]
-
-NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
-
-DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__ if name not in NEED_MORE}
-KNOWN = (  # what each of them takes of what a call knows
-    (denoise.haar, ("order",)),
-    (denoise.empirical_bayes, ("nonnegative",)),
-    (denoise.spanning_tree_wavelets, ("graph",)),
-    (denoise.trend_filter, ("graph", "order")),
-)
 
 
 def check_denoising(plan: Plan, wanted: Any) -> None:

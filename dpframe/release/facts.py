@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, named
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
 from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
-from dpframe.release.denoising import DENOISERS
 
 NAMED, VERBS = {"keep_noisy": "raw"}, {"mode": "select"}  # as dpframe 0.1 called them, whose answers are replayed
 UNASKED = ("ledger", "unit", "label", "snapshot", "max_cells")  # what does not shape the answer, or is the ledger's own

@@ -14,16 +14,17 @@ from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.accounting import Basic
 from dpframe.engines.schema import check
-from dpframe.engines.source import library_of
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
 from dpframe.frames import build
+from dpframe.frames.kinds import library_of
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.planning.accuracy import Accuracy, check_mean, smallest_epsilon
+from dpframe.planning.graph import check_graph
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import plan_of
@@ -35,7 +36,6 @@ from dpframe.queries.statistics import Mean, Measured, Statistic
 from dpframe.release import provenance, replay
 from dpframe.release.denoising import check_denoising
 from dpframe.release.denoising import denoised as denoised_of
-from dpframe.release.graph import check_graph
 from dpframe.release.order import ordered_axes
 from dpframe.release.rehearsal import rehearse
 from dpframe.release.selecting import selected

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dpframe.display.denoised import estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
@@ -20,8 +21,6 @@ from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE, Count
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
-NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
-PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 KINDS = {  # of the edges of each kind of bins
     "number": ("number",),
     "date": ("moment",),
@@ -198,42 +197,6 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def estimated_rmse(measure: Mapping[str, Any]) -> list[float | None]:
-    """The estimate for the denoised values, of each level of subtotals; None where there is none.
-
-    It is that of the first denoiser, and holds after others only where those cannot move values away from the truth.
-    """
-    first, *later = measure["denoise"] or [{}]
-    if any(step["name"] not in PROJECTIONS for step in later):
-        return [None]
-    return list(first.get("estimated_rmse_of_levels") or [first.get("estimated_rmse")])
-
-
-def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
-    """Notes for charts and tables: denoised values are biased, and how far off they are expected to be.
-
-    Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
-    """
-    parts, cut = [], []
-    for name, measure in facts["measures"].items():
-        if not measure["denoise"] or all(_does(step) == NOTHING for step in measure["denoise"]):
-            continue
-        if all(_does(step) in (NOTHING, CUT) for step in measure["denoise"]):
-            cut.append(name)
-            continue
-        found = [shown(one) for one in estimated_rmse(measure) if one is not None]
-        parts.append(f"{name} {', '.join(found) or 'not estimated'}")
-    words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
-    if cut:
-        words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
-    return words
-
-
-def _does(step: Mapping[str, Any]) -> str:
-    """What a denoiser did; "auto" may have chosen to do nothing."""
-    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
 
 
 def _unit(unit: PrivacyUnit) -> dict[str, Any]:

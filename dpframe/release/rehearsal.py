@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dpframe.engines.no_rows import columns_of, dtypes_of, emptied
-from dpframe.engines.source import library_of
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
 from dpframe.frames import build, foreign
+from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
 from dpframe.queries.query import ERROR, NOISY

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpframe import noise
-from dpframe.engines.source import library_of
 from dpframe.errors import LedgerError
 from dpframe.frames import build
+from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger

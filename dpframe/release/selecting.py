@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.engines.source import library_of
 from dpframe.frames import build
+from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.queries.statistics import Measured, Statistic
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.denoise.graphs import edges_of
-from dpframe.engines.source import height_of, is_frame, rows_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.frames.kinds import is_frame
+from dpframe.frames.load import height_of, rows_of
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key

@@ -1,0 +1,54 @@
+"""Which library a frame is of, told without importing any that is not there."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from dpframe.errors import InvalidType, named
+
+Library = Literal["pandas", "polars"]
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value is a frame of any library that dpframe reads."""
+    if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value):
+        return True
+    native = nw.from_native(value, pass_through=True)
+    return isinstance(native, (nw.DataFrame, nw.LazyFrame))
+
+
+def is_pandas(value: object) -> bool:
+    """Whether a value is a pandas DataFrame; pandas is not imported to find out."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
+
+
+def library_of(frame: Any) -> Library:
+    """The library of the results from this frame: pandas for pandas, Polars for any other."""
+    return "pandas" if is_pandas(frame) else "polars"
+
+
+def checked_frame(value: object) -> Any:
+    """Refuse what is no frame."""
+    if not is_frame(value):
+        raise InvalidType(
+            f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
+            f"not {named(value)}."
+        )
+    return value
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas.NA; a value that cannot be compared is there."""
+    if value is None:
+        return True
+    try:
+        equal = value == value
+    except Exception:
+        return False
+    return type(equal).__name__ == "NAType" or equal is False or (isinstance(equal, np.bool_) and not equal)
