@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
@@ -69,7 +69,7 @@ class CallOptions(TypedDict, total=False):
     confidence: float | None
     size: int | None
     weights: Mapping[str, float] | None
-    mechanism: str | Calibration | None
+    mechanism: Literal["laplace", "gaussian", "auto"] | Calibration | None
     denoise: Any
     keep_noisy: bool
     rollup: bool

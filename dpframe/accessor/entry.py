@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
 from dpframe.accessor.released_frame import ReleasedFrame
@@ -10,9 +10,24 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.frames.kinds import checked_frame
 
+if TYPE_CHECKING:
+    from dpframe.frames.kinds import PandasFrame, PolarsFrame, PolarsLazyFrame
+
+
+@overload
+def of(frame: PolarsFrame | PolarsLazyFrame) -> PrivateFrame[PolarsFrame]: ...
+
+
+@overload
+def of(frame: PandasFrame) -> PrivateFrame[PandasFrame]: ...
+
+
+@overload
+def of(frame: Any) -> PrivateFrame[Any]: ...
+
 
 @trimmed
-def of(frame: Any) -> PrivateFrame | ReleasedFrame:
+def of(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
     """The accessor of a frame: ``df.dp``, typed, and for frames that have no ``.dp``.
 
     Parameters
@@ -23,7 +38,8 @@ def of(frame: Any) -> PrivateFrame | ReleasedFrame:
 
     Returns
     -------
-    PrivateFrame or ReleasedFrame
+    PrivateFrame
+        Of the frames that its answers are of. Of a result, `ReleasedFrame`; `released` is typed so.
 
     Raises
     ------
@@ -64,13 +80,13 @@ def released(frame: Any) -> ReleasedFrame:
     >>> dpf.released(ages).provenance["cost"]["epsilon"]
     1.0
     """
-    found = of(frame)
+    found = accessor(checked_frame(frame))
     if isinstance(found, ReleasedFrame):
         return found
     raise without_provenance()
 
 
-def accessor(frame: Any) -> PrivateFrame | ReleasedFrame:
+def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
     """What ``.dp`` gives."""
     facts = build.record_of(frame)
     return PrivateFrame(frame) if facts is None else ReleasedFrame(frame, facts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
 from dpframe.accessor.released_frame import OF_RESULTS
@@ -11,6 +11,7 @@ from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame
 from dpframe.frames.load import height_of, key_rows
+from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
 from dpframe.queries import counts
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
@@ -20,10 +21,10 @@ from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
 from dpframe.release.path import preview, release
 
-Finish = Callable[[Any, Query, Options], Any]
+F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame:
+class PrivateFrame(Generic[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword, and the same options:
@@ -76,11 +77,13 @@ class PrivateFrame:
     ['ward', 'n', 'n_noisy', 'n_error']
     """
 
-    def __init__(self, frame: Any, axes: tuple[Any, ...] = (), finish: Finish = release) -> None:
+    def __init__(
+        self, frame: Any, axes: tuple[Any, ...] = (), finish: Callable[[Any, Query, Options], F] = release
+    ) -> None:
         self._frame, self._axes, self._finish = frame, axes, finish
 
     @asks
-    def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> Any:
+    def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> F:
         """The number of rows, or of the values of `column` that are present.
 
         Parameters
@@ -115,7 +118,7 @@ class PrivateFrame:
         return self._asked("count", {"count": Count(column)}, options)
 
     @asks
-    def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
+    def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
         """The sum of `column`, each value clipped to `bounds`.
 
         Parameters
@@ -143,7 +146,7 @@ class PrivateFrame:
         return self._asked("sum", {measure.default_name: measure}, options)
 
     @asks
-    def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> Any:
+    def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
         """The mean of `column`, each value clipped to `bounds`.
 
         Parameters
@@ -181,7 +184,7 @@ class PrivateFrame:
         categories: Any = None,
         outside: str = "drop",
         **options: Unpack[CallOptions],
-    ) -> Any:
+    ) -> F:
         """How many rows fall in each bin of `column`, or in each pair of bins of two columns.
 
         Parameters
@@ -222,7 +225,7 @@ class PrivateFrame:
         )
 
     @asks
-    def mode(self, column: str, *, categories: Any = None, **options: Unpack[ModeOptions]) -> Any:
+    def mode(self, column: str, *, categories: Any = None, **options: Unpack[ModeOptions]) -> F:
         """The most common value of `column` among declared ones, chosen privately.
 
         Parameters
@@ -268,11 +271,11 @@ class PrivateFrame:
             )
         size = counts.of_bins(1, None, categories)
         axes = counts.axes_or_later(size, lambda: (category_axis(column, categories),))
-        asker = PrivateFrame(self._frame, axes, self._finish)
+        asker: PrivateFrame[F] = PrivateFrame(self._frame, axes, self._finish)
         return asker._asked("mode", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
 
     @asks
-    def agg(self, *statistics: Any, **named: Any) -> Any:
+    def agg(self, *statistics: Measure | Mapping[str, Measure], **named: Any) -> F:
         """Several statistics, priced and released as one call.
 
         Parameters
@@ -298,7 +301,7 @@ class PrivateFrame:
         return self._asked("agg", measures, options)
 
     @trimmed
-    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> PrivateFrame:
+    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> PrivateFrame[F]:
         """The same questions per group.
 
         Parameters
@@ -340,19 +343,22 @@ class PrivateFrame:
         return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)
 
     @property
-    def preview(self) -> PrivateFrame:
+    def preview(self) -> PrivateFrame[Plan]:
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
-        return PrivateFrame(self._frame, self._axes, preview)
+        answer: Callable[[Any, Query, Options], Any] = preview  # of several prices a PlanTable
+        return PrivateFrame(self._frame, self._axes, answer)
 
-    def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> Any:
+    def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> F:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
         query = Query(verb, Keys(counts.made(self._axes, checked.max_cells)), tuple(measures.items()), checked.rollup)
         return self._finish(self._frame, query, checked)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in OF_RESULTS:
-            raise without_provenance()
-        raise AttributeError(f".dp has no {name!r}")
+    if not TYPE_CHECKING:  # which must see a mistyped verb
+
+        def __getattr__(self, name: str) -> Any:
+            if name in OF_RESULTS:
+                raise without_provenance()
+            raise AttributeError(f".dp has no {name!r}")
 
     def __repr__(self) -> str:
         return "<.dp of a private frame: count, sum, mean, histogram, mode, group_by(...).agg, preview>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpframe.display import result_charts, result_tables
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
@@ -136,12 +136,14 @@ class ReleasedFrame:
         provenance.checked(self._frame, self._facts)
         build.write_parquet(self._frame, path, self._facts)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self.verbs:
-            raise AlreadyReleased(
-                f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
-            )
-        raise AttributeError(f".dp of a result has no {name!r}")
+    if not TYPE_CHECKING:  # which must see a mistyped name
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self.verbs:
+                raise AlreadyReleased(
+                    f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
+                )
+            raise AttributeError(f".dp of a result has no {name!r}")
 
     def __repr__(self) -> str:
         return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"

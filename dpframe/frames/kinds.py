@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
 from dpframe.errors import InvalidType, named
+
+if TYPE_CHECKING:  # the names of frames' types, for the rooms that know no dataframe library
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
+    from polars import LazyFrame as PolarsLazyFrame
+
+    __all__ = ["PandasFrame", "PolarsFrame", "PolarsLazyFrame"]
 
 Library = Literal["pandas", "polars"]
 
