@@ -13,6 +13,7 @@ import dpframe as dpf
 
 PACKAGE = Path(dpf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+BARE = {"ValueError", "TypeError", "KeyError", "LookupError", "RuntimeError", "Exception"}
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
 
 
@@ -90,6 +91,20 @@ def builders():
     return {(file, name) for file, name in found if name not in floors.ENGINES_KNOW}
 
 
+def bare():
+    files = [(name_then(today), path) for today, path in TODAY.items()]
+    return {(file, name) for file, path in files if file not in floors.PARSERS for name in bare_errors(path)}
+
+
+def bare_errors(path):
+    """The errors of Python that a file raises by name: a caller of dpframe catches DpframeError."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            if isinstance(raised, ast.Name) and raised.id in BARE:
+                yield raised.id
+
+
 def loose():
     return {path.stem for path in PACKAGE.glob("*.py")} - floors.TOP
 
@@ -121,6 +136,7 @@ OFFENCES = {
     "two rooms know dataframe libraries": (dataframes, floors.KNOWN_DATAFRAMES),
     "the ledger holds no frames": (with_frames, floors.KNOWN_WITH_FRAMES),
     "engines build no results": (builders, floors.KNOWN_BUILDERS),
+    "errors are typed": (bare, floors.KNOWN_BARE),
     "the modules at the top are those of the floors": (loose, floors.KNOWN_LOOSE),
     "no file name occurs twice": (twice, floors.KNOWN_TWICE),
     "files and functions are short": (long, floors.KNOWN_LONG),
