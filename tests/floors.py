@@ -61,6 +61,10 @@ KNOWN_WITH_FRAMES: set[Offence] = set()
 KNOWN_BUILDERS: set[Offence] = set()
 # (file, the bare error that it raises)
 KNOWN_BARE: set[Offence] = set()
+# (file, the comparison of an accounting's name that it makes)
+KNOWN_NAMES: set[Offence] = set()
+# (file, the classes of mechanisms that it lists)
+KNOWN_KINDS: set[Offence] = set()
 # modules at the top, by the names that they have today
 KNOWN_LOOSE: set[str] = set()
 # names that two files have, today
