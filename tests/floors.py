@@ -42,6 +42,9 @@ REACH_ROWS = {"release", "testing"}  # the rooms that may import engines
 WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the same
 ENGINES_KNOW = {"frames.kinds"}  # all that engines import of frames: nothing that builds or keeps a result
 
+# Files whose bare errors never reach a caller: what reads or tries is made of small functions, and turns them into one.
+PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.rehearsal"}
+
 # Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
 WILL_BE: dict[str, str] = {}
 
@@ -56,6 +59,12 @@ KNOWN_DATAFRAMES: set[Offence] = set()
 KNOWN_WITH_FRAMES: set[Offence] = set()
 # (engine, what it imports of frames besides)
 KNOWN_BUILDERS: set[Offence] = set()
+# (file, the bare error that it raises)
+KNOWN_BARE: set[Offence] = set()
+# (file, the comparison of an accounting's name that it makes)
+KNOWN_NAMES: set[Offence] = set()
+# (file, the classes of mechanisms that it lists)
+KNOWN_KINDS: set[Offence] = set()
 # modules at the top, by the names that they have today
 KNOWN_LOOSE: set[str] = set()
 # names that two files have, today

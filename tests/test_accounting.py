@@ -18,7 +18,7 @@ from dpframe import BudgetExceeded, Gaussian, InvalidArgument, Laplace, Ledger, 
 from dpframe import accounting as accountings
 from dpframe.accounting import Basic, GaussianDP, RenyiDP
 from dpframe.accounting.renyi_dp import WEIGHTS
-from dpframe.exact import down
+from dpframe.exact import down, keeps
 from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import Price
 
@@ -115,7 +115,7 @@ def test_a_call_at_the_price_of_the_limit_fits(accounting, delta, price, sensiti
     if price.epsilon and not accounting.tight:
         price = Price.of(accounting.remaining(limit).epsilon, None, None)
     amount = accounting.charge(price, limit, planned(accounting, price, limit, sensitivities, pure=not delta))
-    assert accounting.allows(amount, limit)
+    assert keeps(amount, limit, one_is_enough=accounting.one_is_enough)
     assert accounting.filled(amount, limit) >= 1 - Fraction(1, 10**9)
     assert amount[0] >= limit[0] * (1 - Fraction(1, 10**9))
 
@@ -128,7 +128,7 @@ def test_pure_shares_of_a_price_cost_at_most_the_share(accounting, delta, share,
     limit = accounting.limit(Fraction(2), delta)
     price = Price.of(None, None, share)
     amount = accounting.charge(price, limit, planned(accounting, price, limit, (1,) * count, pure=True))
-    assert accounting.allows(amount, tuple(share * most for most in limit))
+    assert keeps(amount, tuple(share * most for most in limit), one_is_enough=accounting.one_is_enough)
     assert amount[0] <= share * limit[0]
 
 
@@ -144,7 +144,7 @@ def test_spent_is_rounded_up_and_remaining_down(accounting, delta, thousandths):
         assert accounting.loss(left).epsilon >= remaining.epsilon
     price = Price.of(remaining.epsilon, None, None)  # what remains can be asked for
     asked = accounting.charge(price, limit, planned(accounting, price, limit, (1,), pure=accounting.name == "basic"))
-    assert accounting.allows(asked, left)
+    assert keeps(asked, left, one_is_enough=accounting.one_is_enough)
     assert accounting.filled(amount, limit) <= Fraction(thousandths, 1000)
     if accounting.name == "basic":
         assert Fraction(repr(accounting.loss(amount).epsilon)) >= amount[0]  # as the decimal that is shown
@@ -187,7 +187,7 @@ def test_no_choice_of_budgets_passes_the_limit(accounting, delta, data):
         assert ledger.remaining.epsilon <= left
     for charge in [entry for _, entry in ledger._store.entries()]:
         total = [one + part for one, part in zip(total, charge.amount, strict=True)]
-    assert accounting.allows(tuple(total), ledger.limit_amount)
+    assert keeps(tuple(total), ledger.limit_amount, one_is_enough=accounting.one_is_enough)
     assert accounting.filled(tuple(total), ledger.limit_amount) <= 1
     assert spent == sorted(spent)
     assert spent[-1] <= 2.0 * (1 + 1e-14)

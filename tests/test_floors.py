@@ -13,6 +13,9 @@ import dpframe as dpf
 
 PACKAGE = Path(dpf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+BARE = {"ValueError", "TypeError", "KeyError", "LookupError", "RuntimeError", "Exception"}
+NAMES = {repr(name) for name in ("basic", "gdp", "rdp", "pld")}  # of accountings
+MECHANISMS = {name for name in dpf.__all__ if hasattr(getattr(dpf, name), "add_noise")}
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
 
 
@@ -90,6 +93,43 @@ def builders():
     return {(file, name) for file, name in found if name not in floors.ENGINES_KNOW}
 
 
+def bare():
+    files = [(name_then(today), path) for today, path in TODAY.items()]
+    return {(file, name) for file, path in files if file not in floors.PARSERS for name in bare_errors(path)}
+
+
+def bare_errors(path):
+    """The errors of Python that a file raises by name: a caller of dpframe catches DpframeError."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            if isinstance(raised, ast.Name) and raised.id in BARE:
+                yield raised.id
+
+
+def compared_names():
+    """Comparisons of an accounting's name outside its room: what differs between them, each answers for itself."""
+    for file, node, text in nodes(ast.Compare):
+        compared = {ast.unparse(one) for one in [node.left, *node.comparators]}
+        if room(file) != "accounting" and any(one.endswith("accounting.name") or one in NAMES for one in compared):
+            yield file, text
+
+
+def listed_kinds():
+    """Two or more classes of mechanisms in one tuple or union outside their room: each answers for itself."""
+    for file, node, text in [*nodes(ast.Tuple), *nodes(ast.BinOp)]:
+        listed = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & MECHANISMS
+        if room(file) not in {"mechanisms", "__init__"} and len(listed) > 1:
+            yield file, text
+
+
+def nodes(kind):
+    for today, path in TODAY.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, kind):
+                yield name_then(today), node, ast.unparse(node)
+
+
 def loose():
     return {path.stem for path in PACKAGE.glob("*.py")} - floors.TOP
 
@@ -121,6 +161,9 @@ OFFENCES = {
     "two rooms know dataframe libraries": (dataframes, floors.KNOWN_DATAFRAMES),
     "the ledger holds no frames": (with_frames, floors.KNOWN_WITH_FRAMES),
     "engines build no results": (builders, floors.KNOWN_BUILDERS),
+    "errors are typed": (bare, floors.KNOWN_BARE),
+    "accountings answer for themselves": (lambda: set(compared_names()), floors.KNOWN_NAMES),
+    "mechanisms answer for themselves": (lambda: set(listed_kinds()), floors.KNOWN_KINDS),
     "the modules at the top are those of the floors": (loose, floors.KNOWN_LOOSE),
     "no file name occurs twice": (twice, floors.KNOWN_TWICE),
     "files and functions are short": (long, floors.KNOWN_LONG),

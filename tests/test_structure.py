@@ -88,7 +88,7 @@ def test_files_and_functions_stay_small(path):
 
 def test_denoisers_cannot_reach_a_row():
     for path in (PACKAGE / "denoise").glob("*.py"):
-        assert all(room(name) == "denoise" for name in own(path))
+        assert {room(name) for name in own(path)} <= {"denoise", "errors"}
 
 
 def test_all_is_exact():

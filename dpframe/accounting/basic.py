@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpframe.accounting.protocol import Part, Shares, fullest, share_of
-from dpframe.exact import Amount, down, keeps, root_down, shown_down, shown_up, typed_down
+from dpframe.exact import Amount, down, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
@@ -23,13 +23,12 @@ class Basic:
 
     name: ClassVar[str] = "basic"
     one_is_enough: ClassVar[bool] = False
+    charges_price: ClassVar[bool] = True
+    has_own_delta: ClassVar[bool] = False
     tight: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         return (epsilon, delta)
-
-    def allows(self, total: Amount, limit: Amount) -> bool:
-        return keeps(total, limit)
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         return fullest(total, limit)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from dpframe.accounting.protocol import Part, Shares, fullest, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
-from dpframe.exact import Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
+from dpframe.exact import Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
@@ -26,6 +26,8 @@ class GaussianDP:
     delta: Fraction
     name: ClassVar[str] = "gdp"
     one_is_enough: ClassVar[bool] = False
+    charges_price: ClassVar[bool] = False
+    has_own_delta: ClassVar[bool] = True
     tight: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
@@ -33,9 +35,6 @@ class GaussianDP:
         if not most:
             raise InvalidArgument("epsilon and delta must not both be as small as 1e-60: there is nothing to spend.")
         return (most,)
-
-    def allows(self, total: Amount, limit: Amount) -> bool:
-        return keeps(total, limit)
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         return fullest(total, limit)

@@ -34,14 +34,19 @@ class Accounting(Protocol):
         """Whether one part of an amount within its limit is enough, or every part must be."""
 
     @property
+    def charges_price(self) -> bool:
+        """Whether a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
+
+    @property
+    def has_own_delta(self) -> bool:
+        """Whether every loss is read at one delta, fixed with the limit, so that a call need not name any."""
+
+    @property
     def tight(self) -> bool:
         """Whether one Gaussian (or pure) call may take the whole limit."""
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         """The most that may be spent, rounded down."""
-
-    def allows(self, total: Amount, limit: Amount) -> bool:
-        """Whether releases that together take `total` keep the limit."""
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         """How much of the limit that is: at most 1 where it is allowed."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from dpframe.accounting.protocol import Part, Shares, gaussian_loss, largest_mu_squared, pure_parts, share_of
 from dpframe.errors import InvalidArgument
-from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, keeps, root_down, shown_down, shown_up, up
+from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve, renyi
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
 from dpframe.mechanisms.laplace import Mechanism
@@ -38,6 +38,8 @@ class RenyiDP:
     delta: Fraction
     name: ClassVar[str] = "rdp"
     one_is_enough: ClassVar[bool] = True
+    charges_price: ClassVar[bool] = False
+    has_own_delta: ClassVar[bool] = True
     tight: ClassVar[bool] = False
 
     @property
@@ -48,9 +50,6 @@ class RenyiDP:
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         converted = zip(self.orders, WEIGHTS, strict=True)
         return tuple(max(Fraction(0), floor(epsilon - conversion(a, w * delta), GRID)) for a, w in converted)
-
-    def allows(self, total: Amount, limit: Amount) -> bool:
-        return keeps(total, limit, one_is_enough=True)
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         return min((part / most for part, most in zip(total, limit, strict=True) if most), default=Fraction(0))

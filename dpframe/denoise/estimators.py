@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpframe.denoise.noise_law import Floats, NoiseLaw
+from dpframe.errors import InvalidArgument
 
 Denoiser = Callable[[Floats, Any], Floats]
 Centre = float | Floats | Literal["mean"]
@@ -59,7 +60,7 @@ def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Flo
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         If `centre` is another word.
 
     Notes
@@ -155,7 +156,7 @@ def centred(values: Floats, centre: Centre) -> Floats:
     """The centre in numbers."""
     if isinstance(centre, str):
         if centre != "mean":
-            raise ValueError(f"centre must be a number, an array or 'mean', not {centre!r}.")
+            raise InvalidArgument(f"centre must be a number, an array or 'mean', not {centre!r}.")
         return np.asarray(values.mean() if values.size else 0.0)
     return np.asarray(centre, dtype=np.float64)
 

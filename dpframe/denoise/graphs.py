@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpframe.denoise.noise_law import Floats, Integers
+from dpframe.errors import InvalidArgument
 
 Sparse = Any  # of scipy.sparse, which has no types
 
@@ -18,14 +19,14 @@ def edges_of(graph: Any, size: int) -> Integers:
     if edges.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
-        raise ValueError(
+        raise InvalidArgument(
             f"graph must be an (m, 2) array of integers, the positions of the ends of m edges, not one of shape "
             f"{edges.shape} and dtype {edges.dtype}."
         )
     low, high = int(edges.min()), int(edges.max())
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
-        raise ValueError(f"graph must hold positions of {size} values, from 0 to {size - 1}, unlike {wrong}.")
+        raise InvalidArgument(f"graph must hold positions of {size} values, from 0 to {size - 1}, unlike {wrong}.")
     ends = np.sort(edges.astype(np.int64), axis=1)
     return np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
 

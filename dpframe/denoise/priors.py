@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpframe.denoise.noise_law import Floats, NoiseLaw, shares
+from dpframe.errors import InvalidArgument
 
 FINENESS = 16  # points in a standard deviation of the noise at which a density is read, where the grid is finer
 REACH = 40  # standard deviations of the noise around a value in which its total is looked for
@@ -37,7 +38,7 @@ def posterior_mean(values: Floats, noise: NoiseLaw, *, prior: Prior) -> Floats:
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         If the prior is neither, its standard deviation is not above 0, or its density is negative or not finite.
 
     Notes
@@ -73,9 +74,9 @@ def _pair(prior: object) -> tuple[float, float]:
     try:
         mean, deviation = map(float, prior)  # type: ignore[call-overload]
     except (TypeError, ValueError):
-        raise ValueError(f"prior must be a pair (mean, standard deviation) or a density, not {prior!r}.") from None
+        raise InvalidArgument(f"prior must be a pair (mean, standard deviation) or a density, not {prior!r}.") from None
     if not (math.isfinite(mean) and math.isfinite(deviation) and deviation > 0.0):
-        raise ValueError(f"prior must have a finite mean and a standard deviation above 0, not {prior!r}.")
+        raise InvalidArgument(f"prior must have a finite mean and a standard deviation above 0, not {prior!r}.")
     return mean, deviation
 
 
@@ -99,7 +100,7 @@ def _read(density: Callable[[Floats], Floats], totals: Floats) -> Floats:
     """What the caller's function gives, of which only proportions matter: scaled so that nothing underflows."""
     found = np.asarray(density(totals), dtype=np.float64)
     if found.shape != totals.shape or not np.isfinite(found).all() or found.min(initial=0.0) < 0.0:
-        raise ValueError(
+        raise InvalidArgument(
             "prior must return an array of the shape that it got, with finite values that are not negative."
         )
     return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), np.finfo(np.float64).tiny))

@@ -35,7 +35,7 @@ def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Fl
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         If the graph is no such array.
 
     Notes

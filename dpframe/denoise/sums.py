@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.errors import InvalidArgument
 
 FINER = 2.0**-10  # of the smallest standard deviation: the step of results that need not be whole numbers
 ROOT = -1  # the parent of a node that has none
@@ -36,7 +37,7 @@ def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: 
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         If `total` is not finite, or negative where `nonnegative` is said.
 
     Notes
@@ -55,7 +56,7 @@ def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: 
     """
     values = np.asarray(values, dtype=np.float64)
     if not math.isfinite(total) or (nonnegative and total < 0.0):
-        raise ValueError(f"total must be a finite number{' of at least 0' if nonnegative else ''}, not {total!r}.")
+        raise InvalidArgument(f"total must be a finite number{' of at least 0' if nonnegative else ''}, not {total!r}.")
     if values.size == 0:
         return values.copy()
     group = np.zeros(values.size, dtype=np.int64)
@@ -94,7 +95,7 @@ def consistent(
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         If `values` has another shape than `parents`, `parents` is no tree, or there is no law for a depth.
 
     Notes
@@ -120,10 +121,10 @@ def consistent(
     tree = Tree.of(parents)
     values = np.asarray(values, dtype=np.float64)
     if values.shape != tree.parents.shape:
-        raise ValueError(f"parents must have the shape {values.shape} of the values, not {tree.parents.shape}.")
+        raise InvalidArgument(f"parents must have the shape {values.shape} of the values, not {tree.parents.shape}.")
     laws = list(noise) if isinstance(noise, Sequence) else [noise] * len(tree.depths)
     if len(laws) != len(tree.depths):
-        raise ValueError(f"noise must have one law for each of the {len(tree.depths)} depths, not {len(laws)}.")
+        raise InvalidArgument(f"noise must have one law for each of the {len(tree.depths)} depths, not {len(laws)}.")
     return fitted(values, laws, tree, nonnegative=nonnegative, whole=whole).values
 
 
@@ -139,17 +140,17 @@ class Tree:
         """Find the depths; refuse what is no tree."""
         parents = np.asarray(parents)
         if parents.ndim != 1 or parents.dtype.kind not in "iu":
-            raise ValueError("parents must be an array of whole numbers, one for each node.")
+            raise InvalidArgument("parents must be an array of whole numbers, one for each node.")
         parents = parents.astype(np.int64)
         if parents.size and not ROOT <= int(parents.min()) <= int(parents.max()) < parents.size:
-            raise ValueError(f"parents must be places from 0 to {parents.size - 1}, or -1 for none.")
+            raise InvalidArgument(f"parents must be places from 0 to {parents.size - 1}, or -1 for none.")
         above = np.full(parents.size + 1, -2)  # the depth of each node where known; the parent of roots is at the end
         above[ROOT] = -1
         depths: list[Integers] = []
         while (above[:-1] == -2).any():
             found = np.flatnonzero((above[:-1] == -2) & (above[parents] == len(depths) - 1))
             if not found.size:
-                raise ValueError("parents must be a tree: some node is among its own ancestors.")
+                raise InvalidArgument("parents must be a tree: some node is among its own ancestors.")
             above[found] = len(depths)
             depths.append(found)
         return cls(parents, tuple(depths))

@@ -13,6 +13,7 @@ import numpy as np
 from dpframe.denoise.graphs import Sparse, averaged, differences, edges_of, lattice, pieces
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
 from dpframe.denoise.wavelets import Order, ordered_axes
+from dpframe.errors import InvalidArgument
 
 STRENGTHS = {0: (0.1, 1.6, 12), 1: (0.125, 2.0, 12), 2: (0.0625, 2.5, 12)}  # first, ratio, number; in deviations
 PATIENCE = 2  # strengths that may be worse than the best before no stronger one is tried
@@ -48,7 +49,7 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         If the graph is no such array, the degree is another, or a line has neither graph nor ``order=True``.
 
     Notes
@@ -74,11 +75,11 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
     """
     values = np.asarray(values, dtype=np.float64)
     if degree not in STRENGTHS:
-        raise ValueError(f"degree must be 0, 1 or 2, not {degree!r}.")
+        raise InvalidArgument(f"degree must be 0, 1 or 2, not {degree!r}.")
     if graph is None:
         axes = ordered_axes(values, order)
         if not axes:
-            raise ValueError(
+            raise InvalidArgument(
                 "trend_filter needs a graph, or cells in an order that means something. Write graph=edges or "
                 "order=True."
             )

@@ -13,6 +13,7 @@ import numpy as np
 from dpframe.denoise.estimators import Denoiser
 from dpframe.denoise.noise_law import Floats, NoiseLaw
 from dpframe.denoise.thresholds import best_threshold, soft_threshold
+from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
 SPINS = 4  # shifted transforms whose results are averaged
@@ -43,7 +44,7 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
 
     Raises
     ------
-    ValueError
+    InvalidArgument
         For one-dimensional values without `order=True`, or if `shrink` changes the number of coefficients.
 
     Notes
@@ -72,7 +73,7 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
     values = np.asarray(values, dtype=np.float64)
     axes = ordered_axes(values, order)
     if not axes and values.ndim:
-        raise ValueError("haar needs cells in an order that means something. Write order=True, or give a grid.")
+        raise InvalidArgument("haar needs cells in an order that means something. Write order=True, or give a grid.")
     way = _by_threshold if shrink is None else functools.partial(_by_function, shrink)
     return shrunk(values, noise, axes, way).values + 0.0  # no -0.0
 
@@ -81,7 +82,7 @@ def ordered_axes(values: Floats, order: Order) -> tuple[int, ...]:
     """The axes whose neighbors mean something: of a line only where that is said, of a grid all unless denied."""
     if isinstance(order, tuple):
         if not set(order) <= set(range(values.ndim)):
-            raise ValueError(f"order must name axes of the values, from 0 to {values.ndim - 1}, not {order!r}.")
+            raise InvalidArgument(f"order must name axes of the values, from 0 to {values.ndim - 1}, not {order!r}.")
         return tuple(sorted(set(order)))
     said = bool(order) if values.ndim < 2 else order is not False
     return tuple(range(values.ndim)) if said else ()
@@ -124,7 +125,7 @@ def _by_function(function: Denoiser, found: Floats, noise: NoiseLaw, factor: flo
     """The coefficients of a level as the caller's function has them; of its risk nothing is known."""
     result = np.asarray(function(found.copy(), Coefficients(noise.variance, noise.grid * factor)), dtype=np.float64)
     if result.shape != found.shape:
-        raise ValueError(f"shrink must return values of the shape {found.shape} that it got, not {result.shape}.")
+        raise InvalidArgument(f"shrink must return values of the shape {found.shape} that it got, not {result.shape}.")
     return Shrunk(result, 0.0, 0.0)
 
 

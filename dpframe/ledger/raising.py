@@ -23,7 +23,7 @@ def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[
     """What makes the higher limit of the one that the ledger has when the entry is written."""
     if epsilon is None and delta is None:
         raise MissingArgument("epsilon must be given: the new limit. Write for instance raise_limit(epsilon=2.0, ...).")
-    if delta is not None and accounting.name != "basic":
+    if delta is not None and accounting.has_own_delta:
         raise InvalidArgument(
             f"delta must be left out: {accounting.name} accounting reads every loss at the delta that the ledger was "
             "made with. Raise epsilon."

@@ -24,6 +24,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.errors import InvalidArgument
 from dpframe.noise.distributions import LARGEST_SHAPE, RELATIVE_ERROR, Integers, Law
 from dpframe.noise.guide_tables import UNIT, Table, table_of
 from dpframe.noise.random_bits import WORD, Words, accepted, below, numbers, word, words
@@ -41,7 +42,7 @@ def discrete_laplace(scale: float, size: int) -> Integers:
 def rounded_generalized_gaussian(p: float, scale: float, size: int) -> Integers:
     """Draws of round(Z), Z with density proportional to exp(-(|z| / scale)**p), for 1 <= p <= 16."""
     if not 1.0 <= p <= LARGEST_SHAPE:
-        raise ValueError(f"p must be a number with 1 <= p <= {LARGEST_SHAPE:g}, not {p!r}")
+        raise InvalidArgument(f"p must be a number with 1 <= p <= {LARGEST_SHAPE:g}, not {p!r}")
     return drawn(table_of(Law(p, checked_scale(scale))), size)
 
 

@@ -18,6 +18,7 @@ SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0) 
 SHAPES_FROM = Fraction(1, 300)  # of delta / epsilon: below, no other shape gains 4% (docs/which-noise.md)
 
 Noises = tuple[Mechanism, ...]
+Both = Sequence[tuple[Sensitivity, Part]]  # of each Statistic
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Choice:
     mechanisms: Noises
     variances: tuple[tuple[str, float], ...]  # by the name of the noise, the least first
     reach: str  # how many cells one unit may sway, in words
+    usual: tuple[str, ...]  # the names of the noises that a call takes by itself, with which it is compared
 
     @property
     def name(self) -> str:
@@ -34,9 +36,14 @@ class Choice:
         return self.variances[0][0]
 
     @property
+    def is_pure(self) -> bool:
+        """Whether it needs no delta."""
+        return all(isinstance(noise, Laplace) for noise in self.mechanisms)
+
+    @property
     def why(self) -> str:
         """The reason in words."""
-        others = [(name, variance) for name, variance in self.variances[1:] if name in (Laplace.name, Gaussian.name)]
+        others = [(name, variance) for name, variance in self.variances[1:] if name in self.usual]
         if not others:
             return f"{self.name} was chosen: without a delta no other noise is private"
         name, variance = others[0]
@@ -66,22 +73,27 @@ def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
 
 def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
     """The candidate whose variances have the least geometric mean; all Statistics of a call need one shape."""
-    tried = _candidates(reach, parts, accounting)
+    both = list(zip(reach, parts, strict=True))
+    usual = list(_usual(both))
+    tried = [*usual, *_shapes(both, accounting)]
     found = sorted(((_typical_variance(noises), noises[0].name, noises) for noises in tried), key=lambda one: one[0])
     variances = tuple((name, variance) for variance, name, _ in found)
-    return Choice(found[0][2], variances, _reach_in_words(reach[0]))
+    usual_names = tuple(noises[0].name for noises in usual)
+    return Choice(found[0][2], variances, _reach_in_words(reach[0]), usual_names)
 
 
-def _candidates(reach: Sequence[Sensitivity], parts: Sequence[Part], accounting: Accounting) -> Iterator[Noises]:
-    both = list(zip(reach, parts, strict=True))
-    if all(part.epsilon is not None for part in parts):
+def _usual(both: Both) -> Iterator[Noises]:
+    if all(part.epsilon is not None for _, part in both):
         yield tuple(laplace_of(one, part) for one, part in both)
-    if all(part.mu is not None for part in parts):
+    if all(part.mu is not None for _, part in both):
         yield tuple(gaussian_of(one, part) for one, part in both)
-    one_cell = all(one.swayed == 1 and not one.weighted for one in reach)
-    if accounting.name != "basic" or not one_cell:  # only there is another shape private
+
+
+def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
+    one_cell = all(one.swayed == 1 and not one.weighted for one, _ in both)
+    if not (accounting.charges_price and one_cell):  # only there is another shape private
         return
-    if any(part.loss.delta < SHAPES_FROM * Fraction(part.loss.epsilon) for part in parts):
+    if any(part.loss.delta < SHAPES_FROM * Fraction(part.loss.epsilon) for _, part in both):
         return
     for p in SHAPES:
         yield tuple(

@@ -132,7 +132,7 @@ def joint_plan(
     shares = {name: tuple(of_name[name] * one for one in shares_of(w.query, w.weights)) for name, w in wanted.items()}
     pure = {name: w.query.selects or _is_pure(w.mechanism, price, accounting, limit) for name, w in wanted.items()}
     reach = {name: reaches(w.query, unit) for name, w in wanted.items()}
-    alike = accounting.name != "basic" or _alike(wanted, pure, accounting.charge(price, limit, ()))
+    alike = not accounting.charges_price or _alike(wanted, pure, accounting.charge(price, limit, ()))
     if alike:
         every = tuple(share for name in wanted for share in shares[name])
         parts = _by_name(shares, accounting.parts(price, limit, every, pure=all(pure.values())))

@@ -12,7 +12,7 @@ from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import adds_noise
-from dpframe.mechanisms.laplace import Laplace, Mechanism
+from dpframe.mechanisms.laplace import Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.planning import sensitivity as sensitivities
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
@@ -52,9 +52,9 @@ def plan_of(
     pure = query.selects or is_pure(mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, shares, pure=pure)
     noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
-    if callable(mechanism) and len(noises) > 1 and accounting.name == "basic":
+    if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
         noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
-    if choice and accounting.name == "basic" and isinstance(noises[0], Laplace):
+    if choice and choice.is_pure and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     parts = parts_of(query, reach, noises, shares)
     amount = accounting.charge(price, limit, noises)
@@ -139,7 +139,7 @@ def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accou
             f"not {shown(mechanism)}.{example}"
         )
     has_delta = (
-        accounting.name != "basic" or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
+        accounting.has_own_delta or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
     )
     if mechanism == "gaussian" and not has_delta:
         raise _no_delta(price)
