@@ -91,7 +91,7 @@ def test_gdp_is_kept_to_the_last_bit(path):
     [
         ({"epsilon": 2}, "epsilon must be 1.0, as in the ledger"),
         ({"epsilon": 1, "delta": 1e-6}, "delta must be 0.0"),
-        ({"epsilon": 1, "unit": dpf.PrivacyUnit("who")}, "unit must be (each row"),
+        ({"epsilon": 1, "unit": dpf.PrivacyUnit("who", max_rows=1)}, "unit must be (each row"),
         ({"epsilon": 1, "dataset": "ward"}, "dataset must be 'clinic'"),
     ],
 )

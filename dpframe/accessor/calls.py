@@ -53,7 +53,9 @@ class SelectOptions(TypedDict, total=False):
     epsilon: float | Fraction | Sequence[float] | None
     share: float | Fraction | None
     ledger: Ledger | None
-    unit: PrivacyUnit | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
     label: str | None
     version: str | None
     max_cells: int
@@ -76,7 +78,9 @@ class CallOptions(TypedDict, total=False):
     order: bool | str | None
     graph: Any
     ledger: Ledger | None
-    unit: PrivacyUnit | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
     label: str | None
     version: str | None
     max_cells: int

@@ -54,8 +54,12 @@ class Asker:
         sum of its parts (see ``docs/denoising.md``).
     ledger : Ledger, optional
         Who pays; by default the ``with`` around the call.
-    unit : PrivacyUnit, optional
-        Who is protected, where the ledger does not say it.
+    unit : PrivacyUnit or str, optional
+        Who is protected, where the ledger does not say it; a string names the column of the unit.
+    max_rows, max_groups : int, optional
+        How many rows of one unit may count at full weight in a group, and in how many groups; by default the unit's.
+        Where only one of them is given the other is 1. Larger bounds leave out less and take more noise;
+        `contributions` tells which fit. Refused where each row is a unit. A single cell does not use `max_groups`.
     label : str, optional
         A name for the ledger's entry and the provenance.
     version : str, optional

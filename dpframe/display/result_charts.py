@@ -150,7 +150,7 @@ def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
 def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple[str, ...]:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit(**facts['unit'])}"
+    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
     if is_map:
         errors = ", ".join(f"+-{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
         second = f"95% error of each cell: {errors} around the unbiased value"

@@ -147,8 +147,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
     try:
-        PrivacyUnit(**record["unit"])
-    except (TypeError, DpframeError):
+        PrivacyUnit.of_facts(record["unit"])
+    except (TypeError, KeyError, DpframeError):
         return "its unit must be one that can be protected"
     return ""
 
@@ -262,8 +262,8 @@ STATISTIC = _object(
 UNIT = _object(
     {
         "column": _none_or(_text),
-        "max_rows": _some,
-        "max_groups": _some,
+        "max_rows": _none_or(_some),
+        "max_groups": _none_or(_some),
         "neighbors": _one_of("add-remove", "replace"),
         "nulls": _one_of("drop", "one-unit"),
     }

@@ -9,7 +9,7 @@ from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, ta
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.accuracy import checked_size
 from dpframe.planning.price import Calibration
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, checked_bound
 from dpframe.queries.counts import MOST_CELLS, checked_most
 from dpframe.release.denoising import DENOISERS
 from dpframe.release.graph import pairs_of
@@ -33,7 +33,9 @@ class Options:
     order: bool | str | None = None
     graph: Any = None
     ledger: Ledger | None = None
-    unit: PrivacyUnit | None = None
+    unit: PrivacyUnit | str | None = None
+    max_rows: int | None = None
+    max_groups: int | None = None
     label: str | None = None
     version: str | None = None
     max_cells: int = MOST_CELLS
@@ -41,6 +43,8 @@ class Options:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
         object.__setattr__(self, "max_cells", checked_most(self.max_cells))
+        for argument in ("max_rows", "max_groups"):
+            object.__setattr__(self, argument, checked_bound(argument, getattr(self, argument)))
         object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(

@@ -101,11 +101,12 @@ def of(statistic: Statistic, unit: PrivacyUnit, cells: int, merged: int | None =
     weighted = unit.column is not None
     scale = 2**20 if weighted and statistic.bounds is None else 1
     lower, upper = statistic.reach
-    groups = min(unit.max_groups, cells)
+    bounds = unit.contribution
+    groups = min(bounds.max_groups, cells)
     return Sensitivity(
         reach=(lower * scale, upper * scale),
         cells=cells if merged is None else merged,
-        rows=unit.max_rows if merged is None else unit.max_rows * groups,
+        rows=bounds.max_rows if merged is None else bounds.max_rows * groups,
         groups=groups if merged is None else 1,
         weighted=weighted,
         replace=unit.neighbors == "replace",

@@ -17,21 +17,29 @@ import numpy as np
 from dpframe.errors import InvalidArgument, named
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.release.denoising import DENOISERS
 
-UNASKED = ("ledger", "unit", "label", "version", "max_cells")  # what does not shape the answer, or is the ledger's own
+# what does not shape the answer, or is the ledger's own; bounds are told once they are resolved
+UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "version", "max_cells")
 
 
-def facts_of(query: Query, plan: Plan, options: Options) -> dict[str, str]:
-    """A hash for each part of the question and each option that shapes the law of the answer."""
+def facts_of(query: Query, plan: Plan, options: Options, unit: PrivacyUnit) -> dict[str, str]:
+    """A hash for each part of the question and each option that shapes the law of the answer.
+
+    Bounds of contribution are told where they are not those of `unit`, the ledger's own: dpframe 0.1 had no others.
+    """
     asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys)))
     asked |= {name: value for name, value in _parts(options).items() if name not in UNASKED}
     if options.within is None:
         for name in ("epsilon", "delta", "share"):
             asked.pop(name, None)
         asked["price"] = plan.price
+    bounds = plan.unit.contribution
+    if unit.column is not None and not (unit.is_bounded and bounds == unit.contribution):
+        asked |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
     if callable(options.mechanism):  # whatever the function is, this is the noise that it chose
         asked["mechanism"] = [part.mechanism for part in plan.parts]
     return {name: _hash(name, value) for name, value in asked.items()}

@@ -13,7 +13,6 @@ from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
-from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
@@ -64,7 +63,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bo
         "dpframe": version,
         "label": label,
         "verb": plan.query.verb,
-        "unit": _unit(plan.unit),
+        "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
         "measures": {} if plan.query.selects else {name: _measure(plan, name) for name in plan.columns},
@@ -234,10 +233,6 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
 def _does(step: Mapping[str, Any]) -> str:
     """What a denoiser did; "auto" may have chosen to do nothing."""
     return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
-
-
-def _unit(unit: PrivacyUnit) -> dict[str, Any]:
-    return {name: getattr(unit, name) for name in ("column", "max_rows", "max_groups", "neighbors", "nulls")}
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:
