@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.engines.totals import totals
 
 YEARS = list(range(2016, 2026))
 
@@ -160,3 +161,140 @@ def test_one_name_is_one_question_with_one_pair_of_bounds(tmp_path):
     with pytest.raises(dpf.LedgerError, match="max_rows differs"):
         PANEL.dp.count(**named, max_rows=2)
     assert ledger.spent.epsilon == 1
+
+
+# How much units contribute
+
+VISITS = pl.DataFrame(
+    {
+        "person": [1, 1, 2, 3, 3, 3, None, None, 4, 5],
+        "ward": ["A", "B", "A", "C", "A", "C", "A", "B", None, "D"],
+        "sex": ["f", "f", "m", "m", "m", "f", "f", "f", "m", "m"],
+    }
+)
+FRAMES = {"polars": lambda: VISITS, "lazy": VISITS.lazy, "pandas": VISITS.to_pandas}
+NEARLY_EXACT = {"epsilon": 1e6, "denoise": None}
+
+
+def cells_of(frame, *, nulls="drop", **asked):
+    """The cells of the grid in which there are units, by the least of their rows and groups."""
+    unit = dpf.PrivacyUnit("person", nulls=nulls)
+    found = dpf.of(frame).contributions(**asked, **NEARLY_EXACT, ledger=dpf.Ledger(epsilon=1e6, unit=unit))
+    columns = (found[name].to_numpy() for name in ("rows_left", "groups_left", "count"))
+    return {(int(rows), int(groups)): int(count) for rows, groups, count in zip(*columns, strict=True) if count}
+
+
+@pytest.mark.parametrize("engine", FRAMES)
+def test_each_unit_falls_in_the_cell_of_its_rows_and_groups(engine):
+    if engine == "pandas":
+        pytest.importorskip("pandas")
+    frame = FRAMES[engine]()
+    assert cells_of(frame) == {(1, 1): 3, (2, 1): 1, (3, 1): 1}
+    assert cells_of(frame, by="ward") == {(1, 1): 3, (2, 2): 1, (3, 2): 1}  # a missing ward is a group
+    assert cells_of(frame, by="ward", keys=["A", "B"]) == {(1, 1): 2, (2, 2): 1}  # others are in no cell
+    assert cells_of(frame, by="ward", keys=["A", None]) == {(1, 1): 4}
+    assert cells_of(frame, by="ward", nulls="one-unit") == {(1, 1): 3, (2, 2): 2, (3, 2): 1}
+    assert cells_of(frame, by=["ward", "sex"]) == {(1, 1): 3, (2, 2): 1, (3, 3): 1}
+    keys = {"ward": ["A", "C"], "sex": ["f", "m"]}
+    assert cells_of(frame, by=["ward", "sex"], keys=keys) == {(1, 1): 2, (3, 3): 1}
+
+
+def test_cells_are_powers_of_two_and_the_last_is_open_above():
+    random = np.random.default_rng(3)
+    sizes = [1, 2, 3, 4, 5, 8, 9, 2**10, 2**10 + 1, 2**20, 2**20 + 1, 2**20 + 2**19]
+    frame = pl.DataFrame({"person": random.permutation(np.repeat(np.arange(len(sizes)), sizes))})
+    last = 2**19 + 1
+    assert cells_of(frame) == {
+        (1, 1): 1,
+        (2, 1): 1,
+        (3, 1): 2,
+        (5, 1): 2,
+        (9, 1): 1,
+        (2**9 + 1, 1): 1,
+        (2**10 + 1, 1): 1,
+        (last, 1): 3,
+    }
+    with dpf.Ledger(epsilon=1, unit="person"):
+        grid = frame.dp.contributions(epsilon=1)
+    assert grid["rows_left"].to_list() == [1.0, 2.0, *(2.0**power + 1 for power in range(1, 20))]
+    assert grid["rows_right"].to_list() == [*grid["rows_left"].to_list()[1:], 2.0**20 + 1]
+
+
+def test_the_grid_ends_with_the_declared_groups():
+    with dpf.Ledger(epsilon=9, unit="person"):
+        three = VISITS.dp.contributions("ward", ["A", "B", "C"], epsilon=1)
+        every = VISITS.dp.contributions("ward", epsilon=1)
+    assert three["groups_right"].max() == 5
+    assert (three.height, every.height) == (21 * 3, 21 * 21)
+    assert three.dp.provenance["groups"] == {"columns": ["ward"], "size": 3}
+    assert every.dp.provenance["groups"] == {"columns": ["ward"], "size": None}
+
+
+@pytest.mark.parametrize(("neighbors", "most"), [("add-remove", 1), ("replace", 2)])
+def test_searched_sensitivity_of_contributions(neighbors, most):
+    random = np.random.default_rng(11)
+    unit = dpf.PrivacyUnit("person", neighbors=neighbors)
+    ledger = dpf.Ledger(epsilon=9, unit=unit)
+
+    def rows(person):
+        size = random.integers(1, 12)
+        return pl.DataFrame({"person": [person] * size, "ward": random.choice(["A", "B", "C", "D"], size)})
+
+    def exact(frame, asked):
+        plan = frame.dp.preview.contributions(**asked, epsilon=1, ledger=ledger)
+        (found,) = totals(frame, plan.query, plan.unit, 1).values()
+        return plan.parts[0].sensitivity, found
+
+    farthest = {1: 0.0, 2: 0.0}
+    for trial in range(120):
+        asked = [{}, {"by": "ward"}, {"by": "ward", "keys": ["A", "B", "C"]}][trial % 3]
+        others = [rows(person) for person in range(random.integers(1, 6))]
+        mine, instead = rows(99), rows(99)
+        frame = pl.concat([*others, mine])
+        neighbor = pl.concat(others if neighbors == "add-remove" else [*others, instead])
+        sensitivity, ours = exact(frame.sample(fraction=1, shuffle=True, seed=trial), asked)
+        _, theirs = exact(neighbor, asked)
+        for p in (1, 2):
+            moved = float(np.linalg.norm((ours - theirs).astype(float), p))
+            farthest[p] = max(farthest[p], moved)
+            assert moved <= sensitivity.norm(p)
+    assert farthest[1] == most == sensitivity.norm(1)
+    assert farthest[2] == pytest.approx(most**0.5) == sensitivity.norm(2)
+
+
+def test_contributions_take_the_whole_path(tmp_path):
+    ledger = dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit("person", max_rows=9), path=tmp_path / "visits.ledger")
+    named = {"by": "ward", "keys": ["A", "B"], "epsilon": 1, "ledger": ledger, "label": "bounds", "version": "1"}
+    first = VISITS.dp.contributions(**named)
+    assert VISITS.dp.contributions(**named).equals(first)
+    assert ledger.spent.epsilon == 1
+    assert ledger.verify(first)["releases"] == [{"entry": 1, "record": "as charged", "numbers": "as stored"}]
+    assert "full weight" not in ledger.to_frame()["unit"][0]
+    facts = first.dp.provenance
+    assert facts["verb"] == "contributions"
+    assert (facts["unit"]["max_rows"], facts["statistics"][0]["sensitivity"]) == (None, 1.0)
+    first.dp.write_parquet(tmp_path / "bounds.parquet")
+    assert dpf.read_parquet(tmp_path / "bounds.parquet").dp.provenance == facts
+    assert first.dp.to_numpy("count").shape == (21, 2)
+    with ledger:
+        plans = {"grid": VISITS.dp.preview.contributions("ward"), "n": VISITS.dp.preview.count(max_rows=3)}
+        together = dpf.release_together(plans, epsilon=2)
+    assert [one["record"] for one in ledger.verify(*together.values())["releases"]] == ["as charged"] * 2
+
+
+def test_what_contributions_refuse():
+    ledger = dpf.Ledger(epsilon=1, unit="person")
+    refusals = [
+        (dpf.InvalidType, "max_rows is not an argument of contributions", {"max_rows": 2}),
+        (dpf.InvalidType, "max_groups is not an argument of contributions", {"max_groups": 2}),
+        (dpf.InvalidArgument, "keys must come with by", {"keys": ["A"]}),
+        (dpf.UnknownColumn, "'wardd'", {"by": "wardd"}),
+        (dpf.MissingArgument, "epsilon must be given", {"epsilon": None}),
+        (dpf.InvalidArgument, "unit must have a column", {"ledger": dpf.Ledger(epsilon=1)}),
+    ]
+    for kind, words, asked in refusals:
+        with pytest.raises(kind, match=words):
+            VISITS.dp.contributions(**{"epsilon": 1, "ledger": ledger} | asked)
+    with pytest.raises(dpf.InvalidArgument, match="not per group"):
+        VISITS.dp.group_by("ward", keys=["A"]).contributions(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0

@@ -87,6 +87,23 @@ UNITS = (
     ),
     bug(
         "units",
+        "a unit counted in a cell for each of its groups",
+        "units_by_cell",
+        "cell = _places(rows[there], by_rows) * by_groups.size + _places(groups[there], by_groups)",
+        "cell = np.repeat(_places(rows, by_rows) * by_groups.size + _places(groups, by_groups), groups)",
+        "test_contributions.py::test_searched_sensitivity_of_contributions",
+        "test_contributions.py::test_each_unit_falls_in_the_cell_of_its_rows_and_groups",
+    ),
+    bug(
+        "units",
+        "contributions under replace as under add-remove",
+        "sensitivity.of",
+        'replaced = statistic.reach, unit.neighbors == "replace"',
+        "replaced = statistic.reach, False",
+        "test_contributions.py::test_searched_sensitivity_of_contributions",
+    ),
+    bug(
+        "units",
         "plans released together with the bounds of the first",
         "joint.joint_plan",
         "w.unit,\n            price,",

@@ -34,7 +34,7 @@ def of(frame: Any) -> Asker | Released:
     --------
     >>> import dpframe as dpf, polars as pl
     >>> dpf.of(pl.DataFrame({"age": [31]}))
-    <.dp of a private frame: count, sum, mean, histogram, select, group_by(...).agg, preview>
+    <.dp of a private frame: count, sum, mean, histogram, select, contributions, group_by(...).agg, preview>
     """
     if not is_frame(frame):
         source_of(frame)  # raises, in words

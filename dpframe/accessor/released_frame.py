@@ -27,7 +27,17 @@ class Released:
     (2,)
     """
 
-    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "select", "agg", "group_by", "preview")
+    verbs: ClassVar[tuple[str, ...]] = (
+        "count",
+        "sum",
+        "mean",
+        "histogram",
+        "select",
+        "contributions",
+        "agg",
+        "group_by",
+        "preview",
+    )
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts

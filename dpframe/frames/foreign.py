@@ -271,6 +271,7 @@ UNIT = _object(
 COST = _object({"epsilon": _positive, "delta": _positive, "accounting": _text})
 LEDGER = _object({"dataset": _none_or(_text), "entry": _some, "head": _like(SHA256)}, {"version": _none_or(_text)})
 LEVEL = _object({"columns": _names, "rows": _some})
+GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
@@ -293,6 +294,7 @@ NEEDED = {
 POSSIBLE = {
     "rows": _none_or(ROWS),
     "levels": _list(LEVEL, 2),
+    "groups": GROUPS,
     "ledger": LEDGER,
     "within": WITHIN,
     "chosen": CHOSEN,

@@ -15,7 +15,13 @@ from dpframe.ledger.entries import Entry, Store, Trail
 from dpframe.ledger.promises import promised
 from dpframe.ledger.terms import Terms
 
-SINGLE = ("count(", "sum(", "mean(", "most common of ")  # how the words begin of what was released alone
+SINGLE = (
+    "count(",
+    "sum(",
+    "mean(",
+    "most common of ",
+    "contributions(",
+)  # how the words begin of what was released alone
 AS_CHARGED, IN_PART = "as charged", "in part"
 AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 

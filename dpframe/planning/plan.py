@@ -117,7 +117,7 @@ class Plan:
         subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)
+        return (*self.query.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)
 
     def noise_of(self, measure: Measure, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Statistic that the measure is read off; `by` names a level of subtotals."""
@@ -274,6 +274,8 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     if unit.column is None:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
+    if query.grouping is not None:
+        return (f"rows without a {unit.column} are {missing}",)
     left_out = (
         f"of a {unit.column} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
         "do not contain this, and answers lean toward those with few rows"

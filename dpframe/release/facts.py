@@ -6,7 +6,7 @@ import hashlib
 import json
 import numbers
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -31,15 +31,14 @@ def facts_of(query: Query, plan: Plan, options: Options, unit: PrivacyUnit) -> d
 
     Bounds of contribution are told where they are not those of `unit`, the ledger's own: dpframe 0.1 had no others.
     """
-    asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys)))
+    asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys), grouping=plan.query.grouping))
     asked |= {name: value for name, value in _parts(options).items() if name not in UNASKED}
     if options.within is None:
         for name in ("epsilon", "delta", "share"):
             asked.pop(name, None)
         asked["price"] = plan.price
-    bounds = plan.unit.contribution
-    if unit.column is not None and not (unit.is_bounded and bounds == unit.contribution):
-        asked |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
+    if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
+        asked |= asdict(plan.unit.contribution)
     if callable(options.mechanism):  # whatever the function is, this is the noise that it chose
         asked["mechanism"] = [part.mechanism for part in plan.parts]
     return {name: _hash(name, value) for name, value in asked.items()}

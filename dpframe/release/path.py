@@ -87,9 +87,10 @@ def _several(options: Options) -> list[Options] | None:
 
 
 def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) -> Plan:
-    unit = _unit_of(options, ledger)
+    unit = _unit_of(query, options, ledger)
     checked = check(frame, query, unit)
-    _ = unit.contribution  # refused where a question has no bounds
+    if query.grouping is None:
+        _ = unit.contribution  # refused where a question has no bounds
     refuse_many("keys and bins must make", "cells", checked.keys.cells, options.max_cells)  # those of a dtype as well
     limit = ledger.limit_amount if ledger else None
     ordered_axes(checked.keys, options.order)  # refused before anything is charged
@@ -114,9 +115,16 @@ def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) 
     return _plan_within(checked, options, plan_at)
 
 
-def _unit_of(options: Options, ledger: Ledger | None) -> PrivacyUnit:
-    """Who is protected, with the bounds of this question."""
+def _unit_of(query: Query, options: Options, ledger: Ledger | None) -> PrivacyUnit:
+    """Who is protected, with the bounds of this question; how much units contribute is asked without any."""
     unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
+    if query.grouping is not None:
+        if unit.column is None:
+            raise InvalidArgument(
+                "unit must have a column for contributions: where each row is a unit, each contributes one row. "
+                'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
+            )
+        return unit.who
     return unit.bounded(options.max_rows, options.max_groups)
 
 

@@ -72,6 +72,8 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, raw: bo
         "confidence": CONFIDENCE,
         "raw": raw,
     }
+    if plan.query.grouping is not None:
+        facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
     if plan.query.rollup:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
     if plan.accuracy is not None:
