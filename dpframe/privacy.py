@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
+
+MOST_BOUND = 2**31
+NO_BOUNDS = (
+    "max_rows must be given (or max_groups=), in the call or as a default in the unit: how many rows of one {column} "
+    "may count in full in a group, and in how many groups. df.dp.contributions(epsilon=...) tells privately how many "
+    "there are; then write for instance max_rows=3, max_groups=2."
+)
+NO_COLUMN = (
+    "max_rows and max_groups must be left out without a column: each row is then a unit of its own. "
+    'Name the column that says whose row it is: unit="patient", or PrivacyUnit(column=..., max_rows=...).'
+)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How much one unit may sway at full weight: so many rows in each of so many groups."""
+
+    max_rows: int = 1
+    max_groups: int = 1
 
 
 @dataclass(frozen=True)
@@ -19,24 +39,26 @@ class PrivacyUnit:
     ----------
     column : str, optional
         The column that names the person (or household, device, ...). Without it each row is a unit.
-    max_rows : int
-        How many rows of one unit may count within a group at full weight.
-    max_groups : int
-        How many groups (or bins: rows of the result) one unit may sway at full weight.
     neighbors : {"add-remove", "replace"}
         Two data sets are neighboring when one unit is added or removed, or when one is replaced by another.
     nulls : {"drop", "one-unit"}
         Rows whose unit is missing are left out, or belong to one unit together.
+    max_rows : int, optional
+        How many rows of one unit may count within a group at full weight, where a call does not say it.
+    max_groups : int, optional
+        How many groups (or bins: rows of the result) one unit may sway at full weight, where a call does not say it.
 
     Raises
     ------
     InvalidArgument, InvalidType
-        If a value breaks its rule, or `max_rows` and `max_groups` are not 1 where there is no column.
+        If a value breaks its rule, or `max_rows` or `max_groups` is given where there is no column.
 
     Notes
     -----
     A unit with more rows than this is not cut off: all its rows count with one weight below 1
-    (see ``docs/privacy.md``), so answers lean toward units with few rows.
+    (see ``docs/privacy.md``), so answers lean toward units with few rows. Fitting bounds differ from question to
+    question, so every call takes `max_rows` and `max_groups` of its own; a ledger protects the same unit whatever
+    they are. Where only one of them is given, by the call or here, the other is 1.
 
     Examples
     --------
@@ -44,37 +66,91 @@ class PrivacyUnit:
     >>> unit = dpf.PrivacyUnit(column="patient", max_rows=3, max_groups=2)
     >>> print(unit)
     each value of 'patient' (at most 3 rows in each of 2 groups at full weight), add-remove neighbors
+    >>> print(dpf.PrivacyUnit("patient"))
+    each value of 'patient', add-remove neighbors
     """
 
     column: str | None = None
-    max_rows: int = 1
-    max_groups: int = 1
+    _: KW_ONLY
     neighbors: Literal["add-remove", "replace"] = "add-remove"
     nulls: Literal["drop", "one-unit"] = "drop"
+    max_rows: int | None = None
+    max_groups: int | None = None
 
     def __post_init__(self) -> None:
         if self.column is not None and not isinstance(self.column, str):
             raise InvalidType(f"column must be the name of the unit's column, not {shown(self.column)}.")
         for name in ("max_rows", "max_groups"):
-            rows = checked_whole(name, getattr(self, name), 1, 2**31, "a whole number from 1 to 2**31")
-            object.__setattr__(self, name, rows)
+            object.__setattr__(self, name, checked_bound(name, getattr(self, name)))
         for name, allowed in (("neighbors", ("add-remove", "replace")), ("nulls", ("drop", "one-unit"))):
             if getattr(self, name) not in allowed:
                 raise InvalidArgument(
                     f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {shown(getattr(self, name))}."
                 )
-        if self.column is None and (self.max_rows, self.max_groups) != (1, 1):
-            raise InvalidArgument(
-                "max_rows and max_groups must be 1 without a column: each row is then a unit of its own. "
-                "Name the column that says whose row it is: PrivacyUnit(column=..., max_rows=...)."
-            )
+        if self.column is None and self.is_bounded:
+            raise InvalidArgument(NO_COLUMN)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it says how much one unit may sway."""
+        return self.max_rows is not None or self.max_groups is not None
+
+    @property
+    def contribution(self) -> Contribution:
+        """How much one unit may sway: what is not given is 1 if the other is; MissingArgument where none is."""
+        if self.column is not None and not self.is_bounded:
+            raise MissingArgument(NO_BOUNDS.format(column=self.column))
+        return Contribution(self.max_rows or 1, self.max_groups or 1)
+
+    @property
+    def whole(self) -> PrivacyUnit:
+        """The same with both bounds, as they are used; without a column there are none."""
+        bounds = self.contribution
+        return self if self.column is None else self._with(bounds.max_rows, bounds.max_groups)
+
+    @property
+    def who(self) -> PrivacyUnit:
+        """The same without bounds: what a ledger holds every call to."""
+        return self._with(None, None)
+
+    def bounded(self, max_rows: int | None, max_groups: int | None) -> PrivacyUnit:
+        """The same with the bounds of a question over its own, one by one; refused where each row is a unit."""
+        if self.column is None and (max_rows is not None or max_groups is not None):
+            raise InvalidArgument(NO_COLUMN)
+        rows = self.max_rows if max_rows is None else max_rows
+        return self._with(rows, self.max_groups if max_groups is None else max_groups)
+
+    def _with(self, max_rows: int | None, max_groups: int | None) -> PrivacyUnit:
+        return replace(self, max_rows=max_rows, max_groups=max_groups)
+
+    def facts(self) -> dict[str, Any]:
+        """As entries and records have it: with the bounds that are used, or null where a question has none."""
+        bounds = self.contribution if self.column is None or self.is_bounded else None
+        return {
+            "column": self.column,
+            "max_rows": bounds and bounds.max_rows,
+            "max_groups": bounds and bounds.max_groups,
+            "neighbors": self.neighbors,
+            "nulls": self.nulls,
+        }
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> PrivacyUnit:
+        """Read what `facts` gave; dpframe 0.1 wrote the bounds 1 and 1 of rows, and always both."""
+        if facts["column"] is None and all(facts[name] in (None, 1) for name in ("max_rows", "max_groups")):
+            return cls(neighbors=facts["neighbors"], nulls=facts["nulls"])
+        return cls(**facts)
 
     def __str__(self) -> str:
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"
-        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
-        groups = "1 group" if self.max_groups == 1 else f"each of {self.max_groups} groups"
-        return f"each value of {self.column!r} (at most {rows} in {groups} at full weight), {self.neighbors} neighbors"
+        who = f"each value of {self.column!r}"
+        if not self.is_bounded:
+            return f"{who}, {self.neighbors} neighbors"
+        bounds = self.contribution
+        rows = "1 row" if bounds.max_rows == 1 else f"{bounds.max_rows} rows"
+        groups = "1 group" if bounds.max_groups == 1 else f"each of {bounds.max_groups} groups"
+        return f"{who} (at most {rows} in {groups} at full weight), {self.neighbors} neighbors"
 
 
 @dataclass(frozen=True)
@@ -158,10 +234,20 @@ def _loss(argument: str, value: object) -> float:
     return found
 
 
+def checked_bound(name: str, value: object) -> int | None:
+    """A bound of contribution, or None where it is not given."""
+    return None if value is None else checked_whole(name, value, 1, MOST_BOUND, "a whole number from 1 to 2**31")
+
+
 def checked_unit(unit: object) -> PrivacyUnit | None:
-    """Refuse what is not a PrivacyUnit."""
+    """A PrivacyUnit; a string names its column."""
+    if isinstance(unit, str):
+        unit = PrivacyUnit(unit)
     if unit is not None and not isinstance(unit, PrivacyUnit):
-        raise InvalidType(f"unit must be a dpf.PrivacyUnit, not {shown(unit)}. Write dpf.PrivacyUnit(column=...).")
+        raise InvalidType(
+            f"unit must be the name of a column or a dpf.PrivacyUnit, not {shown(unit)}. "
+            'Write unit="patient", or dpf.PrivacyUnit(column=...).'
+        )
     if unit is not None and unit.column is not None:  # here, since older ledgers are read whatever theirs is
         checked_column_name("column", unit.column)
     return unit

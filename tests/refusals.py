@@ -1536,7 +1536,7 @@ COLUMNS = [
         lambda df: df.dp.count(epsilon=1),
         UNKNOWN,
         "column 'pat1ent' is not in the frame. Did you mean 'patient'?",
-        ledger=lambda: dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("pat1ent")),
+        ledger=lambda: dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("pat1ent", max_rows=1)),
     ),
     Refusal(
         "unknown-and-unlike-any",
@@ -1708,7 +1708,7 @@ COLUMNS = [
         DTYPE,
         "column 'point' must hold numbers, strings or dates to name units, but its dtype is Struct({'x': Int64}).",
         POLARS,
-        ledger=lambda: dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("point")),
+        ledger=lambda: dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("point", max_rows=1)),
     ),
 ]
 
@@ -2223,31 +2223,61 @@ OPTIONS = [
         "ledger must be a dpf.Ledger, not the class Ledger. Write for instance dpf.Ledger(epsilon=1.0).",
     ),
     Refusal(
-        "unit-string",
-        lambda df: df.dp.count(unit="patient", epsilon=1),
+        "unit-number",
+        lambda df: df.dp.count(unit=3, epsilon=1),
         TYPE,
-        "unit must be a dpf.PrivacyUnit, not 'patient'. Write dpf.PrivacyUnit(column=...).",
+        "unit must be the name of a column or a dpf.PrivacyUnit, not 3. "
+        'Write unit="patient", or dpf.PrivacyUnit(column=...).',
     ),
     Refusal(
-        "unit-string-default-ledger",
+        "unit-without-bounds",
         lambda df: df.dp.count(unit="patient", epsilon=1),
-        TYPE,
-        "unit must be a dpf.PrivacyUnit, not 'patient'. Write dpf.PrivacyUnit(column=...).",
+        MISSING,
+        "max_rows must be given (or max_groups=), in the call or as a default in the unit: how many rows of one "
+        "patient may count in full in a group, and in how many groups. df.dp.contributions(epsilon=...) tells "
+        "privately how many there are; then write for instance max_rows=3, max_groups=2.",
         ledger=no_ledger,
     ),
     Refusal(
+        "bounds-of-rows",
+        lambda df: df.dp.count(max_rows=2, epsilon=1),
+        VALUE,
+        "max_rows and max_groups must be left out without a column: each row is then a unit of its own. Name the "
+        'column that says whose row it is: unit="patient", or PrivacyUnit(column=..., max_rows=...).',
+    ),
+    Refusal(
+        "bounds-of-rows-even-one",
+        lambda df: df.dp.count(max_groups=1, epsilon=1),
+        VALUE,
+        "max_rows and max_groups must be left out without a column: each row is then a unit of its own. Name the "
+        'column that says whose row it is: unit="patient", or PrivacyUnit(column=..., max_rows=...).',
+    ),
+    Refusal(
+        "call-max-rows-zero",
+        lambda df: df.dp.count(max_rows=0, epsilon=1),
+        VALUE,
+        "max_rows must be a whole number from 1 to 2**31, not 0.",
+    ),
+    Refusal(
+        "call-max-groups-fraction",
+        lambda df: df.dp.count(max_groups=1.5, epsilon=1),
+        TYPE,
+        "max_groups must be a whole number from 1 to 2**31, not 1.5.",
+    ),
+    Refusal(
         "unit-of-another",
-        lambda df: df.dp.count(unit=dpf.PrivacyUnit("patient"), epsilon=1),
+        lambda df: df.dp.count(unit=dpf.PrivacyUnit("patient", max_rows=1), epsilon=1),
         VALUE,
         "unit must be left out or equal the ledger's (each row, add-remove neighbors). This call's is each "
-        "value of 'patient' (at most 1 row in 1 group at full weight), add-remove neighbors. A ledger "
+        "value of 'patient', add-remove neighbors. A ledger "
         "protects one unit: make another ledger for another unit.",
     ),
     Refusal(
         "unit-ledger",
         lambda df: df.dp.count(unit=dpf.Ledger(epsilon=1), epsilon=1),
         TYPE,
-        "unit must be a dpf.PrivacyUnit, not a Ledger. Write dpf.PrivacyUnit(column=...).",
+        "unit must be the name of a column or a dpf.PrivacyUnit, not a Ledger. "
+        'Write unit="patient", or dpf.PrivacyUnit(column=...).',
     ),
 ]
 
@@ -2597,10 +2627,10 @@ UNITS = [
         ANY,
     ),
     Refusal(
-        "unit-max-rows-none",
-        lambda df: dpf.PrivacyUnit("patient", max_rows=None),
+        "unit-max-rows-text",
+        lambda df: dpf.PrivacyUnit("patient", max_rows="2"),
         TYPE,
-        "max_rows must be a whole number from 1 to 2**31, not None.",
+        "max_rows must be a whole number from 1 to 2**31, not '2'.",
         ANY,
     ),
     Refusal(
@@ -2626,21 +2656,21 @@ UNITS = [
     ),
     Refusal(
         "unit-neighbors-unknown",
-        lambda df: dpf.PrivacyUnit("patient", neighbors="swap"),
+        lambda df: dpf.PrivacyUnit("patient", neighbors="swap", max_rows=1),
         VALUE,
         "neighbors must be 'add-remove' or 'replace', not 'swap'.",
         ANY,
     ),
     Refusal(
         "unit-neighbors-none",
-        lambda df: dpf.PrivacyUnit("patient", neighbors=None),
+        lambda df: dpf.PrivacyUnit("patient", neighbors=None, max_rows=1),
         VALUE,
         "neighbors must be 'add-remove' or 'replace', not None.",
         ANY,
     ),
     Refusal(
         "unit-nulls-unknown",
-        lambda df: dpf.PrivacyUnit("patient", nulls="keep"),
+        lambda df: dpf.PrivacyUnit("patient", nulls="keep", max_rows=1),
         VALUE,
         "nulls must be 'drop' or 'one-unit', not 'keep'.",
         ANY,
@@ -2663,8 +2693,8 @@ UNITS = [
         "unit-rows-without-column",
         lambda df: dpf.PrivacyUnit(max_rows=3),
         VALUE,
-        "max_rows and max_groups must be 1 without a column: each row is then a unit of its own. Name the "
-        "column that says whose row it is: PrivacyUnit(column=..., max_rows=...).",
+        "max_rows and max_groups must be left out without a column: each row is then a unit of its own. Name the "
+        'column that says whose row it is: unit="patient", or PrivacyUnit(column=..., max_rows=...).',
         ANY,
     ),
 ]
@@ -2748,10 +2778,11 @@ LEDGERS = [
         ANY,
     ),
     Refusal(
-        "ledger-unit-string",
-        lambda df: dpf.Ledger(1, unit="patient"),
+        "ledger-unit-number",
+        lambda df: dpf.Ledger(1, unit=3),
         TYPE,
-        "unit must be a dpf.PrivacyUnit, not 'patient'. Write dpf.PrivacyUnit(column=...).",
+        "unit must be the name of a column or a dpf.PrivacyUnit, not 3. "
+        'Write unit="patient", or dpf.PrivacyUnit(column=...).',
         ANY,
     ),
     Refusal(

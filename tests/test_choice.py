@@ -81,7 +81,11 @@ def test_below_a_300th_of_epsilon_no_other_shape_gains_four_percent():
 
 @pytest.mark.parametrize("neighbors", ["replace", "unit"])
 def test_auto_offers_no_shape_that_is_not_proven(neighbors):
-    unit = dpf.PrivacyUnit(neighbors="replace") if neighbors == "replace" else dpf.PrivacyUnit(column="patient")
+    unit = (
+        dpf.PrivacyUnit(neighbors="replace")
+        if neighbors == "replace"
+        else dpf.PrivacyUnit(column="patient", max_rows=1)
+    )
     plan = PEOPLE.dp.preview.histogram(
         "age", bins=[0, 50, 100], epsilon=0.1, delta=0.1, mechanism="auto", ledger=basic(unit=unit)
     )

@@ -305,7 +305,7 @@ def test_102_dtypes_without_a_proof_are_refused_before_the_charge():
     for column in no_identity():
         frame = pandas_frame(column)
         refused(frame, [1], dpf.WrongDtype, "must")
-        ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("id"))
+        ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("id", max_rows=1))
         with pytest.raises(dpf.WrongDtype, match=r"units|stay apart"):
             frame.dp.count(epsilon=0.5, ledger=ledger)
         assert ledger.spent.epsilon == 0
@@ -325,8 +325,8 @@ def test_102_seconds_of_an_arrow_table_are_refused():
     for dtype in (pa.timestamp("s"), pa.duration("s"), pa.time64("us")):
         frame = pa.table({"id": seconds.view(dtype)})
         with pytest.raises(dpf.WrongDtype, match="stay apart to name units"):
-            dpf.of(frame).count(**paid(dpf.PrivacyUnit("id")))
-    exact = dpf.of(pa.table({"id": seconds.view(pa.timestamp("us"))})).count(**paid(dpf.PrivacyUnit("id")))
+            dpf.of(frame).count(**paid(dpf.PrivacyUnit("id", max_rows=1)))
+    exact = dpf.of(pa.table({"id": seconds.view(pa.timestamp("us"))})).count(**paid(dpf.PrivacyUnit("id", max_rows=1)))
     assert exact["count"].to_list() == near(2)
 
 

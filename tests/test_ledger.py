@@ -88,7 +88,7 @@ def test_an_interrupt_keeps_the_charge(monkeypatch):
         lambda frame, **words: frame.dp.count("agee", **words),
         lambda frame, **words: frame.dp.sum("who", bounds=(0, 1), **words),
         lambda frame, **words: frame.dp.histogram("age", bins=[5, 1], **words),
-        lambda frame, **words: frame.dp.count(**words, unit=dpf.PrivacyUnit(column="nobody")),
+        lambda frame, **words: frame.dp.count(**words, unit=dpf.PrivacyUnit(column="nobody", max_rows=1)),
         lambda frame, **words: frame.dp.count(**words, mechanism="gauss"),
         lambda frame, **words: frame.dp.count(**words, delta=2),
     ],
@@ -220,7 +220,7 @@ def test_the_default_ledger_records_and_warns_once():
 
 def test_the_warning_says_nothing_of_rows_where_a_unit_is_named():
     with pytest.warns(dpf.UnlimitedBudgetWarning) as caught:
-        PEOPLE.dp.count(epsilon=0.5, unit=dpf.PrivacyUnit(column="who"))
+        PEOPLE.dp.count(epsilon=0.5, unit=dpf.PrivacyUnit(column="who", max_rows=1))
     assert "Each row" not in str(caught[0].message)
 
 
@@ -303,7 +303,11 @@ def test_a_ledger_protects_one_unit():
     ledger = dpf.Ledger(epsilon=1, unit=unit)
     PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
     PEOPLE.dp.count(epsilon=0.25, ledger=ledger, unit=dpf.PrivacyUnit(column="who", max_rows=2))
-    for other in (dpf.PrivacyUnit(column="who"), dpf.PrivacyUnit()):
+    for other in (
+        dpf.PrivacyUnit("who", neighbors="replace"),
+        dpf.PrivacyUnit("who", nulls="one-unit"),
+        dpf.PrivacyUnit(),
+    ):
         with pytest.raises(dpf.InvalidArgument, match="unit must be"):
             PEOPLE.dp.count(epsilon=0.25, ledger=ledger, unit=other)
     assert charges(ledger) == 2
@@ -311,7 +315,7 @@ def test_a_ledger_protects_one_unit():
     with pytest.raises(dpf.InvalidArgument, match="unit must be"):
         PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1), unit=unit)
     with pytest.raises(dpf.InvalidType, match="unit must be"):
-        dpf.Ledger(epsilon=1, unit="who")
+        dpf.Ledger(epsilon=1, unit=["who"])
 
 
 # Races

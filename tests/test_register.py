@@ -175,8 +175,8 @@ def test_10_both_zeros_are_one_number_and_none_comes_out(engine):
         lambda dp: dp.group_by("x", keys=[0, 1]).count(),
     ):
         assert exact(both[0], ask) == exact(both[1], ask)
-    assert one(both[0], lambda dp: dp.count(), dpf.PrivacyUnit("x")) == one(
-        both[1], lambda dp: dp.count(), dpf.PrivacyUnit("x")
+    assert one(both[0], lambda dp: dp.count(), dpf.PrivacyUnit("x", max_rows=1)) == one(
+        both[1], lambda dp: dp.count(), dpf.PrivacyUnit("x", max_rows=1)
     )
     drawn = values(both[1].dp.histogram("x", bins=range(2_000), **paid(epsilon=1)), "count")
     assert not np.signbit(drawn[drawn == 0]).any()
@@ -279,7 +279,7 @@ def test_22_integers_beyond_2_53_are_told_apart_and_clip(engine):
     frame = engine({"x": [2**53, 2**53 + 1, -(2**53) - 1]})
     assert one(frame, lambda dp: dp.group_by("x", keys=[2**53 + 1, 2**53]).count()) == [1, 1]
     assert one(frame, lambda dp: dp.sum("x", bounds=(-(2**53), 2**53))) == [2**30]
-    assert one(frame, lambda dp: dp.count(), dpf.PrivacyUnit("x")) == [3 * 2**20]
+    assert one(frame, lambda dp: dp.count(), dpf.PrivacyUnit("x", max_rows=1)) == [3 * 2**20]
 
 
 def test_23_decimals_are_exact(engine):
@@ -544,7 +544,7 @@ def test_63_noise_covers_all_groups_of_a_person_in_its_own_norm(engine, law, p):
 
 def test_56_and_57_bounds_apply_to_what_is_counted(engine):
     """Rows outside the declared keys or bins take nothing of a person's weight: bounding comes last."""
-    once = dpf.PrivacyUnit("u")
+    once = dpf.PrivacyUnit("u", max_rows=1)
     frame = engine({"u": [1] * 6, "g": ["A", *["elsewhere"] * 5], "x": [1.0, *[50.0] * 5]})
     assert one(frame, lambda dp: dp.group_by("g", keys=["A", "B"]).count(), once) == [2**20, 0]
     assert one(frame, lambda dp: dp.histogram("x", bins=[0, 2, 4]), once) == [2**20, 0]
@@ -556,7 +556,7 @@ def test_56_and_57_bounds_apply_to_what_is_counted(engine):
 @pytest.mark.parametrize(("nulls", "people"), [("drop", 1), ("one-unit", 2)])
 def test_58_rows_without_a_person_follow_the_stated_rule(engine, nulls, people):
     frame = engine({"u": [1, None, None, None]}, u=pl.Int64)
-    unit = dpf.PrivacyUnit("u", nulls=nulls)
+    unit = dpf.PrivacyUnit("u", nulls=nulls, max_rows=1)
     steps = one(frame, lambda dp: dp.count(), unit)[0]
     assert people * 2**20 - 2 <= steps <= people * 2**20
     assert frame.dp.count(**paid(1.0, unit)).dp.provenance["unit"]["nulls"] == nulls
@@ -565,9 +565,9 @@ def test_58_rows_without_a_person_follow_the_stated_rule(engine, nulls, people):
 def test_59_ids_of_other_kinds_are_other_people(engine):
     if engine.is_pandas:
         frame = engine({"u": np.array(["1", 1, 1.0, True, "01"], dtype=object)})
-        assert one(frame, lambda dp: dp.count(), dpf.PrivacyUnit("u"))[0] <= 3 * 2**20
+        assert one(frame, lambda dp: dp.count(), dpf.PrivacyUnit("u", max_rows=1))[0] <= 3 * 2**20
     for ids in ([1, 2, 2], ["1", "01", "01"], [1.0, 1.5, 1.5]):
-        steps = one(engine({"u": ids}), lambda dp: dp.count(), dpf.PrivacyUnit("u"))[0]
+        steps = one(engine({"u": ids}), lambda dp: dp.count(), dpf.PrivacyUnit("u", max_rows=1))[0]
         assert 2 * 2**20 - 2 <= steps <= 2 * 2**20
 
 

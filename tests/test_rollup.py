@@ -225,7 +225,7 @@ def test_a_unit_nearly_attains_the_bound_in_every_level(p, neighbors):
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_a_unit_in_many_cells_stays_within_the_bound(p):
-    unit = dpf.PrivacyUnit(column="u")
+    unit = dpf.PrivacyUnit(column="u", max_rows=1)
     mine = [(group, 4.0) for group in GROUPS for _ in range(50)]
     assert max(farthest([mine], [[]], unit, p).values()) <= 1.0
 
@@ -245,7 +245,7 @@ def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     alone = weights.bounded
     monkeypatch.setattr(weights, "bounded", lambda *given, merged: alone(*given, merged=False))
     mine = [(group, 4.0) for group in GROUPS for _ in range(50)]
-    found = farthest([mine], [[]], dpf.PrivacyUnit(column="u"), 2)
+    found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
     assert found[Statistic(None, by=())] == pytest.approx(math.sqrt(3), rel=1e-3)
 
 

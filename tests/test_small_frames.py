@@ -23,7 +23,7 @@ FRAMES: dict[str, dict[str, list[Any]]] = {
 UNITS = {
     "rows": None,
     "patients": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2),
-    "patients-and-nulls": dpf.PrivacyUnit("patient", nulls="one-unit", neighbors="replace"),
+    "patients-and-nulls": dpf.PrivacyUnit("patient", nulls="one-unit", neighbors="replace", max_rows=1),
 }
 WARDS = ["A", "B", None]
 AGES = {"bins": [0, 50, 100]}

@@ -269,7 +269,7 @@ def test_objects_of_any_kind_never_fail():
     text = asked(lambda dp: dp.group_by("x", keys=["2.5", "x"]).count())
     assert next(iter(whole(frame, text).values())) == [1, 0]
     unit = asked(lambda dp: dp.sum("n", bounds=(0, 1)))
-    assert next(iter(whole(frame, unit, PrivacyUnit(column="x")).values()))[0] > 0
+    assert next(iter(whole(frame, unit, PrivacyUnit(column="x", max_rows=1)).values()))[0] > 0
     bins = asked(lambda dp: dp.histogram("x", bins=[0, 2, 5]))
     assert sum(next(iter(whole(frame, bins).values()))) == 7
 
@@ -286,15 +286,15 @@ def test_one_row_changes_a_pandas_dtype_but_no_other_total(neighbor):
 def test_unit_ids_of_different_types_are_different_units():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"u": np.array(["1", 1, "a", "a"], dtype=object)})
-    found = whole(frame, asked(lambda dp: dp.count()), PrivacyUnit(column="u"))
+    found = whole(frame, asked(lambda dp: dp.count()), PrivacyUnit(column="u", max_rows=1))
     assert next(iter(found.values())) == [3 * 2**20 - 1]  # "1", 1 and a; a's two rows weigh one, shaved and truncated
 
 
 def test_missing_units_are_left_out_or_one_unit():
     frame = pl.DataFrame({"u": [1, None, None, None]})
     query = asked(lambda dp: dp.count())
-    assert next(iter(whole(frame, query, PrivacyUnit(column="u")).values())) == [2**20]
-    together = next(iter(whole(frame, query, PrivacyUnit(column="u", nulls="one-unit")).values()))
+    assert next(iter(whole(frame, query, PrivacyUnit(column="u", max_rows=1)).values())) == [2**20]
+    together = next(iter(whole(frame, query, PrivacyUnit(column="u", nulls="one-unit", max_rows=1)).values()))
     assert together == [2 * 2**20 - 1]
 
 
@@ -337,9 +337,9 @@ def test_every_dtype_names_units_and_keys(dtype):
     ids = [first, second, first, third, None, None]
     frame = pl.DataFrame({"u": pl.Series(ids, dtype=polars_dtype), "x": [1.0] * 6})
     query = asked(lambda dp: dp.sum("x", bounds=(0, 1)))
-    found = next(iter(whole(frame, query, PrivacyUnit(column="u")).values()))[0]
+    found = next(iter(whole(frame, query, PrivacyUnit(column="u", max_rows=1)).values()))[0]
     assert found == pytest.approx(3 * 2**30, rel=1e-8)
-    together = next(iter(whole(frame, query, PrivacyUnit(column="u", nulls="one-unit")).values()))[0]
+    together = next(iter(whole(frame, query, PrivacyUnit(column="u", nulls="one-unit", max_rows=1)).values()))[0]
     assert together == pytest.approx(4 * 2**30, rel=1e-8)
     keys = asked(lambda dp: dp.group_by("u", keys=[third, first, None]).count())
     assert next(iter(whole(frame, keys).values())) == [1, 2, 2]
@@ -349,7 +349,7 @@ def test_every_dtype_names_units_and_keys(dtype):
 def test_columns_that_are_all_null():
     frame = pl.DataFrame({"u": [None, None], "x": [None, None]})
     count = asked(lambda dp: dp.count())
-    assert next(iter(whole(frame, count, PrivacyUnit(column="u")).values())) == [0]
+    assert next(iter(whole(frame, count, PrivacyUnit(column="u", max_rows=1)).values())) == [0]
     one_unit = PrivacyUnit(column="u", max_rows=2, nulls="one-unit")
     assert next(iter(whole(frame, count, one_unit).values())) == [2 * 2**20]
     assert next(iter(whole(frame, asked(lambda dp: dp.sum("x", bounds=(0, 1)))).values())) == [0]

@@ -84,7 +84,7 @@ def test_110_columns_that_no_file_can_hold_are_refused(engine, name):
     with pytest.raises(dpf.InvalidArgument):
         dpf.mean(name, bounds=(0, 1))
     with pytest.raises(dpf.InvalidArgument):
-        dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit(name))
+        dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit(name, max_rows=1))
 
 
 @pytest.mark.parametrize("name", STRANGE, ids=ascii)

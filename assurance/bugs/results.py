@@ -11,7 +11,7 @@ RESULTS = (
         "provenance._known",
         '"keep_noisy": keep_noisy,\n',
         '"keep_noisy": keep_noisy,\n'
-        '        "rows": getattr(plan.frame, "height", getattr(plan.frame, "shape", (0,))[0]),\n',
+        '        "height": getattr(plan.frame, "height", getattr(plan.frame, "shape", (0,))[0]),\n',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(

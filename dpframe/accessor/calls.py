@@ -43,7 +43,14 @@ NOT_OF = {  # what a verb does not take of the options, and why
         "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
         "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
         "size": "it releases no mean",
-    }
+    },
+    "contributions": {
+        "max_rows": "each unit is counted once, whatever it contributes",
+        "max_groups": "each unit is counted once, whatever it contributes",
+        "rollup": "its cells are numbers of rows and groups, which have no subtotals",
+        "graph": "its cells are numbers of rows and groups",
+        "size": "it releases no mean",
+    },
 }
 
 
@@ -53,7 +60,9 @@ class ModeOptions(TypedDict, total=False):
     epsilon: float | Fraction | Sequence[float] | None
     share: float | Fraction | None
     ledger: Ledger | None
-    unit: PrivacyUnit | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
     label: str | None
     snapshot: str | None
     max_cells: int
@@ -76,7 +85,9 @@ class CallOptions(TypedDict, total=False):
     order: bool | str | None
     graph: Any
     ledger: Ledger | None
-    unit: PrivacyUnit | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
     label: str | None
     snapshot: str | None
     max_cells: int
@@ -111,12 +122,14 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
             raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
         if isinstance(value, MEASURES):
             raise InvalidType(_option_words(name))
-    if len(given) > 2:
+    by_place = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if len(given) > len(by_place):
         raise InvalidType(
-            f"{verb} must be given everything but the column by name, so {shown(given[2])} is not clear. "
+            f"{verb} must be given everything but the column by name, so {shown(given[len(by_place)])} is not clear. "
             f"Write for instance {verb}({shown(given[1])}, {arguments[1]}=...)."
         )
-    if len(given) < 2 and "column" not in named and signature.parameters["column"].default is inspect.Parameter.empty:
+    needed = "column" in arguments and signature.parameters["column"].default is inspect.Parameter.empty
+    if len(given) < 2 and "column" not in named and needed:
         raise MissingArgument(f'column must be given: name the column, as in {verb}("age", {arguments[1]}=...).')
 
 

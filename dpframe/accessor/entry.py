@@ -50,7 +50,7 @@ def of(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
     --------
     >>> import dpframe as dpf, polars as pl
     >>> dpf.of(pl.DataFrame({"age": [31]}))
-    <.dp of a private frame: count, sum, mean, histogram, mode, group_by(...).agg, preview>
+    <.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>
     """
     return accessor(checked_frame(frame))
 

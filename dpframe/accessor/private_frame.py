@@ -14,6 +14,7 @@ from dpframe.frames.load import height_of, key_rows
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
 from dpframe.queries import counts
+from dpframe.queries.contributions import Contributors, Grouping, grid_of
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Measure, check_column
@@ -56,8 +57,12 @@ class PrivateFrame(Generic[F]):
         sum of its parts (see ``docs/denoising.md``).
     ledger : Ledger, optional
         Who pays; by default the ``with`` around the call.
-    unit : PrivacyUnit, optional
-        Who is protected, where the ledger does not say it.
+    unit : PrivacyUnit or str, optional
+        Who is protected, where the ledger does not say it; a string names the column of the unit.
+    max_rows, max_groups : int, optional
+        How many rows of one unit may count at full weight in a group, and in how many groups; by default the unit's.
+        Where only one of them is given the other is 1. Larger bounds leave out less and take more noise;
+        `contributions` tells which fit. Refused where each row is a unit. A single cell does not use `max_groups`.
     label : str, optional
         A name for the ledger's entry and the provenance.
     snapshot : str, optional
@@ -275,6 +280,63 @@ class PrivateFrame(Generic[F]):
         return asker._asked("mode", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
 
     @asks
+    def contributions(
+        self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[CallOptions]
+    ) -> F:
+        """How many units have how many rows in how many groups: it tells which bounds of contribution leave out little.
+
+        Parameters
+        ----------
+        by : str or list of str, optional
+            The columns by which later questions group. Without it all rows are one group.
+        keys : list, tuple, range, dict or frame, optional
+            The groups, declared as in `group_by`: rows of others are in none. Without it the distinct values of `by`
+            are the groups, a missing one among them.
+        **options
+            As of a histogram, but for `max_rows` and `max_groups`; see `PrivateFrame`.
+
+        Returns
+        -------
+        DataFrame
+            One row per cell of a grid: ``rows_left`` and ``rows_right``, the rows of a unit in all groups together;
+            ``groups_left`` and ``groups_right``, in how many groups they are; ``count``, how many units that is true
+            of, with ``count_noisy`` and ``count_error`` as in a histogram. A cell goes from left to below right: 1, 2,
+            3 to 4, 5 to 8, ... The last one, up to 2**20, holds all above too. Where the number of groups is public the
+            grid ends with it. ``.dp.suggest(epsilon=...)`` of the result reads bounds off it.
+
+        Raises
+        ------
+        InvalidArgument
+            If each row is a unit; after `group_by`. Otherwise as `count`.
+
+        Notes
+        -----
+        A unit falls in one cell, or none, whatever it does: no bounds and no weights are needed, and the sensitivity
+        is 1 (2 or sqrt 2 under replace, as of a histogram of rows).
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> visits = pl.DataFrame({"patient": [1, 1, 2] * 500, "ward": ["A", "B", "A"] * 500})
+        >>> ledger = dpf.Ledger(epsilon=1, unit="patient")
+        >>> grid = visits.dp.contributions(by="ward", keys=["A", "B", "C"], epsilon=0.5, ledger=ledger)
+        >>> grid.height, grid.columns[:5]
+        (63, ['rows_left', 'rows_right', 'groups_left', 'groups_right', 'count'])
+        """
+        if self._axes:
+            raise InvalidArgument(
+                "contributions must be asked of the whole frame, not per group: it counts in how many groups each unit "
+                'is. Name them as by=, as in contributions(by="ward", epsilon=0.1).'
+            )
+        if by is None and keys is not None:
+            raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
+        columns = _flat(() if by is None else (by,))
+        declared = None if keys is None else Keys(counts.made(_declared(columns, keys), _most(options)))
+        grouping = Grouping(columns, declared)
+        asker: PrivateFrame[F] = PrivateFrame(self._frame, grid_of(grouping), self._finish)
+        return asker._asked("contributions", {"count": Contributors()}, options, grouping)
+
+    @asks
     def agg(self, *statistics: Measure | Mapping[str, Measure], **named: Any) -> F:
         """Several statistics, priced and released as one call.
 
@@ -334,13 +396,7 @@ class PrivateFrame(Generic[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
-        for column in flat:
-            check_column(column)
-        declared = is_frame(keys)
-        size = height_of(keys) if declared else counts.of_keys(keys)
-        axes = counts.axes_or_later(size, lambda: key_axes(flat, keys, key_rows(keys, flat) if declared else None))
-        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)
+        return PrivateFrame(self._frame, (*self._axes, *_declared(_flat(by), keys)), self._finish)
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
@@ -348,9 +404,10 @@ class PrivateFrame(Generic[F]):
         answer: Callable[[Any, Query, Options], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer)
 
-    def _asked(self, verb: str, measures: dict[str, Measure], options: Any) -> F:
+    def _asked(self, verb: str, measures: dict[str, Measure], options: Any, grouping: Grouping | None = None) -> F:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
-        query = Query(verb, Keys(counts.made(self._axes, checked.max_cells)), tuple(measures.items()), checked.rollup)
+        keys = Keys(counts.made(self._axes, checked.max_cells))
+        query = Query(verb, keys, tuple(measures.items()), checked.rollup, grouping)
         return self._finish(self._frame, query, checked)
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
@@ -361,7 +418,27 @@ class PrivateFrame(Generic[F]):
             raise AttributeError(f".dp has no {name!r}")
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, histogram, mode, group_by(...).agg, preview>"
+        return "<.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>"
+
+
+def _flat(by: tuple[Any, ...]) -> tuple[str, ...]:
+    """The columns to group by, given one by one or as one list."""
+    flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
+    for column in flat:
+        check_column(column)
+    return flat
+
+
+def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
+    """The axes of declared keys, of which many are made later."""
+    framed = is_frame(keys)
+    size = height_of(keys) if framed else counts.of_keys(keys)
+    return counts.axes_or_later(size, lambda: key_axes(by, keys, key_rows(keys, by) if framed else None))
+
+
+def _most(options: Any) -> int:
+    """How many cells the call allows."""
+    return counts.checked_most(options.get("max_cells", counts.MOST_CELLS))
 
 
 def without_provenance() -> NoProvenance:

@@ -27,7 +27,17 @@ class ReleasedFrame:
     (2,)
     """
 
-    verbs: ClassVar[tuple[str, ...]] = ("count", "sum", "mean", "histogram", "mode", "agg", "group_by", "preview")
+    verbs: ClassVar[tuple[str, ...]] = (
+        "count",
+        "sum",
+        "mean",
+        "histogram",
+        "mode",
+        "contributions",
+        "agg",
+        "group_by",
+        "preview",
+    )
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts

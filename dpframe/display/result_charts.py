@@ -48,7 +48,7 @@ def _panels_of_levels(names: Sequence[str], rows: Sequence[Row], facts: Mapping[
 
 
 def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words | None) -> Any:
-    axes, value = facts["cells"], _described(name, facts["measures"][name])
+    axes, value = facts["cells"], _described(name, facts)
     if _is_map(axes):
         cells = [_place(row, axes[0], ("left", "right")) | _place(row, axes[1], ("bottom", "top")) for row in rows]
         cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
@@ -129,8 +129,11 @@ def _columns(axes: Sequence[Mapping[str, Any]]) -> list[str]:
     return [column for axis in axes for column in axis["columns"]]
 
 
-def _described(name: str, measure: Mapping[str, Any]) -> str:
+def _described(name: str, facts: Mapping[str, Any]) -> str:
     """The title of the axis of values: the column, and what it measures where its name does not say it."""
+    measure = facts["measures"][name]
+    if "groups" in facts:
+        return "number of units"
     if measure["column"] is None:
         words = "rows" if name == "count" else "number of rows"
         return f"{name} of {words}" if name == "count" else words
@@ -150,7 +153,7 @@ def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
 def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple[str, ...]:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit(**facts['unit'])}"
+    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
     if is_map:
         errors = ", ".join(f"+-{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
         second = f"95% error of each cell: {errors} around the unbiased value"

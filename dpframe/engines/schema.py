@@ -14,7 +14,8 @@ from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
-from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Kind
+from dpframe.queries.contributions import Grouping
+from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import Query
 
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
@@ -37,8 +38,10 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     """
     check_quiet()
     source = source_of(frame)
-    axes = tuple(_checked_axis(source, axis) for axis in query.keys.axes)
-    resolved = replace(query, keys=replace(query.keys, axes=axes))
+    if query.grouping is None:
+        resolved = replace(query, keys=_checked(source, query.keys))
+    else:
+        resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
     for statistic in query.statistics:
         if statistic.column is None:
             continue
@@ -50,6 +53,21 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
+
+
+def _checked(source: Source, keys: Keys) -> Keys:
+    return replace(keys, axes=tuple(_checked_axis(source, axis) for axis in keys.axes))
+
+
+def _checked_grouping(source: Source, grouping: Grouping) -> Grouping:
+    """The groups of a question about contributions; distinct values must stay apart, as keys do."""
+    if grouping.keys is not None:
+        return replace(grouping, keys=_checked(source, grouping.keys))
+    for name in grouping.columns:
+        column = source.column(name)
+        if column.identity is None:
+            raise WrongDtype(_identity_words(name, column, "be grouped by"))
+    return grouping
 
 
 def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxis | BinAxis:

@@ -45,7 +45,9 @@ def bounded(
     """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them."""
     if unit.nulls == "drop" and table["unit"].null_count():
         table = table.filter(pl.col("unit").is_not_null())
-    most = unit.max_rows * min(unit.max_groups, cells) ** (1.0 / p)
+    bounds = unit.contribution
+    groups = min(bounds.max_groups, cells)
+    most = bounds.max_rows * groups ** (1.0 / p)
     code, units = unit_codes(table["unit"])
     rows = np.bincount(code, minlength=units)
     heavy = (rows > most)[code]
@@ -54,15 +56,15 @@ def bounded(
     sharing = chosen[sharing] if isinstance(chosen, np.ndarray) else sharing
     light = _weights(rows, code[sharing], starts, most, p)
     if merged:  # no unit that is not heavy may get a weight below 1: their rows are not brought together
-        most_rows = unit.max_rows * min(unit.max_groups, cells)
+        most_rows = bounds.max_rows * groups
         light = np.where(rows <= most_rows, light, np.minimum(light, most_rows * SHAVE / np.maximum(rows, 1)))
     alone = light[code]
     alone[sharing] = 0.0  # what they add is added below, pair by pair
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
     asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.statistics)]
-    groups = collected(weighted.group_by("cell").agg(asked), table.height)
+    by_cell = collected(weighted.group_by("cell").agg(asked), table.height)
     found = {
-        s: placed(groups[str(n)].to_numpy(), groups["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)
+        s: placed(by_cell[str(n)].to_numpy(), by_cell["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)
     }
     if sharing.size:
         shared = table[sharing]

@@ -147,8 +147,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
     try:
-        PrivacyUnit(**record["unit"])
-    except (TypeError, DpframeError):
+        PrivacyUnit.of_facts(record["unit"])
+    except (TypeError, KeyError, DpframeError):
         return "its unit must be one that can be protected"
     return ""
 
@@ -262,8 +262,8 @@ STATISTIC = _object(
 UNIT = _object(
     {
         "column": _none_or(_text),
-        "max_rows": _some,
-        "max_groups": _some,
+        "max_rows": _none_or(_some),
+        "max_groups": _none_or(_some),
         "neighbors": _one_of("add-remove", "replace"),
         "nulls": _one_of("drop", "one-unit"),
     }
@@ -274,6 +274,7 @@ LEDGER = _object(
     {"snapshot": _none_or(_text), "version": _none_or(_text)},  # version: the name of a snapshot in records of 0.1
 )
 LEVEL = _object({"columns": _names, "rows": _some})
+GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
@@ -297,6 +298,7 @@ POSSIBLE = {
     "raw": _flag,  # its name in records of dpframe 0.1
     "rows": _none_or(ROWS),
     "levels": _list(LEVEL, 2),
+    "groups": GROUPS,
     "ledger": LEDGER,
     "within": WITHIN,
     "chosen": CHOSEN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
@@ -153,7 +153,7 @@ class Row:
             "time": entry.time,
             "label": entry.label,
             "query": entry.query,
-            "unit": asdict(entry.unit),
+            "unit": entry.unit.facts(),
             "amount": exact_texts(entry.amount),
             "total": exact_texts(plus(last.total, entry.amount)),
             "limit": (entry.limit or last.limit).facts(),

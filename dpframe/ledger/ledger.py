@@ -45,8 +45,9 @@ class Ledger:
         The most that may be spent on the people in the data, over all releases together.
     delta : float
         0 for pure differential privacy.
-    unit : PrivacyUnit, optional
-        Who is protected; without it each row is a unit.
+    unit : PrivacyUnit or str, optional
+        Who is protected; a string is short for ``PrivacyUnit(column)``. Without it each row is a unit. Its `max_rows`
+        and `max_groups` are only defaults for calls that do not say them.
     accounting : {"basic", "gdp", "rdp"}, optional
         How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``.
     path : path-like or URL, optional
@@ -86,7 +87,7 @@ class Ledger:
         epsilon: float | Fraction | None = None,
         delta: float | Fraction = 0,
         *,
-        unit: PrivacyUnit | None = None,
+        unit: PrivacyUnit | str | None = None,
         accounting: Literal["basic", "gdp", "rdp"] | None = None,
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
@@ -336,16 +337,22 @@ class Ledger:
     def _place(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
-    def unit_for(self, unit: PrivacyUnit | None) -> PrivacyUnit:
-        """The unit that a call protects: the ledger's own, or on the default ledger the call's."""
+    def unit_for(self, unit: PrivacyUnit | str | None) -> PrivacyUnit:
+        """The unit that a call protects: the ledger's own, or on the default ledger the call's.
+
+        Bounds of contribution belong to a question: those of the call's unit go before the ledger's, one by one.
+        """
         if self._terms is None:
             return checked_unit(unit) or ROWS
-        if checked_unit(unit) not in (None, self._terms.unit):
+        own, asked = self._terms.unit, checked_unit(unit)
+        if asked is None:
+            return own
+        if asked.who != own.who:
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({self._terms.unit}). This call's is {unit}. "
+                f"unit must be left out or equal the ledger's ({own.who}). This call's is {asked.who}. "
                 "A ledger protects one unit: make another ledger for another unit."
             )
-        return self._terms.unit
+        return own.bounded(asked.max_rows, asked.max_groups)
 
     def to_frame(self, like: str = "polars") -> Any:
         """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.

@@ -119,7 +119,8 @@ def unit(facts: object) -> PrivacyUnit:
 
 @lru_cache(maxsize=64, typed=True)
 def _unit(column: Any, max_rows: Any, max_groups: Any, neighbors: Any, nulls: Any) -> PrivacyUnit:
-    return PrivacyUnit(column, max_rows, max_groups, neighbors, nulls)
+    facts = {"column": column, "neighbors": neighbors, "nulls": nulls, "max_rows": max_rows, "max_groups": max_groups}
+    return PrivacyUnit.of_facts(facts)
 
 
 def printable(found: str) -> str:

@@ -109,7 +109,8 @@ class Terms:
         if self.before is not None:
             was = self.before
             return canonical({"format": FORMAT, "was": was.terms, "entries": was.entries, "head": was.head})
-        facts: dict[str, Any] = {"unit": asdict(self.unit), "limit": self.limit.facts(), "accounting": self.accounting}
+        unit = self.unit.facts() if self.is_first else asdict(self.unit)  # dpframe 0.1 knew no unit without bounds
+        facts: dict[str, Any] = {"unit": unit, "limit": self.limit.facts(), "accounting": self.accounting}
         facts |= {"dataset": self.dataset, "created": self.created}
         facts |= {"format": FIRST} if self.nonce is None else {"format": FORMAT, "nonce": self.nonce}
         return canonical(facts)
@@ -187,7 +188,7 @@ def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
     pairs = {
         "epsilon": (limit.epsilon, asked.limit.epsilon),
         "delta": (limit.delta, asked.limit.delta),
-        "unit": (found.unit, asked.unit),
+        "unit": (found.unit, _with_defaults(asked.unit, found.unit)),
         "accounting": (found.accounting, asked.accounting),
         "dataset": (found.dataset, asked.dataset),
     }
@@ -197,6 +198,16 @@ def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
                 f"{name} must be {_said(kept)}, as in the ledger at {where}, not {_said(wanted)}. "
                 "Open it with dpf.Ledger.open(path), or take another path for other people's data."
             )
+
+
+def _with_defaults(asked: PrivacyUnit, found: PrivacyUnit) -> PrivacyUnit:
+    """The unit that was asked for; bounds that it does not give are those that the ledger has."""
+    return asked if asked.column is None else replace(found, **_given(asked))
+
+
+def _given(unit: PrivacyUnit) -> dict[str, Any]:
+    """Everything that a unit says but for bounds that it does not give."""
+    return {name: value for name, value in asdict(unit).items() if value is not None}
 
 
 def _said(value: object) -> str:

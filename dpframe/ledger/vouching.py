@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
@@ -14,7 +13,13 @@ from dpframe.ledger.entries import Entry, Store, Trail
 from dpframe.ledger.promises import promised
 from dpframe.ledger.terms import Terms
 
-SINGLE = ("count(", "sum(", "mean(", "most common of ")  # how the words begin of what was released alone
+SINGLE = (
+    "count(",
+    "sum(",
+    "mean(",
+    "most common of ",
+    "contributions(",
+)  # how the words begin of what was released alone
 AS_CHARGED, IN_PART = "as charged", "in part"
 AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 
@@ -69,9 +74,17 @@ def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> No
     """What every entry tells of its release, also those of dpframe 0.1."""
     cost = {"epsilon": entry.cost.epsilon, "delta": entry.cost.delta, "accounting": terms.accounting}
     _compare(record, "cost", record.get("cost"), cost)
-    _compare(record, "unit", record.get("unit"), asdict(entry.unit))
+    _compare_unit(record, entry)
     if entry.query.startswith(SINGLE):  # of what is released together each may have a label of its own
         _compare(record, "label", record.get("label"), entry.label)
+
+
+def _compare_unit(record: Mapping[str, Any], entry: Entry) -> None:
+    """Whom it protected. Results of one entry may differ in their bounds: then it has none, but its promises do."""
+    unit, charged = record.get("unit"), entry.unit.facts()
+    if entry.promises and charged["max_rows"] is None and isinstance(unit, Mapping):
+        unit = {**unit, "max_rows": None, "max_groups": None}
+    _compare(record, "unit", unit, charged)
 
 
 def _compare_promises(record: Mapping[str, Any], entry: Entry) -> None:

@@ -26,6 +26,7 @@ class Wanted:
 
     query: Query
     frame: Any
+    unit: PrivacyUnit  # with the bounds of this question
     mechanism: str | Calibration | None = None
     weights: Any = None
     size: int | None = None
@@ -41,7 +42,8 @@ class JointPlan:
     plans : dict of Plan
         By name, each with its own noise; their costs are that of the whole.
     unit, accounting, amount
-        Who is protected, how losses add up, and what the whole takes in that exact quantity.
+        Who is protected (with bounds where all plans have the same), how losses add up, and what the whole takes in
+        that exact quantity.
     cost : PrivacyLoss
         What all of them cost together, rounded up.
 
@@ -121,7 +123,6 @@ class JointPlan:
 def joint_plan(
     wanted: Mapping[str, Wanted],
     *,
-    unit: PrivacyUnit,
     price: Price,
     accounting: Accounting,
     limit: Amount | None,
@@ -131,7 +132,7 @@ def joint_plan(
     of_name = weights_of({} if weights is None else weights, list(wanted), "plan")
     shares = {name: tuple(of_name[name] * one for one in shares_of(w.query, w.weights)) for name, w in wanted.items()}
     pure = {name: w.query.selects or _is_pure(w.mechanism, price, accounting, limit) for name, w in wanted.items()}
-    reach = {name: reaches(w.query, unit) for name, w in wanted.items()}
+    reach = {name: reaches(w.query, w.unit) for name, w in wanted.items()}
     alike = not accounting.charges_price or _alike(wanted, pure, accounting.charge(price, limit, ()))
     if alike:
         every = tuple(share for name in wanted for share in shares[name])
@@ -149,7 +150,7 @@ def joint_plan(
     plans = {
         name: Plan(
             w.query,
-            unit,
+            w.unit,
             price,
             accounting,
             amount,
@@ -163,7 +164,12 @@ def joint_plan(
         )
         for name, w in wanted.items()
     }
-    return JointPlan(plans, unit, accounting, amount, cost)
+    return JointPlan(plans, _unit_of_all([w.unit for w in wanted.values()]), accounting, amount, cost)
+
+
+def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:
+    """Who is protected by all of them; with bounds only where they have the same."""
+    return units[0] if all(unit == units[0] for unit in units) else units[0].who
 
 
 def _is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:

@@ -121,7 +121,7 @@ class Plan:
         subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        return (*self.query.keys.notes(), *subtotals, *_weight_notes(self.unit, self.query.selects), *together)
+        return (*self.query.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)
 
     def noise_of(self, measure: Measure, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Statistic that the measure is read off; `by` names a level of subtotals."""
@@ -273,14 +273,39 @@ class Plan:
         return pages.html_page(f"Plan: {self.query}", facts, *self._table())
 
 
-def _weight_notes(unit: PrivacyUnit, selects: bool) -> Sequence[str]:
-    """What the reader must know of how units are bounded; a selection allows max_rows in every one of its options."""
+def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
+    """What the reader must know of how units are bounded, and of rows without a unit."""
     if unit.column is None:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
-    groups = "" if selects else f" and max_groups={unit.max_groups}"
-    return (
-        f"a {unit.column} beyond max_rows={unit.max_rows}{groups} counts with one weight "
-        "below 1, so answers lean toward those with few rows",
-        f"rows without a {unit.column} are {missing}",
+    if query.grouping is not None:
+        return (f"rows without a {unit.column} are {missing}",)
+    left_out = (
+        f"of a {unit.column} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
+        "do not contain this, and answers lean toward those with few rows"
     )
+    return (left_out, *_implied_notes(unit, query), f"rows without a {unit.column} are {missing}")
+
+
+def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
+    """How much may count in full: of several cells, in how many of them; a selection allows it in each option."""
+    bounds, cells = unit.contribution, query.keys.cells
+    rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
+    if query.selects:
+        return f"{rows} in one of the options"
+    if cells == 1:
+        return rows
+    groups = min(bounds.max_groups, cells)
+    return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
+
+
+def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
+    """Which bound is 1 because only the other was given, where it is used."""
+    used = ("max_rows",) if query.selects or query.keys.cells == 1 else ("max_rows", "max_groups")
+    given = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
+    missing = [name for name in used if given[name] is None]
+    return tuple(f"{name} is 1, since only {_other(name)} was given" for name in missing)
+
+
+def _other(name: str) -> str:
+    return "max_groups" if name == "max_rows" else "max_rows"

@@ -10,7 +10,7 @@ from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, ta
 from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.price import Calibration
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, checked_bound
 from dpframe.queries.counts import MOST_CELLS, checked_most
 
 
@@ -32,7 +32,9 @@ class Options:
     order: bool | str | None = None
     graph: Any = None
     ledger: Any = None  # who pays: the release finds it, and refuses what is no ledger
-    unit: PrivacyUnit | None = None
+    unit: PrivacyUnit | str | None = None
+    max_rows: int | None = None
+    max_groups: int | None = None
     label: str | None = None
     snapshot: str | None = None
     max_cells: int = MOST_CELLS
@@ -40,6 +42,8 @@ class Options:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
         object.__setattr__(self, "max_cells", checked_most(self.max_cells))
+        for argument in ("max_rows", "max_groups"):
+            object.__setattr__(self, argument, checked_bound(argument, getattr(self, argument)))
         object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(

@@ -98,14 +98,18 @@ def of(statistic: Statistic, unit: PrivacyUnit, cells: int, merged: int | None =
     In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
     the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger (``docs/privacy.md``).
     """
+    if statistic.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
+        reach, replaced = statistic.reach, unit.neighbors == "replace"
+        return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
     weighted = unit.column is not None
     scale = 2**20 if weighted and statistic.bounds is None else 1
     lower, upper = statistic.reach
-    groups = min(unit.max_groups, cells)
+    bounds = unit.contribution
+    groups = min(bounds.max_groups, cells)
     return Sensitivity(
         reach=(lower * scale, upper * scale),
         cells=cells if merged is None else merged,
-        rows=unit.max_rows if merged is None else unit.max_rows * groups,
+        rows=bounds.max_rows if merged is None else bounds.max_rows * groups,
         groups=groups if merged is None else 1,
         weighted=weighted,
         replace=unit.neighbors == "replace",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
 from dpframe.queries.bins import BinAxis
+from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, labels_of, levels_of
 from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
@@ -30,6 +31,7 @@ class Query:
     keys: Keys
     measures: tuple[tuple[str, Measure], ...]
     rollup: bool = False  # whether subtotals are released too
+    grouping: Grouping | None = None  # of a question about contributions: the groups that it speaks of
 
     @property
     def selects(self) -> bool:
@@ -72,6 +74,15 @@ class Query:
                     f"rollup must be left out of a mean ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
                 )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values say in which cell, or in which group, a row is."""
+        return self.keys.columns if self.grouping is None else self.grouping.columns
+
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the result must know of rows that are in no cell."""
+        return self.keys.notes() if self.grouping is None else self.grouping.notes()
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -118,6 +129,8 @@ class Query:
         return harmless(self._words())  # it is printed and logged, and kept in ledgers
 
     def _words(self) -> str:
+        if self.grouping is not None:
+            return f"contributions(){self.grouping}"
         if self.selects:
             return f"most common of {self.keys.axes[0]}"
         asked = ", ".join(str(measure) for _, measure in self.measures)

@@ -50,6 +50,7 @@ class Statistic:
     column: str | None
     bounds: tuple[float, float] | None = None
     centred: bool = False
+    units: bool = False  # whether units are counted, each once, and not their rows
     by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
 
     def over(self, by: tuple[str, ...] | None) -> Statistic:
@@ -91,6 +92,8 @@ class Statistic:
         """The statistic in words: what a plan and the provenance call it."""
         over = "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
         if self.bounds is None:
+            if self.units:
+                return "units"
             return ("rows" if self.column is None else f"present values of {self.column}") + over
         return f"{'centred ' if self.centred else ''}sum of {self.column}{over}"
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import numbers
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -18,21 +18,28 @@ from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, named
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 
 NAMED, VERBS = {"keep_noisy": "raw"}, {"mode": "select"}  # as dpframe 0.1 called them, whose answers are replayed
-UNASKED = ("ledger", "unit", "label", "snapshot", "max_cells")  # what does not shape the answer, or is the ledger's own
+# what does not shape the answer, or is the ledger's own; bounds are told once they are resolved
+UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "snapshot", "max_cells")
 
 
-def facts_of(query: Query, plan: Plan, options: Options) -> dict[str, str]:
-    """A hash for each part of the question and each option that shapes the law of the answer."""
-    asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys)))
+def facts_of(query: Query, plan: Plan, options: Options, unit: PrivacyUnit) -> dict[str, str]:
+    """A hash for each part of the question and each option that shapes the law of the answer.
+
+    Bounds of contribution are told where they are not those of `unit`, the ledger's own: dpframe 0.1 had no others.
+    """
+    asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys), grouping=plan.query.grouping))
     asked |= {name: value for name, value in _parts(options).items() if name not in UNASKED}
     if options.within is None:
         for name in ("epsilon", "delta", "share"):
             asked.pop(name, None)
         asked["price"] = plan.price
+    if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
+        asked |= asdict(plan.unit.contribution)
     if callable(options.mechanism):  # whatever the function is, this is the noise that it chose
         asked["mechanism"] = [part.mechanism for part in plan.parts]
     asked["verb"] = VERBS.get(query.verb, query.verb)

@@ -29,7 +29,7 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import plan_of
 from dpframe.planning.request import Options
-from dpframe.privacy import Price, checked_unit
+from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measured, Statistic
@@ -87,8 +87,10 @@ def _several(options: Options) -> list[Options] | None:
 
 
 def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) -> Plan:
-    unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
+    unit = _unit_of(query, options, ledger)
     checked = check(frame, query, unit)
+    if query.grouping is None:
+        _ = unit.contribution  # refused where a question has no bounds
     refuse_many("keys and bins must make", "cells", checked.keys.cells, options.max_cells)  # those of a dtype as well
     limit = ledger.limit_amount if ledger else None
     ordered_axes(checked.keys, options.order)  # refused before anything is charged
@@ -111,6 +113,19 @@ def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) 
     if options.within is None:
         return plan_at(Price.of(options.epsilon, options.delta, options.share))
     return _plan_within(checked, options, plan_at)
+
+
+def _unit_of(query: Query, options: Options, ledger: Ledger | None) -> PrivacyUnit:
+    """Who is protected, with the bounds of this question; how much units contribute is asked without any."""
+    unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
+    if query.grouping is not None:
+        if unit.column is None:
+            raise InvalidArgument(
+                "unit must have a column for contributions: where each row is a unit, each contributes one row. "
+                'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
+            )
+        return unit.who
+    return unit.bounded(options.max_rows, options.max_groups)
 
 
 def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan]) -> Plan:

@@ -14,7 +14,6 @@ from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
-from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
@@ -63,7 +62,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "dpframe": version,
         "label": label,
         "verb": plan.query.verb,
-        "unit": _unit(plan.unit),
+        "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
         "measures": {} if plan.query.selects else {name: _measure(plan, name) for name in plan.columns},
@@ -72,6 +71,8 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "confidence": CONFIDENCE,
         "keep_noisy": keep_noisy,
     }
+    if plan.query.grouping is not None:
+        facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
     if plan.query.rollup:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
     if plan.accuracy is not None:
@@ -197,10 +198,6 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def _unit(unit: PrivacyUnit) -> dict[str, Any]:
-    return {name: getattr(unit, name) for name in ("column", "max_rows", "max_groups", "neighbors", "nulls")}
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:

@@ -40,7 +40,7 @@ def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entr
         plan.amount,
         plan.cost,
         snapshot=options.snapshot,
-        asked=facts_of(query, plan, options) if is_named else None,
+        asked=facts_of(query, plan, options, ledger.unit or plan.unit) if is_named else None,
         promises=(promise_of(plan, options),),
     )
 

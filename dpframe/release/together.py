@@ -20,7 +20,7 @@ from dpframe.ledger.statement import no_ledger
 from dpframe.planning.joint import JointPlan, Wanted, joint_plan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
-from dpframe.privacy import Price, PrivacyUnit
+from dpframe.privacy import Price
 from dpframe.release.denoising import check_denoising
 from dpframe.release.path import answered, look, rehearsed
 from dpframe.release.replay import promise_of
@@ -86,7 +86,7 @@ def release_together(
     ----------
     plans : dict of Plan
         Made by ``.dp.preview``, by the name of the result. Prices of the previews play no part; their other options
-        are kept. They may be of different frames, and must protect the same unit.
+        are kept, bounds of contribution among them. They may be of different frames, and must protect the same unit.
     epsilon, delta, share : float, optional
         The price of the whole, as in every call.
     weights : dict, optional
@@ -163,12 +163,20 @@ def _price(epsilon: Any, delta: Any, share: Any) -> Price:
 
 def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> JointPlan:
     checked = _checked(plans)
+    _check_units(checked, ledger)
     joint = joint_plan(
         {
-            name: Wanted(plan.query, plan.frame, plan.asked.mechanism, plan.asked.weights, plan.asked.size, plan.asked)
+            name: Wanted(
+                plan.query,
+                plan.frame,
+                plan.unit,
+                plan.asked.mechanism,
+                plan.asked.weights,
+                plan.asked.size,
+                plan.asked,
+            )
             for name, plan in checked.items()
         },
-        unit=_unit_of(checked, ledger),
         price=price,
         accounting=ledger.accounting if ledger else Basic(),
         limit=ledger.limit_amount if ledger else None,
@@ -209,12 +217,14 @@ def _checked(plans: Any) -> dict[str, Plan]:
     return found
 
 
-def _unit_of(plans: Mapping[str, Plan], ledger: Ledger | None) -> PrivacyUnit:
+def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
+    """One price protects one unit; the bounds of contribution are each plan's own."""
     first, *others = plans.items()
     for name, plan in others:
-        if plan.unit != first[1].unit:
+        if plan.unit.who != first[1].unit.who:
             raise InvalidArgument(
-                f"plans must protect the same unit, but {first[0]!r} protects ({first[1].unit}) and {name!r} "
-                f"({plan.unit}). Preview them with the ledger that pays."
+                f"plans must protect the same unit, but {first[0]!r} protects ({first[1].unit.who}) and {name!r} "
+                f"({plan.unit.who}). Preview them with the ledger that pays."
             )
-    return ledger.unit_for(first[1].unit) if ledger else first[1].unit
+    if ledger is not None:
+        ledger.unit_for(first[1].unit.who)

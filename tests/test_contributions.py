@@ -1,0 +1,300 @@
+"""Bounds of contribution belong to the question: the call's own, over those of its unit, over the ledger's defaults."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.engines.totals import totals
+
+YEARS = list(range(2016, 2026))
+
+
+def panel(people: int = 2_000) -> pl.DataFrame:
+    """People with up to two rows a year, over up to ten years."""
+    random = np.random.default_rng(7)
+    rows = [
+        (person, year)
+        for person in range(people)
+        for year in YEARS[: random.integers(1, 11)]
+        for _ in range(random.integers(1, 3))
+    ]
+    return pl.DataFrame(rows, schema=["person", "year"], orient="row")
+
+
+PANEL = panel()
+PREVIEW = PANEL.dp.preview
+
+
+def bounds_of(plan):
+    return plan.unit.contribution.max_rows, plan.unit.contribution.max_groups
+
+
+def test_one_ledger_answers_by_year_and_over_all_within_the_errors():
+    truth = PANEL.group_by("year").len().sort("year")["len"].to_numpy()
+    with dpf.Ledger(epsilon=100, delta=1e-4, unit="person", accounting="basic") as ledger:
+        for price in ({"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}):
+            years = PANEL.dp.group_by("year", keys=YEARS).count(**price, max_rows=2, max_groups=10, denoise=None)
+            whole = PANEL.dp.count(**price, max_rows=20)
+            assert np.abs(years["count"].to_numpy() - truth).max() <= 3 * years["count_error"].max()
+            assert abs(whole["count"][0] - PANEL.height) <= 3 * whole["count_error"][0]
+    assert len(ledger.to_frame()["unit"].unique()) == 2
+
+
+def test_the_bounds_of_the_call_go_before_those_of_its_unit_and_of_the_ledger():
+    unit = dpf.PrivacyUnit("person", max_rows=3, max_groups=4)
+    with dpf.Ledger(epsilon=9, unit=unit) as ledger:
+        assert bounds_of(PREVIEW.count(epsilon=1)) == (3, 4)
+        assert bounds_of(PREVIEW.count(epsilon=1, max_rows=7)) == (7, 4)
+        assert bounds_of(PREVIEW.count(epsilon=1, max_groups=1)) == (3, 1)
+        assert bounds_of(PREVIEW.count(epsilon=1, unit="person")) == (3, 4)
+        other = dpf.PrivacyUnit("person", max_rows=5)
+        assert bounds_of(PREVIEW.count(epsilon=1, unit=other)) == (5, 4)
+        assert bounds_of(PREVIEW.count(epsilon=1, unit=other, max_rows=6, max_groups=2)) == (6, 2)
+        counted = PANEL.dp.count(epsilon=1, max_rows=7)
+    assert counted.dp.provenance["unit"]["max_rows"] == 7
+    assert "at most 7 rows in each of 4 groups" in ledger.to_frame()["unit"][0]
+
+
+def test_what_is_not_given_is_one_and_the_plan_and_the_record_say_so():
+    asked = PANEL.dp.group_by("year", keys=YEARS)
+    with dpf.Ledger(epsilon=9, unit="person"):
+        rows = asked.count(epsilon=1, max_rows=2)
+        groups = asked.count(epsilon=1, max_groups=2)
+        plan = PREVIEW.group_by("year", keys=YEARS).count(epsilon=1, max_groups=2)
+        both = asked.count(epsilon=1, max_rows=1, max_groups=2)
+    assert "max_groups is 1, since only max_rows was given" in rows.dp.provenance["notes"]
+    assert "max_rows is 1, since only max_groups was given" in groups.dp.provenance["notes"]
+    assert "max_rows is 1, since only max_groups was given" in repr(plan)
+    assert not any("since only" in note for note in both.dp.provenance["notes"])
+    assert rows.dp.provenance["unit"] | {"max_rows": 1, "max_groups": 2} == groups.dp.provenance["unit"]
+
+
+def test_without_any_bounds_a_unit_is_refused_before_a_row_is_read_or_charged():
+    ledger = dpf.Ledger(epsilon=1, unit="person")
+    for verb in (PANEL.dp, PREVIEW):
+        with pytest.raises(dpf.MissingArgument, match=r"df\.dp\.contributions"):
+            verb.count(epsilon=1, ledger=ledger)
+        with pytest.raises(dpf.MissingArgument, match="max_rows"):
+            verb.mode("year", categories=YEARS, epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}])
+def test_bounds_that_a_question_does_not_use_cost_nothing(price):
+    def errors(dp, **bounds):
+        return dp.count(**price, unit="person", ledger=dpf.default_ledger(), max_rows=2, **bounds).error
+
+    assert errors(PREVIEW) == errors(PREVIEW, max_groups=10)
+    wards = PREVIEW.group_by("year", keys=YEARS)
+    assert errors(wards, max_groups=10) == errors(wards, max_groups=1_000)
+    assert errors(wards, max_groups=9) != errors(wards, max_groups=10)
+
+
+def test_charts_notes_and_tables_say_what_the_bounds_leave_out():
+    with dpf.Ledger(epsilon=9, unit="person"):
+        years = PANEL.dp.group_by("year", keys=YEARS).count(epsilon=1, max_rows=5, max_groups=2)
+        one = PREVIEW.count(epsilon=1, max_rows=5)
+        choice = PREVIEW.mode("year", categories=YEARS, epsilon=1, max_rows=5)
+    words = "of a person with more than 5 rows in 2 groups each row counts for less; the error bars do not contain this"
+    assert any(note.startswith(words) for note in years.dp.provenance["notes"])
+    assert "with more than 5 rows each row counts for less" in repr(one)
+    assert "with more than 5 rows in one of the options" in repr(choice)
+    pytest.importorskip("great_tables")
+    assert words in years.dp.table().as_raw_html()
+    pytest.importorskip("altair")
+    assert words in " ".join(years.dp.plot().to_dict()["title"]["subtitle"])
+
+
+def test_plans_released_together_keep_their_own_bounds():
+    with dpf.Ledger(epsilon=9, unit="person") as ledger:
+        plans = {
+            "years": PREVIEW.group_by("year", keys=YEARS).count(max_rows=2, max_groups=10),
+            "all": PREVIEW.count(max_rows=20),
+        }
+        together = dpf.plan_together(plans, epsilon=2)
+        found = dpf.release_together(plans, epsilon=2)
+    assert {name: bounds_of(plan) for name, plan in together.plans.items()} == {"years": (2, 10), "all": (20, 1)}
+    assert found["years"].dp.provenance["unit"]["max_groups"] == 10
+    assert found["all"].dp.provenance["unit"]["max_rows"] == 20
+    assert found["years"].dp.provenance["statistics"][0]["sensitivity"] == 20
+    assert abs(found["all"]["count"][0] - PANEL.height) <= 3 * found["all"]["count_error"][0]
+    assert "full weight" not in ledger.to_frame()["unit"][0]  # their bounds differ, so that the entry has none
+
+
+def test_results_with_bounds_of_their_own_are_vouched_for(tmp_path):
+    ledger = dpf.Ledger(epsilon=9, unit="person", path=tmp_path / "panel.ledger")
+    years = PANEL.dp.group_by("year", keys=YEARS).count(epsilon=1, max_rows=2, max_groups=10, ledger=ledger)
+    with ledger:
+        plans = {"a": PREVIEW.count(max_rows=3), "b": PREVIEW.count(max_rows=20, max_groups=2)}
+    together = dpf.release_together(plans, epsilon=2, ledger=ledger)
+    opened = dpf.Ledger.open(tmp_path / "panel.ledger")
+    assert opened.unit == dpf.PrivacyUnit("person")
+    assert [one["record"] for one in opened.verify(years, *together.values())["releases"]] == ["as charged"] * 3
+    forged = years.dp.provenance
+    forged = {**forged, "unit": {**forged["unit"], "max_rows": 20}}
+    with pytest.raises(dpf.LedgerError, match="unit"):
+        opened.verify(forged)
+    swapped = together["a"].dp.provenance
+    swapped = {**swapped, "unit": {**swapped["unit"], "max_rows": 20}}
+    with pytest.raises(dpf.LedgerError, match="not the one that the entry commits to"):
+        opened.verify(swapped)
+
+
+def test_a_ledger_is_opened_again_without_naming_its_default_bounds(tmp_path):
+    path = tmp_path / "panel.ledger"
+    dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit("person", max_rows=3), path=path)
+    assert dpf.Ledger(epsilon=9, unit="person", path=path).unit == dpf.PrivacyUnit("person", max_rows=3)
+    with pytest.raises(dpf.LedgerError, match="unit must be"):
+        dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit("person", max_rows=4), path=path)
+    with pytest.raises(dpf.LedgerError, match="unit must be"):
+        dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit("person", neighbors="replace"), path=path)
+
+
+def test_one_name_is_one_question_with_one_pair_of_bounds(tmp_path):
+    ledger = dpf.Ledger(epsilon=9, unit="person", path=tmp_path / "panel.ledger")
+    named = {"label": "rows", "snapshot": "2026", "ledger": ledger, "epsilon": 1}
+    first = PANEL.dp.count(**named, max_rows=20)
+    assert PANEL.dp.count(**named, max_rows=20, max_groups=1).equals(first)
+    with pytest.raises(dpf.LedgerError, match="max_rows differs"):
+        PANEL.dp.count(**named, max_rows=2)
+    assert ledger.spent.epsilon == 1
+
+
+# How much units contribute
+
+VISITS = pl.DataFrame(
+    {
+        "person": [1, 1, 2, 3, 3, 3, None, None, 4, 5],
+        "ward": ["A", "B", "A", "C", "A", "C", "A", "B", None, "D"],
+        "sex": ["f", "f", "m", "m", "m", "f", "f", "f", "m", "m"],
+    }
+)
+FRAMES = {"polars": lambda: VISITS, "lazy": VISITS.lazy, "pandas": VISITS.to_pandas}
+NEARLY_EXACT = {"epsilon": 1e6, "denoise": None}
+
+
+def cells_of(frame, *, nulls="drop", **asked):
+    """The cells of the grid in which there are units, by the least of their rows and groups."""
+    unit = dpf.PrivacyUnit("person", nulls=nulls)
+    found = dpf.of(frame).contributions(**asked, **NEARLY_EXACT, ledger=dpf.Ledger(epsilon=1e6, unit=unit))
+    columns = (found[name].to_numpy() for name in ("rows_left", "groups_left", "count"))
+    return {(int(rows), int(groups)): int(count) for rows, groups, count in zip(*columns, strict=True) if count}
+
+
+@pytest.mark.parametrize("engine", FRAMES)
+def test_each_unit_falls_in_the_cell_of_its_rows_and_groups(engine):
+    if engine == "pandas":
+        pytest.importorskip("pandas")
+    frame = FRAMES[engine]()
+    assert cells_of(frame) == {(1, 1): 3, (2, 1): 1, (3, 1): 1}
+    assert cells_of(frame, by="ward") == {(1, 1): 3, (2, 2): 1, (3, 2): 1}  # a missing ward is a group
+    assert cells_of(frame, by="ward", keys=["A", "B"]) == {(1, 1): 2, (2, 2): 1}  # others are in no cell
+    assert cells_of(frame, by="ward", keys=["A", None]) == {(1, 1): 4}
+    assert cells_of(frame, by="ward", nulls="one-unit") == {(1, 1): 3, (2, 2): 2, (3, 2): 1}
+    assert cells_of(frame, by=["ward", "sex"]) == {(1, 1): 3, (2, 2): 1, (3, 3): 1}
+    keys = {"ward": ["A", "C"], "sex": ["f", "m"]}
+    assert cells_of(frame, by=["ward", "sex"], keys=keys) == {(1, 1): 2, (3, 3): 1}
+
+
+def test_cells_are_powers_of_two_and_the_last_is_open_above():
+    random = np.random.default_rng(3)
+    sizes = [1, 2, 3, 4, 5, 8, 9, 2**10, 2**10 + 1, 2**20, 2**20 + 1, 2**20 + 2**19]
+    frame = pl.DataFrame({"person": random.permutation(np.repeat(np.arange(len(sizes)), sizes))})
+    last = 2**19 + 1
+    assert cells_of(frame) == {
+        (1, 1): 1,
+        (2, 1): 1,
+        (3, 1): 2,
+        (5, 1): 2,
+        (9, 1): 1,
+        (2**9 + 1, 1): 1,
+        (2**10 + 1, 1): 1,
+        (last, 1): 3,
+    }
+    with dpf.Ledger(epsilon=1, unit="person"):
+        grid = frame.dp.contributions(epsilon=1)
+    assert grid["rows_left"].to_list() == [1.0, 2.0, *(2.0**power + 1 for power in range(1, 20))]
+    assert grid["rows_right"].to_list() == [*grid["rows_left"].to_list()[1:], 2.0**20 + 1]
+
+
+def test_the_grid_ends_with_the_declared_groups():
+    with dpf.Ledger(epsilon=9, unit="person"):
+        three = VISITS.dp.contributions("ward", ["A", "B", "C"], epsilon=1)
+        every = VISITS.dp.contributions("ward", epsilon=1)
+    assert three["groups_right"].max() == 5
+    assert (three.height, every.height) == (21 * 3, 21 * 21)
+    assert three.dp.provenance["groups"] == {"columns": ["ward"], "size": 3}
+    assert every.dp.provenance["groups"] == {"columns": ["ward"], "size": None}
+
+
+@pytest.mark.parametrize(("neighbors", "most"), [("add-remove", 1), ("replace", 2)])
+def test_searched_sensitivity_of_contributions(neighbors, most):
+    random = np.random.default_rng(11)
+    unit = dpf.PrivacyUnit("person", neighbors=neighbors)
+    ledger = dpf.Ledger(epsilon=9, unit=unit)
+
+    def rows(person):
+        size = random.integers(1, 12)
+        return pl.DataFrame({"person": [person] * size, "ward": random.choice(["A", "B", "C", "D"], size)})
+
+    def exact(frame, asked):
+        plan = frame.dp.preview.contributions(**asked, epsilon=1, ledger=ledger)
+        (found,) = totals(frame, plan.query, plan.unit, 1).values()
+        return plan.parts[0].sensitivity, found
+
+    farthest = {1: 0.0, 2: 0.0}
+    for trial in range(120):
+        asked = [{}, {"by": "ward"}, {"by": "ward", "keys": ["A", "B", "C"]}][trial % 3]
+        others = [rows(person) for person in range(random.integers(1, 6))]
+        mine, instead = rows(99), rows(99)
+        frame = pl.concat([*others, mine])
+        neighbor = pl.concat(others if neighbors == "add-remove" else [*others, instead])
+        sensitivity, ours = exact(frame.sample(fraction=1, shuffle=True, seed=trial), asked)
+        _, theirs = exact(neighbor, asked)
+        for p in (1, 2):
+            moved = float(np.linalg.norm((ours - theirs).astype(float), p))
+            farthest[p] = max(farthest[p], moved)
+            assert moved <= sensitivity.norm(p)
+    assert farthest[1] == most == sensitivity.norm(1)
+    assert farthest[2] == pytest.approx(most**0.5) == sensitivity.norm(2)
+
+
+def test_contributions_take_the_whole_path(tmp_path):
+    ledger = dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit("person", max_rows=9), path=tmp_path / "visits.ledger")
+    named = {"by": "ward", "keys": ["A", "B"], "epsilon": 1, "ledger": ledger, "label": "bounds", "snapshot": "1"}
+    first = VISITS.dp.contributions(**named)
+    assert VISITS.dp.contributions(**named).equals(first)
+    assert ledger.spent.epsilon == 1
+    assert ledger.verify(first)["releases"] == [{"entry": 1, "record": "as charged", "numbers": "as stored"}]
+    assert "full weight" not in ledger.to_frame()["unit"][0]
+    facts = first.dp.provenance
+    assert facts["verb"] == "contributions"
+    assert (facts["unit"]["max_rows"], facts["statistics"][0]["sensitivity"]) == (None, 1.0)
+    first.dp.write_parquet(tmp_path / "bounds.parquet")
+    assert dpf.read_parquet(tmp_path / "bounds.parquet").dp.provenance == facts
+    assert first.dp.to_numpy("count").shape == (21, 2)
+    with ledger:
+        plans = {"grid": VISITS.dp.preview.contributions("ward"), "n": VISITS.dp.preview.count(max_rows=3)}
+        together = dpf.release_together(plans, epsilon=2)
+    assert [one["record"] for one in ledger.verify(*together.values())["releases"]] == ["as charged"] * 2
+
+
+def test_what_contributions_refuse():
+    ledger = dpf.Ledger(epsilon=1, unit="person")
+    refusals = [
+        (dpf.InvalidType, "max_rows is not an argument of contributions", {"max_rows": 2}),
+        (dpf.InvalidType, "max_groups is not an argument of contributions", {"max_groups": 2}),
+        (dpf.InvalidArgument, "keys must come with by", {"keys": ["A"]}),
+        (dpf.UnknownColumn, "'wardd'", {"by": "wardd"}),
+        (dpf.MissingArgument, "epsilon must be given", {"epsilon": None}),
+        (dpf.InvalidArgument, "unit must have a column", {"ledger": dpf.Ledger(epsilon=1)}),
+    ]
+    for kind, words, asked in refusals:
+        with pytest.raises(kind, match=words):
+            VISITS.dp.contributions(**{"epsilon": 1, "ledger": ledger} | asked)
+    with pytest.raises(dpf.InvalidArgument, match="not per group"):
+        VISITS.dp.group_by("ward", keys=["A"]).contributions(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
