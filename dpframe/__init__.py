@@ -45,10 +45,11 @@ from dpframe.mechanisms.baselines import (
     probabilistic_gaussian_sigma,
 )
 from dpframe.mechanisms.bounded import truncated_generalized_gaussian_scale
+from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized_curve import generalized_gaussian_scale
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
-from dpframe.mechanisms.laplace import Gaussian, Laplace
+from dpframe.mechanisms.laplace import Laplace
 from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
 from dpframe.planning.joint import JointPlan

@@ -2,9 +2,13 @@
 
 `tests/test_floors.py` holds the package to this page. `KNOWN` lists what does not keep the rules yet, by the names
 that the files will have: an offence that is mended is deleted, and none is added.
+
+`python -m tests.floors` writes the map in CONTRIBUTING.md anew.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 ROOMS: dict[str, tuple[float, str]] = {
     "__main__": (10, "python -m dpframe"),
@@ -71,3 +75,27 @@ KNOWN_LOOSE: set[str] = set()
 KNOWN_TWICE: set[str] = set()
 # (file, "file" or the name of the function)
 KNOWN_LONG: set[Offence] = set()
+
+ROOT = Path(__file__).parent.parent
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+BEGIN, END = "<!-- map: python -m tests.floors -->\n", "<!-- end of map -->\n"
+
+
+def map_of_rooms() -> str:
+    """The rooms that are there, the highest floor first, as the block of text in CONTRIBUTING.md."""
+    lines = []
+    for room, (floor, words) in sorted(ROOMS.items(), key=lambda one: -one[1][0]):
+        folder, file = ROOT / "dpframe" / room, ROOT / "dpframe" / f"{room}.py"
+        if folder.is_dir() or file.is_file():
+            lines.append(f"{floor:<4} {room + ('/' if folder.is_dir() else ''):<12} {words}\n")
+    return "".join(["```\n", *lines, "```\n"])
+
+
+def with_map(text: str) -> str:
+    """A page with the map between its two marks made anew."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}{map_of_rooms()}{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    CONTRIBUTING.write_text(with_map(CONTRIBUTING.read_text(encoding="utf-8")), encoding="utf-8")

@@ -205,3 +205,8 @@ def test_no_place_is_kept_for_a_file_that_is_gone():
 def test_the_longest_name_decides(today, then):
     if today in TODAY:
         assert name_then(today) == then
+
+
+def test_the_map_for_contributors_is_this_table():
+    text = floors.CONTRIBUTING.read_text(encoding="utf-8")
+    assert text == floors.with_map(text), "write it anew: python -m tests.floors"

@@ -25,7 +25,7 @@ from dpframe import (
     analytic_gaussian_sigma,
 )
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.laplace import LARGEST_SIGMA
+from dpframe.mechanisms.stepped import LARGEST_SIGMA
 
 VALUES = Path(__file__).parents[2] / "shared" / "data" / "reference_values" / "values.csv"
 REASON = "the reference values of other libraries are not part of this repository"

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dpframe.accounting.protocol import Part, Shares, fullest, share_of
 from dpframe.exact import Amount, down, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 

@@ -16,8 +16,8 @@ from dpframe.display import charts, listing, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.contract import is_mechanism
-from dpframe.mechanisms.laplace import Gaussian, Mechanism
+from dpframe.mechanisms.contract import Mechanism, is_mechanism
+from dpframe.mechanisms.gaussian import Gaussian
 
 SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))

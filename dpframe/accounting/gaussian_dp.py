@@ -11,7 +11,7 @@ from dpframe.accounting.protocol import Part, Shares, fullest, gaussian_loss, la
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 

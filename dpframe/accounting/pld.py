@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism
 
 NEEDS_ACCOUNTING = "privacy loss distributions need dp-accounting: pip install 'dpframe[accounting]'"
 LEAST_DELTA = 1e-12

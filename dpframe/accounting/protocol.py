@@ -9,7 +9,7 @@ from typing import Protocol
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import Amount, down, typed_down
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up

@@ -12,8 +12,8 @@ from dpframe.accounting.protocol import Part, Shares, gaussian_loss, largest_mu_
 from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve, renyi
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
-from dpframe.mechanisms.laplace import Mechanism
 from dpframe.privacy import Price, PrivacyLoss
 
 GRID = 2**160  # amounts are multiples of 2**-160

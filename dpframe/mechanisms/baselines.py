@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.exact import between, positive, rounded_up, up
+from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON, typed
 from dpframe.mechanisms.generalized_gaussian import Reach
-from dpframe.mechanisms.laplace import LARGEST_SIGMA, Gaussian, scale_of
+from dpframe.mechanisms.stepped import LARGEST_SIGMA, scale_of
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 60

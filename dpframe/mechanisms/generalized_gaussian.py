@@ -14,7 +14,7 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import down, exact_delta, exact_epsilon, positive, up
 from dpframe.mechanisms import curves, gaussian_curve, generalized_curve, renyi
-from dpframe.mechanisms.laplace import Stepped, checked_confidence, checked_integers, curve_point, scale_of, wrapped
+from dpframe.mechanisms.stepped import Stepped, checked_confidence, checked_integers, curve_point, scale_of, wrapped
 from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"

@@ -14,7 +14,7 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
 from dpframe.mechanisms import curves, gaussian_curve, pure, renyi
-from dpframe.mechanisms.laplace import checked_confidence, checked_integers, checked_outside, curve_point, length
+from dpframe.mechanisms.stepped import checked_confidence, checked_integers, checked_outside, curve_point, length
 
 HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
 

@@ -16,7 +16,7 @@ from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, rounded_up, up
 from dpframe.mechanisms import bounded, curves, gaussian_curve, pure, renyi
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
-from dpframe.mechanisms.laplace import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
+from dpframe.mechanisms.stepped import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
 from dpframe.privacy import PrivacyLoss
 
 Floats = NDArray[np.float64]

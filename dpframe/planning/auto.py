@@ -10,8 +10,10 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.display import pages
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Gaussian, Laplace, Mechanism
+from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.sensitivity import Sensitivity
 
 SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # beside Laplace and Gaussian noise

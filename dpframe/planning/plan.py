@@ -9,7 +9,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
 from dpframe.exact import Amount
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
 from dpframe.planning.sensitivity import Sensitivity

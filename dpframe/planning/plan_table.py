@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.display import charts, listing, pages
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
 from dpframe.queries.statistics import Mean

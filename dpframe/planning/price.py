@@ -11,8 +11,7 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
-from dpframe.mechanisms.contract import adds_noise
-from dpframe.mechanisms.laplace import Mechanism
+from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.planning import sensitivity as sensitivities
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of

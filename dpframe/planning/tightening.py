@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpframe.accounting.pld import composed_epsilon
 from dpframe.exact import down, root_down, up
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.laplace import Gaussian
+from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.planning.auto import Noises
 
 CLOSE = 1e-6  # relative, of the factor and of epsilon

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
-from dpframe.denoise.by_name import DENOISERS, KNOWN
+from dpframe.denoise.by_name import DENOISERS, taken
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.planning.graph import USES, End, edges_among
 from dpframe.planning.plan import Plan
@@ -94,4 +94,4 @@ def is_own(function: Any) -> bool:
 def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:
     """What a denoiser of dpframe may be told. Who asks for wavelets says that neighboring cells are alike."""
     said = told if told["order"] else {**told, "order": True}
-    return {name: said[name] for known, names in KNOWN for name in names if known is function}
+    return taken(function, said)
