@@ -298,3 +298,105 @@ def test_what_contributions_refuse():
     with pytest.raises(dpf.InvalidArgument, match="not per group"):
         VISITS.dp.group_by("ward", keys=["A"]).contributions(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
+
+
+# Bounds that are read off the grid
+
+
+def grid_of(frame=PANEL, epsilon=1e6, *, neighbors="add-remove", **asked):
+    unit = dpf.PrivacyUnit("person", neighbors=neighbors)
+    return frame.dp.contributions(**asked, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1e6, unit=unit))
+
+
+def alike(people, *, rows, groups):
+    """People with so many rows in each of so many groups."""
+    pairs = [(person, group) for person in range(people) for group in range(groups) for _ in range(rows)]
+    return pl.DataFrame(pairs, schema=["person", "group"], orient="row")
+
+
+def test_suggested_is_a_plain_frame_of_candidates_the_best_first():
+    for asked in ({}, {"by": "year"}, {"by": "year", "keys": YEARS}):
+        found = grid_of(**asked).dp.suggest(epsilon=1)
+        assert found.columns == ["max_rows", "max_groups", "rows_kept", "noise", "left_out", "total_error"]
+        assert found.height >= 10
+        assert found["total_error"].is_sorted()
+        assert (found["total_error"] - found["noise"] - found["left_out"]).abs().max() < 1e-6
+        with pytest.raises(AttributeError):
+            _ = found.dp.no_such_thing
+    pandas = pytest.importorskip("pandas")
+    ledger = dpf.Ledger(epsilon=1, unit="person")
+    assert isinstance(
+        PANEL.to_pandas().dp.contributions(epsilon=1, ledger=ledger).dp.suggest(epsilon=1), pandas.DataFrame
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("p", [1, 2])
+def test_suggested_numbers_are_those_of_a_plain_computation(rows, p):
+    """Of people who all are alike, in cells of one size: kept rows, and noise as a plan states it."""
+    frame, groups = alike(1_000, rows=rows, groups=2), 2
+    price = {"epsilon": 1} if p == 1 else {"epsilon": 1, "delta": 1e-6}
+    plans = frame.dp.preview.group_by("group", keys=[0, 1])
+    found = grid_of(frame, by="group", keys=[0, 1]).dp.suggest(**price)
+    size = {1: 2 * rows if rows == 1 else 3.5}.get(p, 2 * rows if rows == 1 else 3.5)  # 3 to 4 rows: the middle
+    for one in found.iter_rows(named=True):
+        reach = one["max_rows"] * min(one["max_groups"], groups) ** (1 / p)
+        weight = min(1.0, reach / (size / groups ** (1 - 1 / p)))
+        assert one["rows_kept"] == pytest.approx(1_000 * size * weight, rel=1e-3)
+        bounds = {name: one[name] for name in ("max_rows", "max_groups")}
+        plan = plans.count(**price, **bounds, unit="person", ledger=dpf.default_ledger())
+        spread = plan.parts[0].mechanism.variance ** 0.5 * (2**-0.5 if p == 1 else (2 / np.pi) ** 0.5)
+        assert one["noise"] == pytest.approx(groups * spread, rel=1e-3)
+
+
+def test_suggested_bounds_suit_the_panel_at_a_small_price():
+    """What the best candidate leaves out and adds in truth is near the least that any bounds do."""
+    sizes = PANEL.group_by("person").len()["len"].to_numpy().astype(int)
+
+    def error(max_rows, max_groups):
+        reach = max_rows * min(max_groups, 10)
+        return np.maximum(sizes - reach, 0).sum() + 10 * reach
+
+    least = min(error(rows, 1) for rows in range(1, 60))
+    for epsilon in (0.1, 0.5, 1e6):
+        best = grid_of(epsilon=epsilon, by="year", keys=YEARS).dp.suggest(epsilon=1).row(0, named=True)
+        assert error(best["max_rows"], best["max_groups"]) <= 2.5 * least
+        assert best["max_rows"] * best["max_groups"] <= 60  # noise in far cells makes no bounds of a million
+
+
+def test_noise_alone_suggests_the_smallest_bounds():
+    few = alike(2, rows=1, groups=1)
+    smallest = [grid_of(few, epsilon=0.01).dp.suggest(epsilon=1).row(0)[:2] for _ in range(20)]
+    assert smallest.count((1, 1)) >= 15
+
+
+def test_suggested_noise_is_larger_where_units_are_replaced():
+    noise = {
+        neighbors: grid_of(neighbors=neighbors, by="year", keys=YEARS)
+        .dp.suggest(epsilon=1)
+        .sort("max_rows", "max_groups")
+        for neighbors in ("add-remove", "replace")
+    }
+    both = noise["add-remove"].join(noise["replace"], on=["max_rows", "max_groups"])
+    assert both.height >= 5
+    assert (both["noise_right"] / both["noise"] - 2).abs().max() < 1e-3
+
+
+def test_suggest_takes_a_price_of_its_own_and_a_grid_as_it_was_released():
+    grid = grid_of(by="year", keys=YEARS)
+    gaussian, both = grid.dp.suggest(epsilon=1, delta=1e-6), grid.dp.suggest(epsilon=1, delta=1e-6, mechanism="auto")
+    assert both["total_error"][0] <= min(gaussian["total_error"][0], grid.dp.suggest(epsilon=1)["total_error"][0])
+    refusals = [
+        (dpf.MissingArgument, "epsilon must be given", {}),
+        (dpf.MissingArgument, "delta must be given", {"epsilon": 1, "mechanism": "gaussian"}),
+        (dpf.InvalidArgument, "delta must be left out", {"epsilon": 1, "delta": 1e-6, "mechanism": "laplace"}),
+        (dpf.InvalidArgument, "mechanism must be", {"epsilon": 1, "mechanism": "cauchy"}),
+        (dpf.InvalidArgument, "epsilon must be", {"epsilon": -1}),
+    ]
+    for kind, words, asked in refusals:
+        with pytest.raises(kind, match=words):
+            grid.dp.suggest(**asked)
+    with pytest.raises(dpf.InvalidArgument, match="result of contributions"):
+        PANEL.dp.count(epsilon=1, max_rows=2, ledger=dpf.Ledger(epsilon=1, unit="person")).dp.suggest(epsilon=1)
+    with pytest.raises(dpf.NoProvenance):
+        PANEL.dp.suggest(epsilon=1)

@@ -8,9 +8,11 @@ from dpframe.display import result_charts, result_tables
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
+from dpframe.planning import suggestion
+from dpframe.privacy import PrivacyUnit
 from dpframe.release import provenance
 
-OF_RESULTS = ("provenance", "errors", "plot", "table", "to_numpy", "write_parquet")
+OF_RESULTS = ("provenance", "errors", "plot", "table", "suggest", "to_numpy", "write_parquet")
 
 
 class ReleasedFrame:
@@ -108,6 +110,66 @@ class ReleasedFrame:
         """
         places = provenance.checked_numbers(self._frame, self._facts)
         rows = provenance.errors(build.reordered(self._frame, places), self._facts)
+        return build.of_rows(rows, library_of(self._frame))
+
+    def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:
+        """Bounds of contribution for counts by the same groups, from a result of `contributions`; it costs nothing.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The price of the count that is planned; with a delta it is Gaussian noise, as in every call.
+        mechanism : {"laplace", "gaussian", "auto"}, optional
+            The noise; "auto" tries both.
+
+        Returns
+        -------
+        DataFrame
+            Plain and public, up to 20 candidates, the least ``total_error`` first: ``max_rows`` and ``max_groups``;
+            ``rows_kept``, how many rows then count; ``noise``, how far noise moves the counts of all groups together,
+            in expectation; ``left_out``, the rows that the weights take away; ``total_error``, their sum. Of bounds
+            that keep the same rows with the same noise the pair is listed that is nearest to what units do.
+
+        Raises
+        ------
+        InvalidArgument, MissingArgument
+            If the result is none of `contributions`, or an argument breaks its rule.
+
+        Notes
+        -----
+        It reads the noisy counts alone: those below 0 are 0, and those beyond the last rows and groups that stand out
+        from the noise are left out. A unit is taken to lie in the middle of its cell. Under Laplace noise its weight
+        follows from its number of rows, which the grid tells; under Gaussian noise it depends on how they are spread,
+        and they are taken to be spread evenly over its groups. Where the groups were not declared, there are taken to
+        be as many as the largest number that a unit is seen in.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> visits = pl.DataFrame({"patient": [*range(5_000)] * 3})
+        >>> grid = visits.dp.contributions(epsilon=0.5, ledger=dpf.Ledger(epsilon=1, unit="patient"))
+        >>> grid.dp.suggest(epsilon=1.0).columns
+        ['max_rows', 'max_groups', 'rows_kept', 'noise', 'left_out', 'total_error']
+        """
+        if "groups" not in self._facts:
+            raise InvalidArgument(
+                "suggest must be asked of a result of contributions, which tells how much units contribute. "
+                "Ask for df.dp.contributions(by=..., epsilon=0.1) first."
+            )
+        places = provenance.checked_numbers(self._frame, self._facts)
+        frame, shape = build.reordered(self._frame, places), provenance.shape(self._facts)
+        noisy = "count_noisy" if "count_noisy" in self._facts["columns"] else "count"
+        names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
+        *ends, values = (build.numbers(frame, name).reshape(shape) for name in names)
+        grid = suggestion.grid_of(dict(zip(names, ends, strict=False)), values, self._facts["statistics"][0])
+        rows = suggestion.candidates(
+            grid,
+            PrivacyUnit.of_facts(self._facts["unit"]),
+            self._facts["groups"]["size"],
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+        )
         return build.of_rows(rows, library_of(self._frame))
 
     def to_numpy(self, name: str) -> Any:

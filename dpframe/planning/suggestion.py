@@ -1,0 +1,136 @@
+"""Bounds of contribution read off a noisy grid of contributions: what is left out against what noise adds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.mechanisms.laplace import Gaussian, Laplace
+from dpframe.planning import sensitivity
+from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries.statistics import Statistic
+
+Floats = NDArray[np.float64]
+
+LISTED = 20  # candidates
+MOST = 2**20  # rows, or groups: where the grid ends
+LEAST_TRIED = 32  # rows per group, however few there seem to be
+SUMS = 4.0  # standard deviations beyond which a sum of noisy counts is taken for units and not for noise
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Noisy counts of units by their rows and groups: arrays of one shape, rows by groups."""
+
+    rows: Floats  # of a unit, the middle of each cell
+    groups: Floats
+    units: Floats  # at least 0
+
+    @property
+    def typical_groups(self) -> float:
+        """In how many groups a row's unit is, on average over rows."""
+        weights = self.units * self.rows
+        return float((weights * self.groups).sum() / weights.sum()) if weights.any() else 1.0
+
+    def kept(self, reach: float, p: float) -> float:
+        """How many rows count: of a unit with weight w = min(1, reach / l_p norm of its rows by group).
+
+        The l_1 norm is its number of rows. The l_2 norm is that of rows that are spread evenly over its groups.
+        """
+        most = reach * self.groups ** (1.0 - 1.0 / p)
+        return float((self.units * np.minimum(self.rows, most)).sum())
+
+
+def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -> Grid:
+    """The grid from the cells' ends and their noisy counts, where there is more than noise.
+
+    Far cells stand for so many rows that noise alone would outweigh all else. So the grid is cut behind the last rows,
+    and behind the last groups, of which a cell or the sum of a line of cells is beyond the noise; no unit is in more
+    groups than it has rows; and what is below 0 is 0.
+    """
+    possible = ends["groups_left"] <= ends["rows_right"] - 1
+    deviation = math.sqrt(law["variance"])
+    each = 0.05 / max(1, int(np.count_nonzero(possible)))
+    tail = math.log(1 / (2 * each)) / math.sqrt(2) if law["p"] < 2 else math.sqrt(2 * math.log(1 / each))
+    found = np.where(possible, noisy, 0.0)
+    here = np.ones(found.shape, dtype=np.bool_)
+    for axis in (0, 1):
+        sums, cells = found.sum(axis=1 - axis), possible.sum(axis=1 - axis)
+        is_there = (found.max(axis=1 - axis) > tail * deviation) | (sums > SUMS * deviation * np.sqrt(cells))
+        last = int(np.flatnonzero(is_there).max(initial=0))
+        here &= np.expand_dims(np.arange(is_there.size) <= last, 1 - axis)
+    rows, groups = ((ends[f"{name}_left"] + ends[f"{name}_right"] - 1) / 2 for name in ("rows", "groups"))
+    return Grid(rows, groups, np.where(here, np.maximum(found, 0.0), 0.0))
+
+
+def candidates(
+    grid: Grid, unit: PrivacyUnit, groups: int | None, *, epsilon: object, delta: object, mechanism: object
+) -> list[dict[str, Any]]:
+    """The bounds with the least total error of the counts of all groups, the best first."""
+    price = Price.of(epsilon, delta, None)
+    there = grid.units > 0
+    cells = groups or int(np.ceil(grid.groups[there].max(initial=1)))
+    farthest = int(grid.rows[there].max(initial=1))
+    rows: list[dict[str, Any]] = []
+    for p, size in _noises(price, mechanism):
+        seen: dict[float, dict[str, Any]] = {}
+        for max_rows, max_groups in _bounds(farthest, cells, grid.typical_groups):
+            bounded = unit.bounded(max_rows, max_groups)
+            moved = sensitivity.of(Statistic(None), bounded, cells).norm(p)
+            reach = max_rows * min(max_groups, cells) ** (1.0 / p)
+            row = _candidate(bounded, grid.kept(reach, p), float((grid.units * grid.rows).sum()), cells * size * moved)
+            seen.setdefault(round(reach, 6), row)  # others of the same reach count the same rows with the same noise
+        rows += seen.values()
+    return sorted(rows, key=lambda row: float(row["total_error"]))[:LISTED]
+
+
+def _candidate(unit: PrivacyUnit, kept: float, whole: float, noise: float) -> dict[str, Any]:
+    left_out = max(whole - kept, 0.0)
+    return {
+        "max_rows": unit.max_rows,
+        "max_groups": unit.max_groups,
+        "rows_kept": kept,
+        "noise": noise,
+        "left_out": left_out,
+        "total_error": left_out + noise,
+    }
+
+
+def _bounds(farthest: int, cells: int, typical: float) -> Sequence[tuple[int, int]]:
+    """Pairs to try: 1, 2, 3, 4, 6, 8, 12, ... rows, in groups near the typical number first."""
+    most_rows = min(max(farthest, LEAST_TRIED), MOST)
+    rows = [size for size in _steps() if size < 2 * most_rows]
+    groups = sorted({min(size, cells) for size in _steps() if size < 2 * cells})
+    groups.sort(key=lambda size: abs(math.log(size / typical)))
+    return [(max_rows, max_groups) for max_groups in groups for max_rows in rows]
+
+
+def _steps() -> list[int]:
+    doubled = [2**power for power in range(21)]
+    return sorted({*doubled, *(3 * size for size in doubled if 3 * size <= MOST)})
+
+
+def _noises(price: Price, mechanism: object) -> list[tuple[float, float]]:
+    """The norm of each noise to try, and its expected absolute value for a sensitivity of 1."""
+    if mechanism not in (None, "laplace", "gaussian", "auto"):
+        raise InvalidArgument(f"mechanism must be 'laplace', 'gaussian', 'auto' or None, not {shown(mechanism)}.")
+    if mechanism == "laplace" and price.delta:
+        raise InvalidArgument("delta must be left out with Laplace noise, which needs none. Drop delta or mechanism.")
+    if mechanism == "gaussian" and not price.delta:
+        raise MissingArgument("delta must be given for Gaussian noise. Write for instance delta=1e-6.")
+    assert price.epsilon is not None
+    grid = 2.0**-20
+    found = []
+    if mechanism in ("laplace", "auto") or not price.delta:
+        pure = Laplace.calibrate(sensitivity=1.0, epsilon=price.epsilon, grid=grid)
+        found.append((1.0, math.sqrt(pure.variance / 2)))
+    if price.delta and mechanism != "laplace":
+        normal = Gaussian.calibrate(sensitivity=1.0, epsilon=price.epsilon, delta=price.delta, grid=grid)
+        found.append((2.0, math.sqrt(normal.variance * 2 / math.pi)))
+    return found
