@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.mechanisms.laplace import Gaussian, Laplace
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.statistics import Statistic
