@@ -347,4 +347,24 @@ def refusals() -> Iterator[Call]:
         yield Call(name, "refusals", ask, partial(ledger, "rows", "laplace"))
 
 
-CALLS = (*releases(), *options(), *previews(), *formulas(), *ledgers(), *refusals())
+def contributions() -> Iterator[Call]:
+    """How much units contribute, and bounds of contribution in the call."""
+    asks: dict[str, Ask] = {
+        "contributions": lambda dp, **price: dp.contributions(**price),
+        "contributions to distinct wards": lambda dp, **price: dp.contributions("ward", **price),
+        "contributions to declared wards": lambda dp, **price: dp.contributions("ward", ["A", None], **price),
+        "bounds in the call": lambda dp, **price: dp.group_by("ward", keys=WARDS).count(max_rows=4, **price),
+        "both bounds in the call": lambda dp, **price: dp.group_by("ward", keys=WARDS).agg(
+            STATISTICS, max_rows=1, max_groups=99, **price
+        ),
+    }
+    for name, ask in asks.items():
+        for unit in ("patients", "patients replaced"):
+            for price in ("laplace", "gdp"):
+                said = {**PRICES[price], "denoise": None}
+                yield Call(
+                    f"{name}; {unit}; {price}", "contributions", partial(asked, ask, said), partial(ledger, unit, price)
+                )
+
+
+CALLS = (*releases(), *contributions(), *options(), *previews(), *formulas(), *ledgers(), *refusals())

@@ -179,6 +179,14 @@ LEDGERS = {
 }
 
 
+def test_the_provenance_of_contributions_fits_the_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    frame = pl.DataFrame({"person": [1, 1, 2], "ward": ["A", "B", "A"]})
+    for asked in ({}, {"by": "ward"}, {"by": "ward", "keys": ["A", "B"]}):
+        released = frame.dp.contributions(**asked, epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0, unit="person"))
+        jsonschema.Draft202012Validator(SCHEMA).validate(released.dp.provenance)
+
+
 @pytest.mark.parametrize("ledger", LEDGERS)
 @pytest.mark.parametrize("call", CALLS)
 def test_the_provenance_of_every_verb_fits_the_schema(call, ledger, engine):

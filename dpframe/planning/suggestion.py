@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 LISTED = 20  # candidates
 MOST = 2**20  # rows, or groups: where the grid ends
 LEAST_TRIED = 32  # rows per group, however few there seem to be
-SUMS = 4.0  # standard deviations beyond which a sum of noisy counts is taken for units and not for noise
+RARE = 0.001  # how often noise alone is taken for units in any cell: a far cell would spoil all
+SUMS = 5.0  # standard deviations beyond which a sum of noisy counts is taken for units and not for noise
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,15 @@ def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -
     """
     possible = ends["groups_left"] <= ends["rows_right"] - 1
     deviation = math.sqrt(law["variance"])
-    each = 0.05 / max(1, int(np.count_nonzero(possible)))
+    each = RARE / max(1, int(np.count_nonzero(possible)))
     tail = math.log(1 / (2 * each)) / math.sqrt(2) if law["p"] < 2 else math.sqrt(2 * math.log(1 / each))
     found = np.where(possible, noisy, 0.0)
     here = np.ones(found.shape, dtype=np.bool_)
     for axis in (0, 1):
         sums, cells = found.sum(axis=1 - axis), possible.sum(axis=1 - axis)
-        is_there = (found.max(axis=1 - axis) > tail * deviation) | (sums > SUMS * deviation * np.sqrt(cells))
+        is_there = (found.max(axis=1 - axis) > tail * deviation) | (
+            sums > deviation * np.maximum(SUMS * np.sqrt(cells), tail)
+        )
         last = int(np.flatnonzero(is_there).max(initial=0))
         here &= np.expand_dims(np.arange(is_there.size) <= last, 1 - axis)
     rows, groups = ((ends[f"{name}_left"] + ends[f"{name}_right"] - 1) / 2 for name in ("rows", "groups"))
