@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli.main import main
-from dpframe.ledger import head, seen
+from dpframe.ledger import head, reading, seen
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
 NAMED = {"label": "wards", "snapshot": "2026-W47"}
@@ -281,6 +281,11 @@ def test_19_hostile_heads(sound, fact, what, tmp_path):
         dpf.Ledger.open(damaged)
     with suppress(dpf.LedgerError):
         dpf.Ledger.recover(damaged, reason="a test")
+
+
+def test_19_a_bottomless_text_is_no_facts():
+    with pytest.raises(ValueError, match="too deep"):
+        reading.facts_of("[" * 10**6)
 
 
 def test_19_a_head_that_may_not_be_read_is_not_to_be_removed(sound, tmp_path, monkeypatch):

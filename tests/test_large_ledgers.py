@@ -88,11 +88,14 @@ def test_116_whole_numbers_say_what_fractions_say():
         pairs = [(part.as_integer_ratio(),) for part in (before, amount, before + amount, before + amount + off)]
         assert chain._adds_up(*pairs[:3])
         assert chain._adds_up(pairs[0], pairs[1], pairs[3]) == (off == 0)
+        assert chain._adds_up(pairs[0], pairs[3], pairs[2]) == (before + off == 0)  # a total that is too small
         assert chain._adds_up((), pairs[1], pairs[1])
         place = chain._Place(0, "", (), large_limit(most), (most.as_integer_ratio(),), None, None)
         assert chain._holds(place, pairs[2]) == (before + amount <= most)
 
     check()
+    assert chain._adds_up(((5, 1),), ((3, 1),), ((8, 1),))
+    assert not any(chain._adds_up(((5, 1),), ((3, 1),), ((total, 1),)) for total in (0, 3, 5, 7, 9))
 
 
 def large_limit(most):
