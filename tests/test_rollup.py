@@ -168,7 +168,12 @@ QUERY = Query("agg", KEYS, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)
     for neighbors in ("add-remove", "replace")
-    for of in ({}, {"column": "u"}, {"column": "u", "max_rows": 2, "max_groups": 2}, {"column": "u", "max_groups": 9})
+    for of in (
+        {},
+        {"column": "u", "max_rows": 1, "max_groups": 1},
+        {"column": "u", "max_rows": 2, "max_groups": 2},
+        {"column": "u", "max_rows": 1, "max_groups": 9},
+    )
 ]
 ROW = st.tuples(st.sampled_from([*GROUPS, ("C", 1)]), st.sampled_from([None, -9.0, -3.0, 0.3, 2.0, 4.0]))
 UNIT_ROWS = st.lists(ROW, max_size=7)

@@ -30,7 +30,12 @@ MEASURES |= {f"{name} centred sum": Mean("x", bounds) for name, bounds in BOUNDS
 UNITS = [
     PrivacyUnit(neighbors=neighbors, **of)
     for neighbors in ("add-remove", "replace")
-    for of in ({}, {"column": "u"}, {"column": "u", "max_rows": 2, "max_groups": 2}, {"column": "u", "max_groups": 9})
+    for of in (
+        {},
+        {"column": "u", "max_rows": 1, "max_groups": 1},
+        {"column": "u", "max_rows": 2, "max_groups": 2},
+        {"column": "u", "max_rows": 1, "max_groups": 9},
+    )
 ]
 VALUES = st.sampled_from([None, math.nan, math.inf, -math.inf, -5.0, -4.0, -3.0, -1.0, 0.0, 0.3, 2.0, 4.0, 7.0])
 ROW = st.tuples(st.sampled_from([*GROUPS, "unlisted", None]), VALUES)
