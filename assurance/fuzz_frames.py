@@ -102,7 +102,11 @@ PEOPLE = st.sampled_from([1, 2, 3, None])
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)  # type: ignore[arg-type]
     for neighbors in ("add-remove", "replace")
-    for of in ({}, {"column": "u"}, {"column": "u", "max_rows": 2, "max_groups": 2, "nulls": "one-unit"})
+    for of in (
+        {},
+        {"column": "u", "max_rows": 1, "max_groups": 1},
+        {"column": "u", "max_rows": 2, "max_groups": 2, "nulls": "one-unit"},
+    )
 ]
 BINS: dict[str, Any] = {
     "datetime": [datetime(2024, 1, 1), datetime(2024, 1, 2), datetime(2024, 1, 3)],
