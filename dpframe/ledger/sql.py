@@ -190,18 +190,18 @@ class SqlStore:
 
     def verify(self) -> Trail:
         """Follow the whole chain, and hold every stored answer against its entry."""
-        trail = self.follow()
-        named = (row for row in self._rows(trail.last.entry) if row.name is not None)
+        named: list[Row] = []
+        trail = self.follow(named)
         told = {number: entry.answer for number, entry in entries_of(named, self.shown) if entry.answer is not None}
         kept = dict(self._answers(trail.last.entry))
         if kept != told:
             raise changed(self.shown, "its stored answers are not those that its entries tell of")
         return trail
 
-    def follow(self) -> Trail:
-        """Follow the whole chain, and hold it against its head; every place in it."""
+    def follow(self, named: list[Row] | None = None) -> Trail:
+        """Follow the whole chain, and hold it against its head; every place in it. `named` takes the named entries."""
         last = self.last()
-        trail = chain(self.terms, self._rows(last.entry), self.shown)
+        trail = chain(self.terms, _collecting(self._rows(last.entry), [] if named is None else named), self.shown)
         if trail.last != last:
             raise changed(self.shown, "its end does not follow from its beginning")
         return trail
@@ -366,6 +366,14 @@ class SqlStore:
             raise heads.unwritten(file, error) from None
         except Locked:  # for long: the charge stands, and the head may be behind until the next one
             return
+
+
+def _collecting(found: Iterator[Row], named: list[Row]) -> Iterator[Row]:
+    """The same rows; those of releases that have a name are put into `named` as they pass."""
+    for row in found:
+        if row.name is not None:
+            named.append(row)
+        yield row
 
 
 def _refuse_vanished(head: Head | None, address: Address) -> None:
