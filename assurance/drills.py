@@ -6,7 +6,7 @@ processes to one new ledger at once; in a race with copies each of them copies t
 ninth; a kill ends a charging process at a random moment, an interrupt only its charge; a restore puts an older copy of
 the file back; a restart crashes the server while eight processes charge. The exit code is 0 only if no release was
 free, none was uncharged, every older copy was refused, and nobody waited for a charge that was broken off.
-``tests/test_drills.py`` runs a twentieth of it.
+``tests/project/test_drills.py`` runs a twentieth of it.
 """
 
 from __future__ import annotations

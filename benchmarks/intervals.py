@@ -3,7 +3,7 @@
 Run it from the root of the repository: ``python -m benchmarks.intervals``. Of all sizes, places and epsilons the case
 that is least likely by chance is printed, for each noise, unit and statistic. The exit code is 1 where an interval
 covers less than 95%, at a rate of false alarms of 1e-6 over all cases. The same code with fewer groups runs in
-``tests/test_intervals.py``.
+``tests/queries/test_intervals.py``.
 """
 
 from __future__ import annotations

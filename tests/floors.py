@@ -1,9 +1,7 @@
-"""The floors of the package: what each room is for, from where it may import, and where today's files will stand.
+"""The floors of the package: what each room is for, and from where it may import.
 
-`tests/test_floors.py` holds the package to this page. `KNOWN` lists what does not keep the rules yet, by the names
-that the files will have: an offence that is mended is deleted, and none is added.
-
-`python -m tests.floors` writes the map in CONTRIBUTING.md anew.
+`tests/project/test_floors.py` holds the package to this page. `python -m tests.floors` writes the map in
+CONTRIBUTING.md anew.
 """
 
 from __future__ import annotations
@@ -48,33 +46,6 @@ ENGINES_KNOW = {"frames.kinds"}  # all that engines import of frames: nothing th
 
 # Files whose bare errors never reach a caller: what reads or tries is made of small functions, and turns them into one.
 PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.rehearsal"}
-
-# Where files will stand: the longest name that fits decides. A file that is not named stays where it is.
-WILL_BE: dict[str, str] = {}
-
-Offence = tuple[str, str]
-# (file, what it imports from another room of its own floor, or from above)
-KNOWN_CLIMBS: set[Offence] = set()
-# (file, the engine that it imports from outside the release path)
-KNOWN_REACHES: set[Offence] = set()
-# (file, the library)
-KNOWN_DATAFRAMES: set[Offence] = set()
-# (file, what it imports of frames)
-KNOWN_WITH_FRAMES: set[Offence] = set()
-# (engine, what it imports of frames besides)
-KNOWN_BUILDERS: set[Offence] = set()
-# (file, the bare error that it raises)
-KNOWN_BARE: set[Offence] = set()
-# (file, the comparison of an accounting's name that it makes)
-KNOWN_NAMES: set[Offence] = set()
-# (file, the classes of mechanisms that it lists)
-KNOWN_KINDS: set[Offence] = set()
-# modules at the top, by the names that they have today
-KNOWN_LOOSE: set[str] = set()
-# names that two files have, today
-KNOWN_TWICE: set[str] = set()
-# (file, "file" or the name of the function)
-KNOWN_LONG: set[Offence] = set()
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"

@@ -1,14 +1,16 @@
 """A seeded bug: where, what, how, and the tests that must catch it.
 
 A change names the symbol in which a text stands (``assurance.symbols``), the text, which occurs there once, and what it
-is replaced by. Moves of files and changes elsewhere leave the list valid; ``tests/test_mutants.py`` finds what does not
-fit the code any more.
+is replaced by. Moves of files and changes elsewhere leave the list valid; ``tests/project/test_mutants.py`` finds
+what does not fit the code any more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 Change = tuple[str, str, str]  # symbol, old text, new text
 
 
@@ -29,10 +31,17 @@ def bug(room: str, name: str, symbol: str, old: str, new: str, *tests: str) -> M
 
 def bugs(room: str, name: str, changes: tuple[Change, ...], *tests: str) -> Mutant:
     """Make a bug of several changes."""
-    return Mutant(room, name, changes, tuple(f"tests/{test}" for test in tests))
+    return Mutant(room, name, changes, tuple(map(_placed, tests)))
 
 
 REGISTER = "test_register.py"
 ATTAINED = "test_sensitivity.py::test_one_row_attains_the_bound"
 HEAVY = "test_sensitivity.py::test_a_unit_of_many_rows_stays_within_the_bound"
 PEOPLE = f"{REGISTER}::test_55_61_and_63_one_person_reaches_no_farther_than_charged_for"
+
+
+def _placed(test: str) -> str:
+    """A test with the folder of its file, whose name occurs once."""
+    file, *names = test.split("::")
+    (found,) = ROOT.glob(f"tests/**/{file}")
+    return "::".join([found.relative_to(ROOT).as_posix(), *names])

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published import check, inputs, published
 
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, Ledger
 from dpframe.accounting import RenyiDP
 from dpframe.accounting.renyi_dp import GRID, MULTIPLES, WEIGHTS, conversion, orders_of
 from dpframe.exact import keeps
 from dpframe.mechanisms import renyi
-from tests.test_mechanisms import check, inputs, published
 
 ORDERS = [Fraction(65, 64), Fraction(3, 2), Fraction(2), Fraction(20), Fraction(1449)]
 

@@ -27,7 +27,7 @@ from dpframe.ledger.database import tables
 from dpframe.ledger.ledger import _unpickled
 from dpframe.ledger.sql import SqlStore
 
-DATA = Path(__file__).parent / "data" / "0.1"
+DATA = Path(__file__).parents[1] / "data" / "0.1"
 KNOWN = json.loads((DATA / "clinic.json").read_text(encoding="utf-8"))
 FRAME = [{"snapshot" if name == "version" else name: fact for name, fact in row.items()} for row in KNOWN["frame"]]
 RESULTS = ("count", "wards", "age")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -15,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from published import check, inputs, published
 
 from dpframe import (
     Gaussian,
@@ -27,41 +25,12 @@ from dpframe import (
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.stepped import LARGEST_SIGMA
 
-VALUES = Path(__file__).parents[2] / "shared" / "data" / "reference_values" / "values.csv"
-REASON = "the reference values of other libraries are not part of this repository"
-
-
-def rows(family):
-    if not VALUES.exists():
-        return []
-    with VALUES.open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["family"] == family]
-
-
-def published(*families):
-    """Rows of these families, or one that is skipped."""
-    found = [row for family in families for row in rows(family)]
-    missing = pytest.param(None, marks=pytest.mark.skip(reason=REASON))
-    return pytest.mark.parametrize("row", found or [missing], ids=lambda row: row["id"] if row else "absent")
-
-
-def inputs(row):
-    return json.loads(row["inputs"])
-
 
 def l2(given_inputs):
     """The l2 sensitivity; REPLACE shifts both distributions."""
     if "l0" in given_inputs:
         return given_inputs["linf"] * math.sqrt(given_inputs["l0"])
     return given_inputs["sensitivity"] * (2 if given_inputs.get("adjacency") == "REPLACE" else 1)
-
-
-def check(row, found):
-    expected = float(row["expected"])
-    tolerance = float(row["abs_tol"] or 0) + float(row["rel_tol"] or 0) * abs(expected)
-    assert abs(found - expected) <= tolerance
-    if row["independent"]:
-        assert found == pytest.approx(float(row["independent"]), rel=1e-9, abs=1e-12)
 
 
 def delta_at(noise, epsilon):

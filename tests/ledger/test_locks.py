@@ -26,7 +26,7 @@ from dpframe.ledger.address import Address
 
 fcntl = pytest.importorskip("fcntl")
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 ANOTHER = """
 import sys

@@ -296,7 +296,7 @@ def test_every_name_works_in_a_release():
     frame = pl.DataFrame({"x": np.arange(200) % 40, "y": np.arange(200) % 9, "who": ["a", "b"] * 100})
     with dpf.Ledger(epsilon=1000.0):
         for name in DENOISERS:
-            if name == "spanning-tree-wavelets":  # which needs a graph: tests/test_graph_calls.py
+            if name == "spanning-tree-wavelets":  # which needs a graph: tests/release/test_graph_calls.py
                 continue
             line = frame.dp.histogram("x", bins=40, range=(0, 40), epsilon=1.0, denoise=name)
             grid = frame.dp.histogram(["x", "y"], bins=[8, 5], range=[(0, 40), (0, 10)], epsilon=1.0, denoise=name)

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from tests.test_mechanisms import REASON, VALUES
+from published import REASON, VALUES
 
 NOT_APPLIED = {
     "discrete_gaussian_delta": "Gaussian noise is rounded here, not the discrete Gaussian",
@@ -29,7 +28,7 @@ NOT_APPLIED = {
 
 
 def applied():
-    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("test_*.py"))
     decorators = re.findall(r"^@published\(([^)]*)\)", text, re.MULTILINE)
     return {family for found in decorators for family in re.findall(r'"(\w+)"', found)}
 

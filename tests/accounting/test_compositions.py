@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published import check, inputs, published
 
 import dpframe as dpf
 from assurance import accounting
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, PrivacyLoss
 from dpframe.mechanisms import gaussian_curve
-from tests.test_mechanisms import check, inputs, published
 
 DELTA = 1e-6
 CURVES = {

@@ -30,7 +30,7 @@ from dpframe.release import path as release
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

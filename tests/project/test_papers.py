@@ -28,7 +28,7 @@ from papers import (
 
 pytestmark = pytest.mark.slow
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 HAS_DATA = pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
 
 
@@ -276,5 +276,5 @@ class TestReporting:
         assert reporting.classical_sigma(2.0, 1e-4) == pytest.approx((2 * np.log(1.25e4)) ** 0.5 / 2)
 
     def test_pictures_of_the_document_are_small(self):
-        pictures = list((Path(__file__).parents[1] / "docs" / "images").glob("papers-*"))
+        pictures = list((Path(__file__).parents[2] / "docs" / "images").glob("papers-*"))
         assert all(picture.stat().st_size < 60_000 for picture in pictures)

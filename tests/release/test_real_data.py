@@ -15,7 +15,7 @@ import dpframe as dpf
 
 pd = pytest.importorskip("pandas")
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
 LIBRARIES = ("pandas", "polars", "lazy", "arrow-backed")
 EXACT = {"epsilon": 1e9, "denoise": None}

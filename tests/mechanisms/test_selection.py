@@ -22,7 +22,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Statistic
 
 FALSE_ALARM = 1e-9
-SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
 
 
 def law(scores, epsilon, spread):

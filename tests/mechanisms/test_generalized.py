@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import polars as pl
 import pytest
-from test_mechanisms import check, inputs, published
+from published import check, inputs, published
 
 import dpframe as dpf
 from dpframe.noise import insecure_bits

@@ -14,7 +14,7 @@ from assurance import mutants, symbols
 from assurance.bugs import MUTANTS
 
 SAMPLE = ("weights shaved to the wrong side", "a limit that may be passed by a billionth")
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 def test_there_are_enough_of_them_and_each_has_a_name():

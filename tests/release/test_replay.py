@@ -23,7 +23,7 @@ from dpframe.ledger import sql
 from dpframe.release import path as release
 from dpframe.release.facts import _plain
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {
     "age": [31, 45, 62, 7],
     "ward": ["A", "B", "A", None],

@@ -19,7 +19,7 @@ from dpframe.denoise import choose, thresholds
 from dpframe.denoise.estimators import shrinkage
 from dpframe.denoise.thresholds import universal_threshold
 
-DPBENCH = Path(__file__).parents[2] / "shared" / "data" / "dpbench"
+DPBENCH = Path(__file__).parents[3] / "shared" / "data" / "dpbench"
 ESTIMATORS = [denoise.nonnegative, denoise.james_stein, denoise.soft_threshold, denoise.auto]
 LAWS = {"laplace": Laplace, "gaussian": Gaussian}
 every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)

@@ -17,7 +17,7 @@ import pytest
 import dpframe as dpf
 from dpframe.cli.main import main
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 
 
