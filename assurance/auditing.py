@@ -149,9 +149,9 @@ def charges(case: Case, frame: Any) -> tuple[dpf.PrivacyLoss, str]:
 def noisy_columns(result: Any) -> list[str]:
     """The columns that show the noise as it was drawn, one sample per group; what denoises mixes groups."""
     names = []
-    for name, measure in result.dp.provenance["measures"].items():
+    for name, statistic in result.dp.provenance["measures"].items():
         raw = f"{name}_noisy" if f"{name}_noisy" in result.columns else name
-        names += [raw, *([f"{name}_error"] if measure["verb"] == "mean" else [])]
+        names += [raw, *([f"{name}_error"] if statistic["verb"] == "mean" else [])]
     return names
 
 

@@ -84,18 +84,18 @@ def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit) -> dict[Any, 
             plan = ask(dpf.of(frame).preview, epsilon=1, unit=unit)
         except (dpf.WrongDtype, dpf.InvalidArgument):
             continue
-        return {part.statistic: part.sensitivity for part in plan.parts}
+        return {part.total: part.sensitivity for part in plan.parts}
     raise AssertionError("no frame suits")
 
 
 def _within_reach(stated: dict[Any, Any], found: list[Any], p: float, name: str) -> None:
     """Neighbors are at most the sensitivity apart: exactly in l_1, and compared as squares in l_2."""
     assert stated.keys() == found[0].keys()
-    for statistic, sensitivity in stated.items():
-        steps = [abs(one - other) for one, other in zip(found[0][statistic], found[1][statistic], strict=True)]
+    for total, sensitivity in stated.items():
+        steps = [abs(one - other) for one, other in zip(found[0][total], found[1][total], strict=True)]
         moved = sum(steps) if p == 1.0 else sum(step**2 for step in steps)
         most = Fraction(sensitivity.steps(p)) ** int(p)
-        assert moved <= most, f"{name}: {statistic} moves by {moved} and not {most} in l_{p:g}"
+        assert moved <= most, f"{name}: {total} moves by {moved} and not {most} in l_{p:g}"
 
 
 def check_seen(pair: Pair, counted: Counter[str] | None = None) -> None:

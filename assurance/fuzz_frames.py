@@ -198,7 +198,7 @@ def asked(build: Ask) -> Any:
 def exact(frame: Any, build: Ask, unit: dpf.PrivacyUnit = ROWS, p: float = 1.0) -> dict[Any, list[int]]:
     """The exact totals of a call, in grid steps: what noise is added to."""
     query = check(frame, asked(build), unit)
-    return {statistic: found.tolist() for statistic, found in totals(frame, query, unit, p).items()}
+    return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 
 
 def columns_of(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:
@@ -293,10 +293,12 @@ def public_parts(result: Any) -> Mapping[str, Any]:
     noisy = set(facts["columns"])
     facts["measures"] = {
         name: {
-            **measure,
-            "denoise": [step["name"] for step in measure["denoise"]] if measure["denoise"] else measure["denoise"],
+            **statistic,
+            "denoise": [step["name"] for step in statistic["denoise"]]
+            if statistic["denoise"]
+            else statistic["denoise"],
         }
-        for name, measure in facts["measures"].items()
+        for name, statistic in facts["measures"].items()
     }
     return {
         "library": f"{type(result).__module__}.{type(result).__name__}",

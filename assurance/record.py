@@ -171,7 +171,7 @@ def _plan(plan: Any) -> dict[str, Any]:
 def _frame(frame: Any) -> dict[str, Any]:
     """Tell columns, dtypes, values that nothing denoised, and the provenance of a result."""
     provenance = frame.dp.provenance
-    denoised = {name for name, measure in provenance["measures"].items() if measure["denoise"]}
+    denoised = {name for name, statistic in provenance["measures"].items() if statistic["denoise"]}
     values = {name: "denoised" if name in denoised else _numbers(_values(frame[name])) for name in frame.columns}
     dtypes = {name: _dtype(frame[name]) for name in frame.columns}
     library = type(frame).__module__.split(".")[0]
@@ -196,8 +196,8 @@ def _provenance(facts: Mapping[str, Any]) -> Any:
     """Tell the provenance without what depends on chance, and of denoisers only their names."""
     told = {name: fact for name, fact in facts.items() if name not in UNRECORDED}
     told["measures"] = {
-        name: {**measure, "denoise": [step["name"] for step in measure["denoise"] or ()]}
-        for name, measure in facts["measures"].items()
+        name: {**statistic, "denoise": [step["name"] for step in statistic["denoise"] or ()]}
+        for name, statistic in facts["measures"].items()
     }
     told["statistics"] = [
         {name: _digits(fact) if name == "variance" else fact for name, fact in part.items()}  # its last digit is libm's

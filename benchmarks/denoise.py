@@ -47,7 +47,7 @@ SHOWN = ("james-stein", "soft-threshold", "sure-threshold", "haar", "empirical-b
 
 
 def main() -> int:
-    """Measure, print, write."""
+    """Statistic, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", choices=KINDS, default="dpbench")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds dpbench/ and the tables")

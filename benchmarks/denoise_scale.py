@@ -70,7 +70,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def main() -> int:
-    """Measure every function at every size."""
+    """Statistic every function at every size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--one", nargs=2, metavar=("FUNCTION", "SIZE"), help="measure this one alone")

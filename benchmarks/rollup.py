@@ -40,7 +40,7 @@ CASES = {
 
 
 def main() -> int:
-    """Measure and print."""
+    """Statistic and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     parser.add_argument("--repeats", type=int, default=20, help="draws of the noise that are averaged")

@@ -20,7 +20,7 @@ UNIT = dpf.PrivacyUnit(neighbors="replace")  # one element becomes another: the 
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Statistic, print, write."""
     chosen = options(__doc__, repeats=100)
     work = product(EPSILONS, DIMENSIONS)
     total = len(EPSILONS) * len(DIMENSIONS)

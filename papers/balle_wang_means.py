@@ -35,7 +35,7 @@ METHODS = ("Lap", "cGM", "aGM", "aGM-JS", "aGM-TH", "aGM-auto")
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Statistic, print, write."""
     chosen = options(__doc__, repeats=100)
     work = product(EPSILONS, DIMENSIONS)
     total = len(EPSILONS) * len(DIMENSIONS)

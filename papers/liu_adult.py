@@ -55,7 +55,7 @@ class Adult:
 
 
 def main() -> int:
-    """Measure, print, write."""
+    """Statistic, print, write."""
     chosen = options(__doc__, repeats=500, data="adult")
     adult = read(chosen.data)
     if adult is None:

@@ -32,7 +32,7 @@ KEYS: dict[str, list[Any]] = {  # from the code book of the census, not from the
 
 
 def main() -> int:
-    """Measure, print, write."""
+    """Statistic, print, write."""
     chosen = options(__doc__, repeats=20, data="adult")
     rows = rows_of(chosen.data)
     if rows is None:

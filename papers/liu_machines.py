@@ -20,7 +20,7 @@ RADIAL = 0.05  # the delta at which one radial machine is trained too: they are 
 
 
 def main() -> int:
-    """Measure, print, write."""
+    """Statistic, print, write."""
     chosen = options(__doc__, repeats=20, data="adult")
     adult = read(chosen.data)
     if adult is None:

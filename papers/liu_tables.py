@@ -49,7 +49,7 @@ class Table:
 
 
 def main() -> int:
-    """Measure both tables, print, write."""
+    """Statistic both tables, print, write."""
     chosen = options(__doc__, repeats=500, data="barley_mildew and czech_autoworkers")
     for name, table_of in (("mildew", mildew), ("czech", czech)):
         found = table_of(chosen.data)

@@ -12,17 +12,17 @@ import numpy as np
 
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics import Total
 
 
 def is_missing(value: Any) -> bool:
     return value is None or value != value
 
 
-def steps_of(value: float, statistic: Statistic) -> int:
+def steps_of(value: float, total: Total) -> int:
     """Clip, divide by the grid, round half up: in exact rationals."""
-    lower, upper = statistic.steps
-    grid = Fraction(statistic.grid(weighted=False))
+    lower, upper = total.steps
+    grid = Fraction(total.grid(weighted=False))
     if math.isinf(value):
         return upper if value > 0 else lower
     scaled = min(max(Fraction(float(value)) / grid, Fraction(lower)), Fraction(upper))
@@ -51,30 +51,30 @@ def cell_of(row: dict[str, Any], query: Query) -> int | None:
     return code
 
 
-def contribution(row: dict[str, Any], statistic: Statistic) -> int:
+def contribution(row: dict[str, Any], total: Total) -> int:
     """What one row adds to a statistic, in steps."""
-    if statistic.column is None:
+    if total.column is None:
         return 1
-    value = row[statistic.column]
+    value = row[total.column]
     if is_missing(value):
         return 0
-    return 1 if statistic.bounds is None else steps_of(value, statistic) - statistic.midpoint
+    return 1 if total.bounds is None else steps_of(value, total) - total.midpoint
 
 
-def row_totals(rows: Sequence[dict[str, Any]], query: Query) -> dict[Statistic, list[int]]:
+def row_totals(rows: Sequence[dict[str, Any]], query: Query) -> dict[Total, list[int]]:
     """The totals where each row is a unit."""
-    totals = {statistic: [0] * query.keys.cells for statistic in query.statistics}
+    totals = {total: [0] * query.keys.cells for total in query.totals}
     for row in rows:
         cell = cell_of(row, query)
         if cell is not None:
-            for statistic in query.statistics:
-                totals[statistic][cell] += contribution(row, statistic)
+            for total in query.totals:
+                totals[total][cell] += contribution(row, total)
     return totals
 
 
 def unit_totals(
     rows: Sequence[dict[str, Any]], query: Query, column: str, max_rows: int, max_groups: int, p: float
-) -> dict[Statistic, list[float]]:
+) -> dict[Total, list[float]]:
     """The weighted totals of section "one unit, one weight", without rounding: real numbers, counts in rows."""
     groups = min(max_groups, query.keys.cells)
     owned: dict[Any, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -82,11 +82,11 @@ def unit_totals(
         cell = cell_of(row, query)
         if cell is not None and not is_missing(row[column]):
             owned[row[column]][cell].append(row)
-    totals = {statistic: [0.0] * query.keys.cells for statistic in query.statistics}
+    totals = {total: [0.0] * query.keys.cells for total in query.totals}
     for cells in owned.values():
         norm = sum(len(found) ** p for found in cells.values()) ** (1 / p)
         weight = min(1.0, max_rows * groups ** (1 / p) / norm)
         for cell, found in cells.items():
-            for statistic in query.statistics:
-                totals[statistic][cell] += weight * sum(contribution(row, statistic) for row in found)
+            for total in query.totals:
+                totals[total][cell] += weight * sum(contribution(row, total) for row in found)
     return totals

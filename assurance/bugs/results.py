@@ -62,9 +62,9 @@ RESULTS = (
         "results",
         "a mean over the exact number of rows",
         "_answered",
-        "noisy = part.mechanism.add_noise(found.pop(part.statistic))",
-        "exact = found.pop(part.statistic)\n"
-        "        noisy = exact if len(plan.parts) > 1 and part.statistic.bounds is None"
+        "noisy = part.mechanism.add_noise(found.pop(part.total))",
+        "exact = found.pop(part.total)\n"
+        "        noisy = exact if len(plan.parts) > 1 and part.total.bounds is None"
         " else part.mechanism.add_noise(exact)",
         f"{REGISTER}::test_26_a_mean_is_not_taken_over_the_exact_count",
     ),

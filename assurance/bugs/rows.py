@@ -33,8 +33,8 @@ ROWS = (
         "rows",
         "bounds of the grid rounded outward, the sensitivity not",
         "on_grid",
-        "    lower, upper = statistic.steps\n    scaled",
-        "    lower, upper = statistic.steps[0] - 1, statistic.steps[1] + 1\n    scaled",
+        "    lower, upper = total.steps\n    scaled",
+        "    lower, upper = total.steps[0] - 1, total.steps[1] + 1\n    scaled",
         ATTAINED,
     ),
     bug(

@@ -73,7 +73,7 @@ SENSITIVITY = (
     bug(
         "sensitivity",
         "missing values forgotten: the least that a row may add is its bound",
-        "Statistic.reach",
+        "Total.reach",
         "return (min(lower, 0), max(upper, 0))",
         "return (lower, upper)",
         ATTAINED,

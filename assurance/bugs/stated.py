@@ -35,8 +35,8 @@ STATED = (
         "stated",
         "denoised where nothing was",
         "denoised_words",
-        'if not measure["denoise"] or all(_does(step) == NOTHING for step in measure["denoise"]):',
-        'if not measure["denoise"]:',
+        'if not statistic["denoise"] or all(_does(step) == NOTHING for step in statistic["denoise"]):',
+        'if not statistic["denoise"]:',
         "test_errors_of_results.py::test_112_nothing_is_said_to_be_denoised_where_nothing_was",
     ),
     bug(

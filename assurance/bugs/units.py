@@ -98,8 +98,8 @@ UNITS = (
         "units",
         "contributions under replace as under add-remove",
         "sensitivity.of",
-        'replaced = statistic.reach, unit.neighbors == "replace"',
-        "replaced = statistic.reach, False",
+        'replaced = total.reach, unit.neighbors == "replace"',
+        "replaced = total.reach, False",
         "test_contributions.py::test_searched_sensitivity_of_contributions",
     ),
     bug(

@@ -15,11 +15,11 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.planning.price import Calibration
 from dpframe.planning.request import Options
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics import Count, Mean, Measure, Sum
+from dpframe.queries.statistics import Count, Mean, Statistic, Sum
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
-MEASURES = (Count, Sum, Mean)
+STATISTICS = (Count, Sum, Mean)
 
 
 class _AutoInTables:
@@ -120,7 +120,7 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
             reason = NOT_OF.get(verb, {}).get(name)
             words = f"{name} is not an argument of {verb}"
             raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
-        if isinstance(value, MEASURES):
+        if isinstance(value, STATISTICS):
             raise InvalidType(_option_words(name))
     by_place = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     if len(given) > len(by_place):
@@ -139,41 +139,41 @@ def nearest_of(name: str, arguments: Sequence[str]) -> str:
     return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."
 
 
-def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Measure], dict[str, Any]]:
+def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
     """Statistics by name, and the options."""
-    measures: list[tuple[str, Any]] = []
+    asked: list[tuple[str, Any]] = []
     for statistic in statistics:
-        measures += statistic.items() if isinstance(statistic, dict) else [(_default_name(statistic), statistic)]
+        asked += statistic.items() if isinstance(statistic, dict) else [(_default_name(statistic), statistic)]
     options = {}
     for name, value in named.items():
         if name not in CallOptions.__annotations__:
-            measures.append((name, value))
-        elif isinstance(value, MEASURES):
+            asked.append((name, value))
+        elif isinstance(value, STATISTICS):
             raise InvalidType(_option_words(name))
         else:
             options[name] = value
-    for name, value in measures:
+    for name, value in asked:
         if not isinstance(name, str):
             raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
         checked_column_name("the name of a statistic", name)
-        if not isinstance(value, MEASURES):
+        if not isinstance(value, STATISTICS):
             raise InvalidType(_no_statistic_words(name, value))
-    if not measures:
+    if not asked:
         raise MissingArgument(
             "agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1)."
         )
-    names = [name for name, _ in measures]
+    names = [name for name, _ in asked]
     for name in names:
         if names.count(name) > 1:
             raise InvalidArgument(
                 f"output columns must have different names, but {name!r} occurs twice. "
                 "Name the statistics yourself, as in agg(n=dpf.count())."
             )
-    return dict(measures), options
+    return dict(asked), options
 
 
 def _default_name(statistic: Any) -> str:
-    return statistic.default_name if isinstance(statistic, MEASURES) else "each argument of agg"
+    return statistic.default_name if isinstance(statistic, STATISTICS) else "each argument of agg"
 
 
 def _no_statistic_words(name: str, value: Any) -> str:

@@ -17,7 +17,7 @@ from dpframe.queries import counts
 from dpframe.queries.contributions import Contributors, Grouping, grid_of
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Count, Measure, check_column
+from dpframe.queries.statistics import Count, Statistic, check_column
 from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
 from dpframe.release.path import preview, release
@@ -147,8 +147,8 @@ class PrivateFrame(Generic[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        measure = sum_of(column, bounds)
-        return self._asked("sum", {measure.default_name: measure}, options)
+        statistic = sum_of(column, bounds)
+        return self._asked("sum", {statistic.default_name: statistic}, options)
 
     @asks
     def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
@@ -176,8 +176,8 @@ class PrivateFrame(Generic[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        measure = mean_of(column, bounds)
-        return self._asked("mean", {measure.default_name: measure}, options)
+        statistic = mean_of(column, bounds)
+        return self._asked("mean", {statistic.default_name: statistic}, options)
 
     @asks
     def histogram(
@@ -337,7 +337,7 @@ class PrivateFrame(Generic[F]):
         return asker._asked("contributions", {"count": Contributors()}, options, grouping)
 
     @asks
-    def agg(self, *statistics: Measure | Mapping[str, Measure], **named: Any) -> F:
+    def agg(self, *statistics: Statistic | Mapping[str, Statistic], **named: Any) -> F:
         """Several statistics, priced and released as one call.
 
         Parameters
@@ -359,8 +359,8 @@ class PrivateFrame(Generic[F]):
         >>> people.dp.agg(n=dpf.count(), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['n', 'n_error']
         """
-        measures, options = sorted_out(statistics, named)
-        return self._asked("agg", measures, options)
+        asked, options = sorted_out(statistics, named)
+        return self._asked("agg", asked, options)
 
     @trimmed
     def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> PrivateFrame[F]:
@@ -404,10 +404,10 @@ class PrivateFrame(Generic[F]):
         answer: Callable[[Any, Query, Options], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer)
 
-    def _asked(self, verb: str, measures: dict[str, Measure], options: Any, grouping: Grouping | None = None) -> F:
+    def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
         keys = Keys(counts.made(self._axes, checked.max_cells))
-        query = Query(verb, keys, tuple(measures.items()), checked.rollup, grouping)
+        query = Query(verb, keys, tuple(statistics.items()), checked.rollup, grouping)
         return self._finish(self._frame, query, checked)
 
     if not TYPE_CHECKING:  # which must see a mistyped verb

@@ -17,7 +17,7 @@ Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
 
 @dataclass(frozen=True)
 class Part:
-    """What one Statistic of a call may cost: as pure epsilon, as mu, and as a pair for callables."""
+    """What one Total of a call may cost: as pure epsilon, as mu, and as a pair for callables."""
 
     epsilon: Fraction | None
     mu: float | None
@@ -52,7 +52,7 @@ class Accounting(Protocol):
         """How much of the limit that is: at most 1 where it is allowed."""
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
-        """The parts of the price for Statistics measured together; `shares` add up to 1."""
+        """The parts of the price for Totals measured together; `shares` add up to 1."""
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         """What the call costs, rounded up."""

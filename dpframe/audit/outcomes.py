@@ -140,8 +140,8 @@ def public_record(record: dict[str, Any] | None) -> dict[str, Any] | None:
     for name in ("sha256", "ledger"):
         facts.pop(name, None)
     (facts.get("rows") or {}).pop("sha256", None)
-    for measure in facts["measures"].values():
-        for step in measure["denoise"] or []:
+    for statistic in facts["measures"].values():
+        for step in statistic["denoise"] or []:
             step.pop("chose", None)
             step.pop("estimated_rmse", None)
     return facts

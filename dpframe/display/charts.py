@@ -58,9 +58,9 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
     lying = across.kind == "name" and (too_long or len(cells) == 1)
     along, other = ("y", "x") if lying else ("x", "y")
     data = altair.Chart(_data(altair, [{**cell, "zero": 0} for cell in cells]))
-    measure = altair.Y if other == "y" else altair.X
-    released = measure("value:Q", title=value, scale=altair.Scale(zero=from_zero))
-    ends = {other: measure("low:Q", title=value), f"{other}2": "high:Q"}
+    across_axis = altair.Y if other == "y" else altair.X
+    released = across_axis("value:Q", title=value, scale=altair.Scale(zero=from_zero))
+    ends = {other: across_axis("low:Q", title=value), f"{other}2": "high:Q"}
     if from_zero:
         bar = data.mark_bar(color=FILL, stroke="white", strokeWidth=1)
         bar = bar.encode(**_spread(altair, across, along), **{other: released, f"{other}2": "zero"})
@@ -71,7 +71,7 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
     interval = data.mark_rule(color=LINE).encode(**_centre(altair, across, along), **ends)
     caps = [
         data.mark_tick(color=LINE, thickness=1, size=8, orient="vertical" if lying else "horizontal").encode(
-            **_centre(altair, across, along), **{other: measure(f"{end}:Q", title=value)}
+            **_centre(altair, across, along), **{other: across_axis(f"{end}:Q", title=value)}
         )
         for end in ("low", "high")
     ]

@@ -9,12 +9,12 @@ NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itsel
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 
 
-def estimated_rmse(measure: Mapping[str, Any]) -> list[float | None]:
+def estimated_rmse(statistic: Mapping[str, Any]) -> list[float | None]:
     """The estimate for the denoised values, of each level of subtotals; None where there is none.
 
     It is that of the first denoiser, and holds after others only where those cannot move values away from the truth.
     """
-    first, *later = measure["denoise"] or [{}]
+    first, *later = statistic["denoise"] or [{}]
     if any(step["name"] not in PROJECTIONS for step in later):
         return [None]
     return list(first.get("estimated_rmse_of_levels") or [first.get("estimated_rmse")])
@@ -26,13 +26,13 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
     """
     parts, cut = [], []
-    for name, measure in facts["measures"].items():
-        if not measure["denoise"] or all(_does(step) == NOTHING for step in measure["denoise"]):
+    for name, statistic in facts["measures"].items():
+        if not statistic["denoise"] or all(_does(step) == NOTHING for step in statistic["denoise"]):
             continue
-        if all(_does(step) in (NOTHING, CUT) for step in measure["denoise"]):
+        if all(_does(step) in (NOTHING, CUT) for step in statistic["denoise"]):
             cut.append(name)
             continue
-        found = [shown(one) for one in estimated_rmse(measure) if one is not None]
+        found = [shown(one) for one in estimated_rmse(statistic) if one is not None]
         parts.append(f"{name} {', '.join(found) or 'not estimated'}")
     words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
     if cut:

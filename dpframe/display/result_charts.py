@@ -131,16 +131,16 @@ def _columns(axes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _described(name: str, facts: Mapping[str, Any]) -> str:
     """The title of the axis of values: the column, and what it measures where its name does not say it."""
-    measure = facts["measures"][name]
+    statistic = facts["measures"][name]
     if "groups" in facts:
         return "number of units"
-    if measure["column"] is None:
+    if statistic["column"] is None:
         words = "rows" if name == "count" else "number of rows"
         return f"{name} of {words}" if name == "count" else words
-    if measure["verb"] == "count":
-        return f"present values of {measure['column']}"
-    lower, upper = measure["bounds"]
-    return f"{measure['verb']} of {measure['column']}, values clipped to [{lower:g}, {upper:g}]"
+    if statistic["verb"] == "count":
+        return f"present values of {statistic['column']}"
+    lower, upper = statistic["bounds"]
+    return f"{statistic['verb']} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
 
 
 def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:

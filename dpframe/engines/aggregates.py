@@ -1,4 +1,4 @@
-"""The integer columns from which Statistics are read off, and how they are summed."""
+"""The integer columns from which Totals are read off, and how they are summed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.source import Wanted
-from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics import Total
 
 Integers = NDArray[np.int64]
 ROWS = "rows"
@@ -18,26 +18,24 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class Terms:
-    """Engine columns for the Statistics of one query: each value column is put on the grid of given bounds once.
+    """Engine columns for the Totals of one query: each value column is put on the grid of given bounds once.
 
     A value is present where its integer is there. Only a column that nothing sums needs a presence of its own.
     """
 
-    statistics: tuple[Statistic, ...]
+    totals: tuple[Total, ...]
     values: dict[str, str]  # the caller's column -> the engine's, for values
     present: dict[str, str]  # the same, for presence
     sums: dict[tuple[str, tuple[float, float]], str]  # column and bounds -> engine column on the grid
 
     @classmethod
-    def of(cls, statistics: tuple[Statistic, ...]) -> Self:
-        """Number the columns that the Statistics need."""
-        bounded = dict.fromkeys(
-            (s.column, s.bounds) for s in statistics if s.column is not None and s.bounds is not None
-        )
+    def of(cls, totals: tuple[Total, ...]) -> Self:
+        """Number the columns that the Totals need."""
+        bounded = dict.fromkeys((s.column, s.bounds) for s in totals if s.column is not None and s.bounds is not None)
         summed = dict.fromkeys(column for column, _ in bounded)
-        counted = dict.fromkeys(s.column for s in statistics if s.column is not None and s.column not in summed)
+        counted = dict.fromkeys(s.column for s in totals if s.column is not None and s.column not in summed)
         return cls(
-            statistics,
+            totals,
             _numbered("value", summed),
             _numbered("present", counted),
             _numbered("sum", bounded),
@@ -62,31 +60,31 @@ class Terms:
         counts = [pl.col(name).count().alias(f"{name} n") for name in self.sums.values()]
         return [pl.len().alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
 
-    def read(self, statistic: Statistic, groups: pl.DataFrame) -> Integers:
-        """A Statistic's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
-        if statistic.column is None:
+    def read(self, total: Total, groups: pl.DataFrame) -> Integers:
+        """A Total's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
+        if total.column is None:
             return groups[ROWS].to_numpy().astype(np.int64)
-        if statistic.column in self.present:
-            return groups[self.present[statistic.column]].to_numpy()
-        name = self._sum_of(statistic)
+        if total.column in self.present:
+            return groups[self.present[total.column]].to_numpy()
+        name = self._sum_of(total)
         counted = groups[f"{name} n"].to_numpy().astype(np.int64)
-        return counted if statistic.bounds is None else groups[name].to_numpy() - statistic.midpoint * counted
+        return counted if total.bounds is None else groups[name].to_numpy() - total.midpoint * counted
 
-    def each(self, statistic: Statistic) -> pl.Expr:
-        """What each row adds to a Statistic; null adds nothing."""
-        if statistic.column is None:
+    def each(self, total: Total) -> pl.Expr:
+        """What each row adds to a Total; null adds nothing."""
+        if total.column is None:
             return pl.lit(1, dtype=pl.Int64)
-        if statistic.column in self.present:
-            return pl.col(self.present[statistic.column])
-        integers = pl.col(self._sum_of(statistic))
-        return integers.is_not_null().cast(pl.Int64) if statistic.bounds is None else integers - statistic.midpoint
+        if total.column in self.present:
+            return pl.col(self.present[total.column])
+        integers = pl.col(self._sum_of(total))
+        return integers.is_not_null().cast(pl.Int64) if total.bounds is None else integers - total.midpoint
 
-    def _sum_of(self, statistic: Statistic) -> str:
+    def _sum_of(self, total: Total) -> str:
         """The sum from which a sum, or the presence of its column, is read."""
         return next(
             name
             for (column, bounds), name in self.sums.items()
-            if column == statistic.column and statistic.bounds in (None, bounds)
+            if column == total.column and total.bounds in (None, bounds)
         )
 
 
@@ -95,9 +93,9 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
 
     The bounds are whole steps, so no value lies past them after rounding.
     """
-    statistic = Statistic("", bounds)
-    lower, upper = statistic.steps
-    scaled = pl.col(value) * (1.0 / statistic.grid(weighted=False))
+    total = Total("", bounds)
+    lower, upper = total.steps
+    scaled = pl.col(value) * (1.0 / total.grid(weighted=False))
     return (scaled.clip(float(lower), float(upper)) + 0.5).floor().cast(pl.Int64, strict=False)
 
 

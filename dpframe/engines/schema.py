@@ -42,13 +42,13 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
-    for statistic in query.statistics:
-        if statistic.column is None:
+    for total in query.totals:
+        if total.column is None:
             continue
-        column = source.column(statistic.column)
-        if statistic.bounds is not None and column.kind not in {"number", *ANYTHING}:
+        column = source.column(total.column)
+        if total.bounds is not None and column.kind not in {"number", *ANYTHING}:
             raise WrongDtype(
-                f"column {statistic.column!r} must hold numbers to be summed, but its dtype is {column.dtype}."
+                f"column {total.column!r} must hold numbers to be summed, but its dtype is {column.dtype}."
             )
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))

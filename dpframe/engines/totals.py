@@ -1,6 +1,6 @@
-"""The only look at rows: exact integer totals of each Statistic over the declared cells.
+"""The only look at rows: exact integer totals of each Total over the declared cells.
 
-Each value becomes an integer on the Statistic's grid row by row, so that sums do not depend on order, threads or
+Each value becomes an integer on the Total's grid row by row, so that sums do not depend on order, threads or
 chunks. Integer sums wrap modulo 2**64, and nothing here can fail on a value.
 """
 
@@ -20,23 +20,23 @@ from dpframe.engines.source import collected, source_of
 from dpframe.engines.unit_counts import units_by_cell
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics import Total
 
-Totals = dict[Statistic, Integers]
+Totals = dict[Total, Integers]
 
 PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 
 
 def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
-    """One int64 per cell and Statistic, in grid steps; cells in which no row falls are zeros.
+    """One int64 per cell and Total, in grid steps; cells in which no row falls are zeros.
 
     `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
     totals of cells, modulo 2**64 as these.
     """
     found = _of_cells(frame, query, unit, p)
     for level in query.levels[1:]:
-        for statistic in query.of_cells:
-            found[statistic.over(level.columns)] = added(found[statistic], level.group, level.size)
+        for total in query.of_cells:
+            found[total.over(level.columns)] = added(found[total], level.group, level.size)
     return found
 
 
@@ -50,7 +50,7 @@ def _of_cells(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
         rows = coded_rows(lazy, cells, terms, source.rows, "unit")
         return weights.bounded(rows, terms, unit, p, query.keys.cells, merged=query.rollup)
     lazy = source.bring([*cells.wanted(), *terms.wanted()])
-    if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Statistic(None),):
+    if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Total(None),):
         return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:
         table = coded_rows(lazy, cells, terms, source.rows)
@@ -68,8 +68,8 @@ def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None,
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     """Totals of rows that carry their cell's number."""
-    if terms.statistics == (Statistic(None),):
-        return {terms.statistics[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
+    if terms.totals == (Total(None),):
+        return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
     return _placed(groups, groups["cell"].to_numpy(), terms, cells)
 
@@ -86,7 +86,7 @@ def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -
 
 
 def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
-    return {statistic: placed(terms.read(statistic, groups), code, cells) for statistic in terms.statistics}
+    return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
 
 
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:

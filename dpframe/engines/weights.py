@@ -29,7 +29,7 @@ from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Integers, added, placed
 from dpframe.engines.source import collected
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics import WEIGHT_BITS, Statistic
+from dpframe.queries.statistics import WEIGHT_BITS, Total
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 
 
 def bounded(
     table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
-) -> dict[Statistic, Integers]:
+) -> dict[Total, Integers]:
     """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them."""
     if unit.nulls == "drop" and table["unit"].null_count():
         table = table.filter(pl.col("unit").is_not_null())
@@ -61,24 +61,24 @@ def bounded(
     alone = light[code]
     alone[sharing] = 0.0  # what they add is added below, pair by pair
     weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
-    asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.statistics)]
+    asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.totals)]
     by_cell = collected(weighted.group_by("cell").agg(asked), table.height)
     found = {
-        s: placed(by_cell[str(n)].to_numpy(), by_cell["cell"].to_numpy(), cells) for n, s in enumerate(terms.statistics)
+        s: placed(by_cell[str(n)].to_numpy(), by_cell["cell"].to_numpy(), cells) for n, s in enumerate(terms.totals)
     }
     if sharing.size:
         shared = table[sharing]
-        for statistic in terms.statistics:
-            values = shared.with_columns(each=terms.each(statistic).fill_null(0))["each"].to_numpy()
+        for total in terms.totals:
+            values = shared.with_columns(each=terms.each(total).fill_null(0))["each"].to_numpy()
             pairs = pl.DataFrame({"v": np.add.reduceat(values, starts), "w": light[code[sharing[starts]]]})
-            whole = pairs.select(_truncated(pl.col("v"), pl.col("w"), statistic)).to_series().to_numpy()
-            found[statistic] = found[statistic] + added(whole, shared["cell"].to_numpy()[starts], cells)
+            whole = pairs.select(_truncated(pl.col("v"), pl.col("w"), total)).to_series().to_numpy()
+            found[total] = found[total] + added(whole, shared["cell"].to_numpy()[starts], cells)
     return found
 
 
-def _truncated(values: pl.Expr, weight: pl.Expr, statistic: Statistic) -> pl.Expr:
+def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
     """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
-    grid = 2.0**WEIGHT_BITS if statistic.bounds is None else 1.0
+    grid = 2.0**WEIGHT_BITS if total.bounds is None else 1.0
     return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False, wrap_numerical=True)
 
 

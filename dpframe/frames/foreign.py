@@ -133,16 +133,16 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     if any(level is not None and not set(level["columns"]) <= set(labels) for level in levels):
         return "its levels must be of the columns of its cells"
     count = len(record["statistics"])
-    for name, measure in record["measures"].items():
-        each = 2 if measure["verb"] == "mean" else 1
-        places = measure["statistics"]
+    for name, statistic in record["measures"].items():
+        each = 2 if statistic["verb"] == "mean" else 1
+        places = statistic["statistics"]
         if len(places) != each * len(levels) or any(place >= count for place in places):
             return f"its measure {shown(name)} must name its statistics"
         if any("variance" not in record["statistics"][place] for place in places):
             return f"its measure {shown(name)} must be of a statistic that has a variance"
-        if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in measure["denoise"] or ()):
+        if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in statistic["denoise"] or ()):
             return f"its measure {shown(name)} must have an estimate for each level"
-        if measure["verb"] != "count" and "bounds" not in measure:
+        if statistic["verb"] != "count" and "bounds" not in statistic:
             return f"its measure {shown(name)} must have bounds"
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"

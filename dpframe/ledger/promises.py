@@ -20,8 +20,8 @@ LATER = (
 def promised(record: Mapping[str, Any]) -> str:
     """The hash of those facts of a record; TypeError or ValueError where it is no record in plain JSON values."""
     facts = {name: fact for name, fact in record.items() if name not in LATER}
-    measures = {
-        name: {key: fact for key, fact in measure.items() if key != "denoise"}
-        for name, measure in facts.get("measures", {}).items()
+    statistics = {
+        name: {key: fact for key, fact in statistic.items() if key != "denoise"}
+        for name, statistic in facts.get("measures", {}).items()
     }
-    return digest(canonical(facts | {"measures": measures}))
+    return digest(canonical(facts | {"measures": statistics}))

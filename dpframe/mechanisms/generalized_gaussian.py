@@ -22,7 +22,7 @@ WIDE = 1000.0  # above this scale the sum over integers is the integral plus 1/1
 
 
 class Reach(Protocol):
-    """What a calibration must know of a Statistic: a `Sensitivity` is such a thing."""
+    """What a calibration must know of a Total: a `Sensitivity` is such a thing."""
 
     @property
     def grid(self) -> float: ...

@@ -27,7 +27,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class Reach(Protocol):
-    """What a calibration must know of a Statistic: a `Sensitivity` is such a thing."""
+    """What a calibration must know of a Total: a `Sensitivity` is such a thing."""
 
     @property
     def grid(self) -> float: ...

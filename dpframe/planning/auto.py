@@ -20,12 +20,12 @@ SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0) 
 SHAPES_FROM = Fraction(1, 300)  # of delta / epsilon: below, no other shape gains 4% (docs/which-noise.md)
 
 Noises = tuple[Mechanism, ...]
-Both = Sequence[tuple[Sensitivity, Part]]  # of each Statistic
+Both = Sequence[tuple[Sensitivity, Part]]  # of each Total
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The noise of each Statistic, and the variances that decided, relative to the least."""
+    """The noise of each Total, and the variances that decided, relative to the least."""
 
     mechanisms: Noises
     variances: tuple[tuple[str, float], ...]  # by the name of the noise, the least first
@@ -74,7 +74,7 @@ def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
 
 
 def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
-    """The candidate whose variances have the least geometric mean; all Statistics of a call need one shape."""
+    """The candidate whose variances have the least geometric mean; all Totals of a call need one shape."""
     both = list(zip(reach, parts, strict=True))
     usual = list(_usual(both))
     tried = [*usual, *_shapes(both, accounting)]

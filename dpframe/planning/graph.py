@@ -103,7 +103,7 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
         raise InvalidArgument("graph must be left out of bins, whose neighbors are known. Drop it.")
     if query.rollup:
         raise InvalidArgument("graph must be left out with rollup=True, whose fit has no use for it. Keep one.")
-    if all(isinstance(measure, Mean) for _, measure in query.measures):
+    if all(isinstance(statistic, Mean) for _, statistic in query.statistics):
         raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
     if not any(isinstance(name, str) and name in USES for name in wanted):
         raise InvalidArgument(

@@ -79,7 +79,7 @@ class JointPlan:
         return {name: plan.error for name, plan in self.plans.items()}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
+        """One row per output column and Total, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
         rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
         return listing.as_frame(rows, like, whole=("size",))
 
@@ -128,7 +128,7 @@ def joint_plan(
     limit: Amount | None,
     weights: Any = None,
 ) -> JointPlan:
-    """Price several calls as one. Each takes its weight of the price, and divides it among its Statistics."""
+    """Price several calls as one. Each takes its weight of the price, and divides it among its Totals."""
     of_name = weights_of({} if weights is None else weights, list(wanted), "plan")
     shares = {name: tuple(of_name[name] * one for one in shares_of(w.query, w.weights)) for name, w in wanted.items()}
     pure = {name: w.query.selects or _is_pure(w.mechanism, price, accounting, limit) for name, w in wanted.items()}

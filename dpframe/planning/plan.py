@@ -15,19 +15,19 @@ from dpframe.planning.auto import Choice
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import CONFIDENCE, Mean, Measure, Statistic
+from dpframe.queries.statistics import CONFIDENCE, Mean, Statistic, Total
 
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One Statistic with its sensitivity, its noise, and which share of the price it takes.
+    """One Total with its sensitivity, its noise, and which share of the price it takes.
 
     The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise, whose epsilons do not add up.
     """
 
-    statistic: Statistic
+    total: Total
     sensitivity: Sensitivity
     mechanism: Mechanism
     share: float
@@ -44,7 +44,7 @@ class Plan:
     accounting, amount
         How losses add up, and what the call takes in that exact quantity.
     parts : tuple of Planned
-        The Statistics to measure, each with `.statistic`, `.sensitivity`, `.mechanism` and `.share`.
+        The Totals to measure, each with `.total`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
         What the call alone costs, rounded up.
     frame
@@ -97,13 +97,13 @@ class Plan:
 
     @property
     def noises(self) -> tuple[Mechanism, ...]:
-        """The noise of each Statistic, in their order."""
+        """The noise of each Total, in their order."""
         return tuple(part.mechanism for part in self.parts)
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
-        """The noise of each Statistic, by the Statistic's description."""
-        return {part.statistic.describe(): part.mechanism for part in self.parts}
+        """The noise of each Total, by the Total's description."""
+        return {part.total.describe(): part.mechanism for part in self.parts}
 
     @property
     def error(self) -> dict[str, float]:
@@ -113,7 +113,7 @@ class Plan:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the output columns."""
-        return tuple(name for name, _ in self.query.measures)
+        return tuple(name for name, _ in self.query.statistics)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -123,26 +123,26 @@ class Plan:
         together = (f"{names} are released together, and cost this together",) if self.together else ()
         return (*self.query.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)
 
-    def noise_of(self, measure: Measure, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
-        """The noise of each Statistic that the measure is read off; `by` names a level of subtotals."""
-        noise = {part.statistic: part.mechanism for part in self.parts}
-        return tuple(noise[statistic.over(by)] for statistic in measure.statistics())
+    def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
+        """The noise of each Total that the measure is read off; `by` names a level of subtotals."""
+        noise = {part.total: part.mechanism for part in self.parts}
+        return tuple(noise[total.over(by)] for total in statistic.totals())
 
     def errors(self, confidence: float) -> dict[str, float]:
         """The expected half-width per output column at any confidence, the largest of all levels of a rollup."""
         size = self.assumed_size
         return {
-            name: max(self.error_of(measure, size, confidence, by) for by in self.query.groupings)
-            for name, measure in self.query.measures
+            name: max(self.error_of(statistic, size, confidence, by) for by in self.query.groupings)
+            for name, statistic in self.query.statistics
         }
 
     def error_of(
-        self, measure: Measure, size: int, confidence: float = CONFIDENCE, by: tuple[str, ...] | None = None
+        self, statistic: Statistic, size: int, confidence: float = CONFIDENCE, by: tuple[str, ...] | None = None
     ) -> float:
         """The expected half-width for a group of `size` values; only a mean's depends on the size."""
-        noise = self.noise_of(measure, by)
-        if isinstance(measure, Mean):
-            return measure.expected_error(noise[0], noise[1], size, confidence)
+        noise = self.noise_of(statistic, by)
+        if isinstance(statistic, Mean):
+            return statistic.expected_error(noise[0], noise[1], size, confidence)
         return noise[0].interval(confidence)
 
     @property
@@ -152,7 +152,7 @@ class Plan:
 
     def size_of(self, name: str) -> int | None:
         """How many values the error of an output column is for; None where it does not depend on that."""
-        return self.assumed_size if isinstance(dict(self.query.measures)[name], Mean) else None
+        return self.assumed_size if isinstance(dict(self.query.statistics)[name], Mean) else None
 
     def named(self, name: str) -> str:
         """The output column, and where it is a mean for how many values its error is."""
@@ -164,11 +164,11 @@ class Plan:
         return TYPICAL_SIZES if self.size is None else (self.size,)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per output column and Statistic, as plain values; `size` says for how many a mean's error is."""
+        """One row per output column and Total, as plain values; `size` says for how many a mean's error is."""
         return [
             {
                 "column": name,
-                "measures": planned.statistic.describe(),
+                "measures": planned.total.describe(),
                 "share": planned.share,
                 "noise": planned.mechanism.name,
                 "scale": planned.mechanism.scale,
@@ -180,7 +180,7 @@ class Plan:
         ]
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Statistic, as a Polars (or ``"pandas"``) frame.
+        """One row per output column and Total, as a Polars (or ``"pandas"``) frame.
 
         ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
         """
@@ -189,11 +189,11 @@ class Plan:
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
         points = []
-        for name, measure in self.query.measures:
-            sizes = self._sizes if isinstance(measure, Mean) else (None,)
+        for name, statistic in self.query.statistics:
+            sizes = self._sizes if isinstance(statistic, Mean) else (None,)
             for size in sizes:
                 words = name if size is None else f"{name} of {size:,} values"
-                points.append((words, self.error_of(measure, size or 0)))
+                points.append((words, self.error_of(statistic, size or 0)))
         return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
 
     def _plot_notes(self) -> tuple[str, ...]:
@@ -203,18 +203,18 @@ class Plan:
         )
 
     def _rows(self) -> list[tuple[str, Planned]]:
-        planned = {part.statistic: part for part in self.parts}
+        planned = {part.total: part for part in self.parts}
         return [
             (name, planned[needed.over(by)])
-            for name, measure in self.query.measures
+            for name, statistic in self.query.statistics
             for by in self.query.groupings
-            for needed in measure.statistics()
+            for needed in statistic.totals()
         ]
 
     def _error(self, name: str, planned: Planned) -> float:
         """The expected error of a row of `_rows`."""
-        measure = dict(self.query.measures)[name]
-        return self.error_of(measure, self.assumed_size, by=planned.statistic.by)
+        statistic = dict(self.query.statistics)[name]
+        return self.error_of(statistic, self.assumed_size, by=planned.total.by)
 
     def _facts(self) -> list[tuple[str, str]]:
         cells = self.query.rows
@@ -246,7 +246,7 @@ class Plan:
         rows = [
             [
                 name,
-                planned.statistic.describe(),
+                planned.total.describe(),
                 f"{100 * planned.share:.3g}%",
                 planned.mechanism.name,
                 pages.number(planned.mechanism.scale),
@@ -257,12 +257,12 @@ class Plan:
         return header, rows
 
     def _error_words(self, name: str, planned: Planned) -> str:
-        measure = dict(self.query.measures)[name]
+        statistic = dict(self.query.statistics)[name]
         if self.query.selects:
             return f"at most {pages.number(self._error(name, planned))} below the largest"
-        if not isinstance(measure, Mean):
+        if not isinstance(statistic, Mean):
             return f"+-{pages.number(self._error(name, planned))}"
-        errors = (f"+-{pages.number(self.error_of(measure, size))} of {size:,}" for size in self._sizes)
+        errors = (f"+-{pages.number(self.error_of(statistic, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ class PlanTable:
 
     @property
     def mechanisms(self) -> dict[float, dict[str, Mechanism]]:
-        """The noise by epsilon and Statistic."""
+        """The noise by epsilon and Total."""
         return {plan.cost.epsilon: plan.mechanisms for plan in self.plans}
 
     @property
@@ -60,7 +60,7 @@ class PlanTable:
 
     @property
     def _has_means(self) -> bool:
-        return any(isinstance(measure, Mean) for _, measure in self.plans[0].query.measures)
+        return any(isinstance(statistic, Mean) for _, statistic in self.plans[0].query.statistics)
 
     def plot(self) -> Any:
         """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""

@@ -22,7 +22,7 @@ from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics import Total
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
 
@@ -70,14 +70,14 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 
 
 def parts_of(query: Query, reach: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
-    """Each Statistic with its sensitivity, its noise and its share of the price."""
-    each = zip(query.statistics, reach, noises, shares, strict=True)
-    return tuple(Planned(statistic, one, noise, float(share)) for statistic, one, noise, share in each)
+    """Each Total with its sensitivity, its noise and its share of the price."""
+    each = zip(query.totals, reach, noises, shares, strict=True)
+    return tuple(Planned(total, one, noise, float(share)) for total, one, noise, share in each)
 
 
 def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
-    """How far one unit moves the vector of each Statistic."""
-    return [_reach(statistic, query, unit) for statistic in query.statistics]
+    """How far one unit moves the vector of each Total."""
+    return [_reach(total, query, unit) for total in query.totals]
 
 
 def noises_of(
@@ -88,7 +88,7 @@ def noises_of(
     offered: Sequence[Part],
     accounting: Accounting,
 ) -> tuple[Noises, Choice | None]:
-    """The noise of each Statistic for its part of the price; and why, where the least variance decided."""
+    """The noise of each Total for its part of the price; and why, where the least variance decided."""
     if query.selects:
         return (_selecting(query, reach[0], offered[0]),), None
     if mechanism != AUTO:
@@ -97,9 +97,9 @@ def noises_of(
     return choice.mechanisms, choice
 
 
-def _reach(statistic: Statistic, query: Query, unit: PrivacyUnit) -> Sensitivity:
-    merged = None if statistic.by is None else query.cells_of(statistic)
-    return sensitivities.of(statistic, unit, query.keys.cells, merged)
+def _reach(total: Total, query: Query, unit: PrivacyUnit) -> Sensitivity:
+    merged = None if total.by is None else query.cells_of(total)
+    return sensitivities.of(total, unit, query.keys.cells, merged)
 
 
 def _calibrated_all(
@@ -172,7 +172,7 @@ def _is_calibration(mechanism: object) -> bool:
 
 
 def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part) -> Mechanism:
-    """The noise of one Statistic for its part of the price."""
+    """The noise of one Total for its part of the price."""
     if callable(mechanism):
         return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
     return laplace_of(sensitivity, part) if pure else gaussian_of(sensitivity, part)

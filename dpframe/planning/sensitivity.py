@@ -1,4 +1,4 @@
-"""How far one unit can move the vector of a Statistic."""
+"""How far one unit can move the vector of a Total."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fractions import Fraction
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, up
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics import Total
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one unit can move the vector of a Statistic, in any l_p norm; kept in integers.
+    """How far one unit can move the vector of a Total, in any l_p norm; kept in integers.
 
     Notes
     -----
@@ -92,18 +92,18 @@ class Sensitivity:
         return self.steps(p) * self.grid
 
 
-def of(statistic: Statistic, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
-    """The sensitivity of one Statistic over `cells` cells, or over `merged` groups of them.
+def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
+    """The sensitivity of one Total over `cells` cells, or over `merged` groups of them.
 
     In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
     the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger (``docs/privacy.md``).
     """
-    if statistic.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
-        reach, replaced = statistic.reach, unit.neighbors == "replace"
+    if total.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
+        reach, replaced = total.reach, unit.neighbors == "replace"
         return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
     weighted = unit.column is not None
-    scale = 2**20 if weighted and statistic.bounds is None else 1
-    lower, upper = statistic.reach
+    scale = 2**20 if weighted and total.bounds is None else 1
+    lower, upper = total.reach
     bounds = unit.contribution
     groups = min(bounds.max_groups, cells)
     return Sensitivity(
@@ -113,7 +113,7 @@ def of(statistic: Statistic, unit: PrivacyUnit, cells: int, merged: int | None =
         groups=groups if merged is None else 1,
         weighted=weighted,
         replace=unit.neighbors == "replace",
-        grid=statistic.grid(weighted),
+        grid=total.grid(weighted),
     )
 
 

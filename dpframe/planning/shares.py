@@ -18,17 +18,17 @@ def equal(count: int) -> Shares:
 
 
 def shares_of(query: Query, weights: Any) -> Shares:
-    """The share of each Statistic of a query: all the same, or as the weights of its output columns say.
+    """The share of each Total of a query: all the same, or as the weights of its output columns say.
 
-    The weight of a column is divided equally among the Statistics that it is read off (a mean takes two, each level of
-    subtotals its own); a Statistic that several columns are read off takes from each.
+    The weight of a column is divided equally among the Totals that it is read off (a mean takes two, each level of
+    subtotals its own); a Total that several columns are read off takes from each.
     """
     if weights is None:
-        return equal(len(query.statistics))
-    of_column = weights_of(weights, [name for name, _ in query.measures], "output column")
-    found = dict.fromkeys(query.statistics, Fraction(0))
-    for name, measure in query.measures:
-        needed = [one for one in query.statistics if one.over(None) in measure.statistics()]
+        return equal(len(query.totals))
+    of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
+    found = dict.fromkeys(query.totals, Fraction(0))
+    for name, statistic in query.statistics:
+        needed = [one for one in query.totals if one.over(None) in statistic.totals()]
         for one in needed:
             found[one] += of_column[name] / len(needed)
     return tuple(found.values())

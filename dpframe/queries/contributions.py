@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import Keys
-from dpframe.queries.statistics import Count, Statistic
+from dpframe.queries.statistics import Count, Total
 
 LAST_POWER = 20  # the last cell of an axis holds 2**19 + 1 to 2**20, and all above
 EDGES = (1, 2, *(2**power + 1 for power in range(1, LAST_POWER + 1)))  # 1, 2, 3-4, 5-8, ...: half-open
@@ -57,9 +57,9 @@ class Grouping:
 class Contributors(Count):
     """How many units there are in each cell of the grid."""
 
-    def statistics(self) -> tuple[Statistic, ...]:
+    def totals(self) -> tuple[Total, ...]:
         """What has to be measured for it."""
-        return (Statistic(None, units=True),)
+        return (Total(None, units=True),)
 
     def __str__(self) -> str:
         return "contributions()"

@@ -16,7 +16,7 @@ from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, labels_of, levels_of
-from dpframe.queries.statistics import Mean, Measure, Measured, Statistic
+from dpframe.queries.statistics import Mean, Measured, Statistic, Total
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Query:
 
     verb: str
     keys: Keys
-    measures: tuple[tuple[str, Measure], ...]
+    statistics: tuple[tuple[str, Statistic], ...]
     rollup: bool = False  # whether subtotals are released too
     grouping: Grouping | None = None  # of a question about contributions: the groups that it speaks of
 
@@ -42,7 +42,7 @@ class Query:
         if self.rollup:
             self._check_rollup()
         names = list(self.keys.names)
-        for name, _ in self.measures:
+        for name, _ in self.statistics:
             names += [name, name + NOISY, name + ERROR]
         for name in names:
             if names.count(name) > 1:
@@ -68,8 +68,8 @@ class Query:
                 "keys must not hold None with rollup=True, since None marks the rows of subtotals. "
                 "Leave it out, or fill the column's missing values with a name of their own."
             )
-        for name, measure in self.measures:
-            if isinstance(measure, Mean):
+        for name, statistic in self.statistics:
+            if isinstance(statistic, Mean):
                 raise InvalidArgument(
                     f"rollup must be left out of a mean ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
@@ -85,14 +85,14 @@ class Query:
         return self.keys.notes() if self.grouping is None else self.grouping.notes()
 
     @property
-    def statistics(self) -> tuple[Statistic, ...]:
+    def totals(self) -> tuple[Total, ...]:
         """What has to be measured; equal statistics once."""
-        return tuple(statistic.over(by) for by in self.groupings for statistic in self.of_cells)
+        return tuple(total.over(by) for by in self.groupings for total in self.of_cells)
 
     @property
-    def of_cells(self) -> tuple[Statistic, ...]:
+    def of_cells(self) -> tuple[Total, ...]:
         """Those over the declared cells; the others are sums of them."""
-        return tuple(dict.fromkeys(statistic for _, measure in self.measures for statistic in measure.statistics()))
+        return tuple(dict.fromkeys(total for _, statistic in self.statistics for total in statistic.totals()))
 
     @property
     def groupings(self) -> tuple[tuple[str, ...] | None, ...]:
@@ -105,11 +105,11 @@ class Query:
         """The levels of a rollup, in the order of `groupings`; none without."""
         return levels_of(self.keys) if self.rollup else ()
 
-    def cells_of(self, statistic: Statistic) -> int:
-        """How many entries the vector of a Statistic has."""
-        if statistic.by is None:
+    def cells_of(self, total: Total) -> int:
+        """How many entries the vector of a Total has."""
+        if total.by is None:
             return self.keys.cells
-        return self.levels[self.groupings.index(statistic.by)].size
+        return self.levels[self.groupings.index(total.by)].size
 
     @property
     def rows(self) -> int:
@@ -120,9 +120,9 @@ class Query:
         """The columns that name the rows of the result."""
         return labels_of(self.keys, self.levels) if self.rollup else self.keys.labels()
 
-    def answer(self, measure: Measure, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
+    def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, a row each."""
-        parts = [measure.answer({one: measured[one.over(by)] for one in measure.statistics()}) for by in self.groupings]
+        parts = [statistic.answer({one: measured[one.over(by)] for one in statistic.totals()}) for by in self.groupings]
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class Query:
             return f"contributions(){self.grouping}"
         if self.selects:
             return f"most common of {self.keys.axes[0]}"
-        asked = ", ".join(str(measure) for _, measure in self.measures)
+        asked = ", ".join(str(statistic) for _, statistic in self.statistics)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
         subtotals = ", with subtotals" if self.rollup else ""
         return f"{asked} by {cells}{subtotals}" if cells else asked

@@ -1,4 +1,4 @@
-"""Statistics, and the measures (count, sum, mean) that are read off them once they are noisy."""
+"""Totals, and the statistics (count, sum, mean) that are read off them once they are noisy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
 
 
 class Noise(Protocol):
-    """What a measure must know of the noise in its numbers."""
+    """What a statistic must know of the noise in its numbers."""
 
     @property
     def variance(self) -> float: ...
@@ -33,14 +33,14 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class Measured:
-    """The noisy totals of one Statistic in the user's units, one per cell, and the law of their noise."""
+    """The noisy totals of one Total in the user's units, one per cell, and the law of their noise."""
 
     values: Floats
     noise: Noise
 
 
 @dataclass(frozen=True)
-class Statistic:
+class Total:
     """One clipped sum over cells, or a count where there are no bounds, as integers on a declared grid.
 
     The grid of a sum is the power of two that makes the larger bound 2**29 to 2**30 steps long. The bounds are
@@ -53,7 +53,7 @@ class Statistic:
     units: bool = False  # whether units are counted, each once, and not their rows
     by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
 
-    def over(self, by: tuple[str, ...] | None) -> Statistic:
+    def over(self, by: tuple[str, ...] | None) -> Total:
         """The same sum, over the groups of cells that agree in these columns."""
         return replace(self, by=by)
 
@@ -89,7 +89,7 @@ class Statistic:
         return self.reach[0] == 0
 
     def describe(self) -> str:
-        """The statistic in words: what a plan and the provenance call it."""
+        """The Total in words: what a plan and the provenance call it."""
         over = "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
         if self.bounds is None:
             if self.units:
@@ -121,13 +121,13 @@ class Count:
         """The name of its output column where `agg` is given none."""
         return "count"
 
-    def statistics(self) -> tuple[Statistic, ...]:
+    def totals(self) -> tuple[Total, ...]:
         """What has to be measured for it."""
-        return (Statistic(self.column),)
+        return (Total(self.column),)
 
-    def answer(self, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals."""
-        return _plain(measured[self.statistics()[0]])
+        return _plain(measured[self.totals()[0]])
 
     def __str__(self) -> str:
         return f"count({self.column or ''})"
@@ -167,13 +167,13 @@ class Sum(_Bounded):
 
     verb: ClassVar[str] = "sum"
 
-    def statistics(self) -> tuple[Statistic, ...]:
+    def totals(self) -> tuple[Total, ...]:
         """What has to be measured for it."""
-        return (Statistic(self.column, self.bounds),)
+        return (Total(self.column, self.bounds),)
 
-    def answer(self, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals."""
-        return _plain(measured[self.statistics()[0]])
+        return _plain(measured[self.totals()[0]])
 
 
 @dataclass(frozen=True)
@@ -191,11 +191,11 @@ class Mean(_Bounded):
 
     verb: ClassVar[str] = "mean"
 
-    def statistics(self) -> tuple[Statistic, ...]:
+    def totals(self) -> tuple[Total, ...]:
         """What has to be measured for it."""
-        return (Statistic(self.column, self.bounds, centred=True), Statistic(self.column))
+        return (Total(self.column, self.bounds, centred=True), Total(self.column))
 
-    def answer(self, measured: Mapping[Statistic, Measured]) -> tuple[Floats, Floats]:
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
 
         The error is the farther end of the 95% Fieller set {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller
@@ -203,7 +203,7 @@ class Mean(_Bounded):
         estimate at one bound may be off by the whole.) Where the noisy count is below 1 the midpoint is returned, with
         that distance.
         """
-        centred, count = self.statistics()
+        centred, count = self.totals()
         total, present = measured[centred], measured[count]
         lower, upper = self.bounds
         middle = centred.midpoint * centred.grid(weighted=False)
@@ -226,7 +226,7 @@ class Mean(_Bounded):
         return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
 
 
-Measure = Count | Sum | Mean
+Statistic = Count | Sum | Mean
 
 
 def fieller(
@@ -368,7 +368,7 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
         raise InvalidArgument(f"bounds must be two numbers with lower < upper, not {shown(bounds)}. {BOUNDS_EXAMPLE}")
     if max(abs(lower), abs(upper)) < SMALLEST_BOUND:
         raise InvalidArgument(f"bounds must reach beyond 2**-900, unlike {shown(bounds)}. Multiply the column first.")
-    steps = Statistic("", (lower, upper)).steps
+    steps = Total("", (lower, upper)).steps
     if steps[0] == steps[1]:
         raise InvalidArgument(
             f"bounds must differ by more than 2**-30 of their size, unlike {shown(bounds)}. Subtract a constant first."

@@ -13,7 +13,7 @@ from dpframe.denoise.by_name import DENOISERS, taken
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.planning.graph import USES, End, edges_among
 from dpframe.planning.plan import Plan
-from dpframe.queries.statistics import Mean, Measure
+from dpframe.queries.statistics import Mean, Statistic
 from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
@@ -39,7 +39,7 @@ def check_denoising(plan: Plan, wanted: Any) -> None:
 
 def denoised(
     values: Floats,
-    measure: Measure,
+    statistic: Statistic,
     plan: Plan,
     wanted: Any,
     *,
@@ -47,15 +47,15 @@ def denoised(
     graph: tuple[tuple[End, End], ...] | None,
 ) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
-    law = plan.noise_of(measure)[0]
-    if wanted is None or isinstance(measure, Mean) or not law.additive:
+    law = plan.noise_of(statistic)[0]
+    if wanted is None or isinstance(statistic, Mean) or not law.additive:
         return values, None
     if plan.query.rollup:
-        return consistent(values, measure, plan)
+        return consistent(values, statistic, plan)
     axes = ordered_axes(plan.query.keys, order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
     edges = None if graph is None else edges_among(plan.query.keys, graph)
-    told = {"nonnegative": measure.statistics()[0].nonnegative, "order": axes, "graph": edges}
+    told = {"nonnegative": statistic.totals()[0].nonnegative, "order": axes, "graph": edges}
     said: list[dict[str, Any]] = []
     for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
         cells, words = _step(cells, denoiser, law, told)

@@ -22,7 +22,10 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import DtypeAxis, Keys
 from dpframe.queries.query import Query
 
-NAMED, VERBS = {"keep_noisy": "raw"}, {"mode": "select"}  # as dpframe 0.1 called them, whose answers are replayed
+NAMED, VERBS = (
+    {"keep_noisy": "raw", "statistics": "measures"},
+    {"mode": "select"},
+)  # as dpframe 0.1 called them, whose answers are replayed
 # what does not shape the answer, or is the ledger's own; bounds are told once they are resolved
 UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "snapshot", "max_cells")
 

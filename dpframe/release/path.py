@@ -32,7 +32,7 @@ from dpframe.planning.request import Options
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics import Mean, Measured, Statistic
+from dpframe.queries.statistics import Mean, Measured, Total
 from dpframe.release import provenance, replay
 from dpframe.release.denoising import check_denoising
 from dpframe.release.denoising import denoised as denoised_of
@@ -134,10 +134,10 @@ def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan
         if value is not None:
             raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
     accuracy = Accuracy.of(options.within, options.confidence)
-    targets = accuracy.targets(tuple(name for name, _ in query.measures))
-    for name, measure in query.measures:
-        if isinstance(measure, Mean):
-            check_mean(name, targets[name], options.size, measure.bounds)
+    targets = accuracy.targets(tuple(name for name, _ in query.statistics))
+    for name, statistic in query.statistics:
+        if isinstance(statistic, Mean):
+            check_mean(name, targets[name], options.size, statistic.bounds)
     delta = None if options.delta is None else exact_delta(options.delta)
     epsilon = smallest_epsilon(targets, lambda one: plan_at(Price(one, delta)).errors(accuracy.confidence))
     return replace(plan_at(Price(epsilon, delta)), accuracy=accuracy)
@@ -148,7 +148,7 @@ def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
     return rehearse(plan, options, lambda frame: _facts(plan, frame, {}, options, None))
 
 
-def look(plan: Plan) -> dict[Statistic, NDArray[np.int64]]:
+def look(plan: Plan) -> dict[Total, NDArray[np.int64]]:
     """The exact totals."""
     found = _look(plan)
     if found is None:
@@ -159,7 +159,7 @@ def look(plan: Plan) -> dict[Statistic, NDArray[np.int64]]:
     return found
 
 
-def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
+def _look(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     try:
         return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm)
@@ -171,7 +171,7 @@ def _look(plan: Plan) -> dict[Statistic, NDArray[np.int64]] | None:
 
 def answered(
     plan: Plan,
-    found: dict[Statistic, NDArray[np.int64]],
+    found: dict[Total, NDArray[np.int64]],
     options: Options,
     place: dict[str, Any] | None,
     labels: Mapping[str, Any],
@@ -182,7 +182,7 @@ def answered(
 
 def _answered(
     plan: Plan,
-    found: dict[Statistic, NDArray[np.int64]],
+    found: dict[Total, NDArray[np.int64]],
     options: Options,
     place: dict[str, Any] | None,
     labels: Mapping[str, Any],
@@ -190,17 +190,17 @@ def _answered(
     """The released frame, and of a selection the place of the cell that was chosen."""
     measured = {}
     for part in plan.parts:
-        noisy = part.mechanism.add_noise(found.pop(part.statistic))
-        measured[part.statistic] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
+        noisy = part.mechanism.add_noise(found.pop(part.total))
+        measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     if plan.query.selects:
         frame, chosen = selected(plan, measured, labels)
         return _recorded(plan, frame, {}, options, place), chosen
     columns: dict[str, Any] = dict(labels)
     denoised: dict[str, Any] = {}
-    for name, measure in plan.query.measures:
-        values, errors = plan.query.answer(measure, measured)
+    for name, statistic in plan.query.statistics:
+        values, errors = plan.query.answer(statistic, measured)
         better, denoised[name] = denoised_of(
-            values, measure, plan, options.denoise, order=options.order, graph=options.graph
+            values, statistic, plan, options.denoise, order=options.order, graph=options.graph
         )
         columns[name] = better
         if denoised[name] is not None and options.keep_noisy:

@@ -42,8 +42,8 @@ def record(
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
     columns = [name for name in frame.columns if plan.query.selects or name not in plan.query.keys.names]
     facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
-    for name, measure in facts["measures"].items():
-        measure["denoise"] = denoised.get(name)
+    for name, statistic in facts["measures"].items():
+        statistic["denoise"] = denoised.get(name)
     facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
     if place is not None:
         facts["ledger"] = dict(place)
@@ -185,15 +185,15 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     for place, level in enumerate(levels):
         mine = slice(start, start + level["rows"])
         start += level["rows"]
-        for name, measure in facts["measures"].items():
-            expected = dict(enumerate(estimated_rmse(measure)))
-            noise = facts["statistics"][measure["statistics"][place]]
+        for name, statistic in facts["measures"].items():
+            expected = dict(enumerate(estimated_rmse(statistic)))
+            noise = facts["statistics"][statistic["statistics"][place]]
             rows.append(
                 {
                     "column": name,
                     "by": ", ".join(level["columns"]),
                     "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
-                    "noisy_rmse": None if measure["verb"] == "mean" else math.sqrt(noise["variance"]),
+                    "noisy_rmse": None if statistic["verb"] == "mean" else math.sqrt(noise["variance"]),
                     "denoised_rmse": expected.get(place),
                 }
             )
@@ -219,12 +219,12 @@ def _plain(axis: BinAxis, place: int) -> float | str:
 
 
 def _measure(plan: Plan, name: str) -> dict[str, Any]:
-    measure = dict(plan.query.measures)[name]
-    described: dict[str, Any] = {"verb": measure.verb, "column": measure.column}
-    if not isinstance(measure, Count):
-        described["bounds"] = list(measure.bounds)
-    needed = [statistic.over(by) for by in plan.query.groupings for statistic in measure.statistics()]
-    described["statistics"] = [plan.query.statistics.index(statistic) for statistic in needed]
+    statistic = dict(plan.query.statistics)[name]
+    described: dict[str, Any] = {"verb": statistic.verb, "column": statistic.column}
+    if not isinstance(statistic, Count):
+        described["bounds"] = list(statistic.bounds)
+    needed = [total.over(by) for by in plan.query.groupings for total in statistic.totals()]
+    described["statistics"] = [plan.query.totals.index(total) for total in needed]
     return described
 
 
@@ -232,7 +232,7 @@ def _statistic(part: Any) -> dict[str, Any]:
     noise = part.mechanism
     law = {"p": noise.p, "variance": noise.variance} if math.isfinite(noise.p) else {}  # a choice has neither
     return {
-        "measures": part.statistic.describe(),
+        "measures": part.total.describe(),
         "noise": noise.name,
         "scale": noise.scale,
         "grid": noise.grid,

@@ -63,7 +63,7 @@ def _stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
         return build.frame_of(labels, library_of(plan.frame))
     nothing = np.zeros(0)
     endings = ("", NOISY, ERROR) if options.keep_noisy else ("", ERROR)
-    names = [*labels, *(name + end for name, _ in plan.query.measures for end in endings)]
+    names = [*labels, *(name + end for name, _ in plan.query.statistics for end in endings)]
     return build.frame_of(dict.fromkeys(names, nothing), "polars")
 
 
@@ -117,11 +117,11 @@ def _rehearse_denoisers(plan: Plan, options: Options) -> None:
     if not any(callable(one) and not is_own(one) for one in wanted):
         return
     values = np.arange(1.0, plan.query.rows + 1.0)
-    for _, measure in plan.query.measures:
-        if isinstance(measure, Mean):
+    for _, statistic in plan.query.statistics:
+        if isinstance(statistic, Mean):
             continue
         try:
-            denoised(values, measure, plan, options.denoise, order=options.order, graph=options.graph)
+            denoised(values, statistic, plan, options.denoise, order=options.order, graph=options.graph)
         except ReleaseFailed as error:
             cause = error.__cause__
             raise InvalidArgument(

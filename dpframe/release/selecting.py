@@ -10,10 +10,10 @@ import numpy as np
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
-from dpframe.queries.statistics import Measured, Statistic
+from dpframe.queries.statistics import Measured, Total
 
 
-def selected(plan: Plan, measured: Mapping[Statistic, Measured], labels: Mapping[str, Any]) -> tuple[Any, int]:
+def selected(plan: Plan, measured: Mapping[Total, Measured], labels: Mapping[str, Any]) -> tuple[Any, int]:
     """The declared cell that the mechanism marked, as a frame of one row, and its place among the declared ones.
 
     Its dtype is that of all options, whichever was chosen.

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from dpframe.denoise import sums
 from dpframe.planning.plan import Plan
 from dpframe.queries.levels import parents_of
-from dpframe.queries.statistics import Count, Measure
+from dpframe.queries.statistics import Count, Statistic
 
 Floats = NDArray[np.float64]
 
 
-def consistent(values: Floats, measure: Measure, plan: Plan) -> tuple[Floats, list[dict[str, Any]]]:
+def consistent(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, list[dict[str, Any]]]:
     """The values of all levels, fitted so that each is the sum of those below it; counts become whole numbers."""
     query = plan.query
-    laws = [plan.noise_of(measure, by)[0] for by in reversed(query.groupings)]
+    laws = [plan.noise_of(statistic, by)[0] for by in reversed(query.groupings)]
     tree = sums.Tree.of(parents_of(query.levels))
-    nonnegative = measure.statistics()[0].nonnegative
-    found = sums.fitted(values, laws, tree, nonnegative=nonnegative, whole=isinstance(measure, Count))
+    nonnegative = statistic.totals()[0].nonnegative
+    found = sums.fitted(values, laws, tree, nonnegative=nonnegative, whole=isinstance(statistic, Count))
     starts = np.cumsum([0, *(level.size for level in query.levels)])
     levels = [math.sqrt(found.variances[start:stop].mean()) for start, stop in pairwise(starts)]
     said = {"name": "consistent", "estimated_rmse": levels[0], "estimated_rmse_of_levels": levels}

@@ -113,8 +113,8 @@ def test_the_words_name_their_subject_and_a_rule(refusal: Refusal) -> None:
     words = refusal.words if isinstance(refusal.words, str) else " ".join(refusal.words)
     subject = next((subject for subject in SUBJECTS if words.startswith(subject)), words.split()[0])
     misspelt = "is not an argument" in words or "is not an option" in words or "is not in the frame" in words
-    statistic = "must be a statistic" in words  # its first word is the caller's own name
-    assert subject in SUBJECTS | arguments() or misspelt or statistic
+    total = "must be a statistic" in words  # its first word is the caller's own name
+    assert subject in SUBJECTS | arguments() or misspelt or total
     assert any(rule in words for rule in RULES)
 
 

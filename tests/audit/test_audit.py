@@ -81,9 +81,9 @@ def test_missing_clipping_is_found(monkeypatch):
     def unclipped(frame, *more):
         found = real(frame, *more)
         values = frame.group_by("group", maintain_order=True).agg(value="value")["value"].to_list()
-        for statistic, steps in found.items():
+        for total, steps in found.items():
             inside = sum(min(max(value, audit_cases.LOW), audit_cases.HIGH) for value in values[0])
-            found[statistic] = np.array([round(sum(group) * (steps[0] / inside)) for group in values])
+            found[total] = np.array([round(sum(group) * (steps[0] / inside)) for group in values])
         return found
 
     monkeypatch.setattr(releases, "totals", unclipped)

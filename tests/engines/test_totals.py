@@ -80,7 +80,7 @@ def every_engine(rows):
 
 
 def whole(frame, query, unit=ROWS, p=1.0):
-    return {statistic: found.tolist() for statistic, found in totals(frame, query, unit, p).items()}
+    return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -106,10 +106,10 @@ def test_weighted_totals_are_the_definition_on_every_engine(question, p, rows, m
         found = whole(frame, query, unit, p)
         first = first or found
         assert found == first, name  # bit for bit on every engine
-        for statistic, cells in found.items():
-            grid = 2**20 if statistic.bounds is None else 1
-            largest = max(map(abs, statistic.reach)) * grid
-            for value, exact in zip(cells, expected[statistic], strict=True):
+        for total, cells in found.items():
+            grid = 2**20 if total.bounds is None else 1
+            largest = max(map(abs, total.reach)) * grid
+            for value, exact in zip(cells, expected[total], strict=True):
                 # each of at most 4 units loses less than a step, and at most a part of 1e-9 by the shave
                 assert abs(value - exact * grid) <= 4 + 4e-9 * largest * max_rows * 30
 
@@ -235,7 +235,7 @@ def test_keys_of_dates_and_decimals():
     day = dt.date(2024, 1, 1)
     frame = pl.DataFrame({"d": [day, None], "c": [Decimal("1.50"), Decimal("2.00")]})
     assert whole(frame, asked(lambda dp: dp.group_by("d", keys=[day, None]).count())) == {
-        next(iter(asked(lambda dp: dp.count()).statistics)): [1, 1]
+        next(iter(asked(lambda dp: dp.count()).totals)): [1, 1]
     }
     query = asked(lambda dp: dp.group_by("c", keys=[Decimal("1.5"), 2]).count())
     assert next(iter(whole(frame, query).values())) == [1, 1]

@@ -361,9 +361,9 @@ def test_a_release_on_every_engine_with_its_provenance(engine):
     assert all(abs(count - 500) < 40 for count in engine.columns(found)["count"])
     assert engine.columns(found)["count_error"] == [cubic().interval(0.95)] * 4
     assert abs(engine.columns(means)["age_mean"][0] - 20) < 2
-    (statistic,) = found.dp.provenance["statistics"]
-    assert (statistic["noise"], statistic["p"]) == ("rounded generalized Gaussian, p = 3", 3.0)
-    assert statistic["scale"] == cubic().scale
+    (total,) = found.dp.provenance["statistics"]
+    assert (total["noise"], total["p"]) == ("rounded generalized Gaussian, p = 3", 3.0)
+    assert total["scale"] == cubic().scale
     assert len(means.dp.provenance["statistics"]) == 2
 
 
@@ -446,9 +446,9 @@ def test_published_calibrations_release_and_say_what_they_claim(mechanism, scale
     with ledger:
         found = pl.DataFrame(DATA).dp.histogram("age", bins=[0, 20, 40], epsilon=0.5, delta=1e-6, mechanism=mechanism)
     assert ledger.spent == dpf.PrivacyLoss(0.5, 1e-6)
-    (statistic,) = found.dp.provenance["statistics"]
-    assert statistic["scale"] == pytest.approx(scale, rel=1e-12)
-    assert words in statistic["calibration"]
+    (total,) = found.dp.provenance["statistics"]
+    assert total["scale"] == pytest.approx(scale, rel=1e-12)
+    assert words in total["calibration"]
 
 
 def test_the_exact_calibrations_say_nothing_of_it():

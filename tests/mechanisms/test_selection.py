@@ -19,7 +19,7 @@ from dpframe.engines.totals import totals
 from dpframe.noise import insecure_bits
 from dpframe.queries.keys import Keys, category_axis
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Count, Statistic
+from dpframe.queries.statistics import Count, Total
 
 FALSE_ALARM = 1e-9
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
@@ -185,11 +185,11 @@ def test_the_most_common_value_on_every_engine(engine):
     assert not engine.is_pandas or missing["ward"].isna().tolist() == [True]
     assert str(day["day"].to_list()[0])[:10] == "2024-01-01"
     facts = ward.dp.provenance
-    (statistic,) = facts["statistics"]
+    (total,) = facts["statistics"]
     assert (facts["verb"], facts["measures"], facts["altered"]) == ("mode", {}, False)
-    assert (statistic["noise"], statistic["options"], statistic["sensitivity"]) == ("exponential mechanism", 3, 1.0)
-    assert (statistic["scale"], day.dp.provenance["label"]) == (1.0, "the day")
-    assert "variance" not in statistic
+    assert (total["noise"], total["options"], total["sensitivity"]) == ("exponential mechanism", 3, 1.0)
+    assert (total["scale"], day.dp.provenance["label"]) == (1.0, "the day")
+    assert "variance" not in total
     jsonschema = pytest.importorskip("jsonschema")
     for found in (ward, missing, day):
         jsonschema.Draft202012Validator(SCHEMA).validate(found.dp.provenance)
@@ -242,7 +242,7 @@ def test_no_unit_moves_a_count_by_more_than_the_sensitivity(engine):
     }
     unit = dpf.PrivacyUnit(column="patient", max_rows=4)
     query = Query("mode", Keys((category_axis("ward", ["A", "B", "C"]),)), (("ward_shortfall", Count()),))
-    found = lambda rows: totals(engine(rows), query, unit, math.inf)[Statistic(None)]  # noqa: E731
+    found = lambda rows: totals(engine(rows), query, unit, math.inf)[Total(None)]  # noqa: E731
     whole = found(columns)
     largest = 0
     for patient in range(12):

@@ -351,9 +351,9 @@ def test_a_release_on_every_engine_with_its_provenance(engine):
     assert all(0 <= count <= 3000 for count in columns["count"])
     assert 0 <= engine.columns(whole)["count"][0] <= 100
     assert 0 <= engine.columns(total)["age_sum"][0] <= 3000
-    (statistic,) = found.dp.provenance["statistics"]
-    assert statistic["noise"] == "truncated generalized Gaussian, p = 2"
-    assert (statistic["output"], statistic["boundary"], statistic["formula"]) == ([0.0, 3000.0], "truncated", "exact")
+    (total,) = found.dp.provenance["statistics"]
+    assert total["noise"] == "truncated generalized Gaussian, p = 2"
+    assert (total["output"], total["boundary"], total["formula"]) == ([0.0, 3000.0], "truncated", "exact")
 
 
 def test_units_and_replacement_are_covered_by_the_l1_norm():

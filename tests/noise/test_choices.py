@@ -31,8 +31,8 @@ def truncated_law(p, scale, lowest, span):
 def p_value(found, law):
     expected = law * found.sum()
     large = expected >= 10.0
-    statistic = ((found - expected)[large] ** 2 / expected[large]).sum()
-    return special.chdtrc(max(1, large.sum() - 1), statistic)
+    total = ((found - expected)[large] ** 2 / expected[large]).sum()
+    return special.chdtrc(max(1, large.sum() - 1), total)
 
 
 RANGES = [  # both ways of drawing: ranges wider than the scale, and narrower ones

@@ -60,8 +60,8 @@ def departure(found, tail, scale):
     counts = np.histogram(magnitudes, np.append(edges, np.inf))[0]
     large = expected >= 10.0  # the chi-square law is an approximation for large cells
     rest_expected, rest_found = expected[~large].sum(), counts[~large].sum()
-    statistic = ((counts - expected)[large] ** 2 / expected[large]).sum()
-    worst = [special.chdtrc(max(1, large.sum() - 1), statistic)] if large.sum() > 1 else []
+    total = ((counts - expected)[large] ** 2 / expected[large]).sum()
+    worst = [special.chdtrc(max(1, large.sum() - 1), total)] if large.sum() > 1 else []
     if rest_found > rest_expected:
         worst.append(special.gammainc(rest_found, rest_expected))  # Poisson: P(at least so many)
     nonzero = np.count_nonzero(found)

@@ -148,8 +148,8 @@ def test_within_of_several_columns_holds_in_each_and_is_tight_in_one():
         n=dpf.count(), age=dpf.mean("age", bounds=(0, 100)), within=targets, size=500, ledger=dpf.Ledger(epsilon=9)
     )
     assert all(plan.error[name] <= targets[name] for name in targets)
-    measures = {"n": dpf.count(), "age": dpf.mean("age", bounds=(0, 100))}
-    less = PEOPLE.dp.preview.agg(measures, epsilon=float(plan.price.epsilon) * (1 - 2e-5), size=500)
+    statistics = {"n": dpf.count(), "age": dpf.mean("age", bounds=(0, 100))}
+    less = PEOPLE.dp.preview.agg(statistics, epsilon=float(plan.price.epsilon) * (1 - 2e-5), size=500)
     assert any(less.error[name] > targets[name] for name in targets)
     assert "n within 20, age within 1" in repr(plan)
     assert "of 500" in repr(plan)
@@ -192,4 +192,4 @@ def test_a_size_is_what_the_preview_of_a_mean_shows():
     many = PEOPLE.dp.preview.mean("age", bounds=(0, 100), epsilon=1, size=5_000)
     assert few.error["age_mean"] > 50 * many.error["age_mean"] > 0
     assert "of 50" in repr(few)
-    assert math.isclose(many.error["age_mean"], few.error_of(dict(few.query.measures)["age_mean"], 5_000))
+    assert math.isclose(many.error["age_mean"], few.error_of(dict(few.query.statistics)["age_mean"], 5_000))

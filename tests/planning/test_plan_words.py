@@ -11,7 +11,7 @@ def frame_of(engine):
     return engine({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"]})
 
 
-MEASURES = {"n": dpf.count(), "age": dpf.mean("age", bounds=(0, 100))}
+STATISTICS = {"n": dpf.count(), "age": dpf.mean("age", bounds=(0, 100))}
 
 
 def rows(frame):
@@ -23,17 +23,17 @@ def test_a_mean_names_the_size_that_its_error_is_for(engine, size, words):
     assumed = size or 1_000
     dp = frame_of(engine).dp
     sized = {} if size is None else {"size": size}
-    plan = dp.preview.agg(MEASURES, epsilon=1, **sized)
+    plan = dp.preview.agg(STATISTICS, epsilon=1, **sized)
     assert [(row["column"], row["size"]) for row in plan.rows()] == [("n", None), ("age", assumed), ("age", assumed)]
     assert plan.assumed_size == assumed
     assert f"of {assumed:,}" in repr(plan)
     assert f"of {assumed:,}" in plan._repr_html_()
-    table = dp.preview.agg(MEASURES, epsilon=[0.1, 1], **sized)
+    table = dp.preview.agg(STATISTICS, epsilon=[0.1, 1], **sized)
     assert f"error of age of {words}" in repr(table)
     assert f"error of age of {words}" in table._repr_html_()
     assert f"a mean's error is shown for a group of {words}" in repr(table)
     assert [row["size"] for row in rows(table.to_frame())] == [assumed] * 2
-    joint = dpf.plan_together({"one": dp.preview.agg(MEASURES, **sized)}, epsilon=1)
+    joint = dpf.plan_together({"one": dp.preview.agg(STATISTICS, **sized)}, epsilon=1)
     assert repr(joint).count(f" of {words}") == joint._repr_html_().count(f" of {words}") == 2
     assert [row["size"] for row in rows(joint.to_frame())] == [None, assumed, assumed]
 
@@ -43,8 +43,8 @@ def test_the_column_of_sizes_is_of_whole_numbers_or_missing(engine, like):
     if like == "pandas":
         pytest.importorskip("pandas")
     dp = frame_of(engine).dp
-    for measures in (MEASURES, {"n": dpf.count()}):
-        sizes = dp.preview.agg(measures, epsilon=1).to_frame(like)["size"]
+    for statistics in (STATISTICS, {"n": dpf.count()}):
+        sizes = dp.preview.agg(statistics, epsilon=1).to_frame(like)["size"]
         assert str(sizes.dtype) == "Int64"
     assert "size" not in dp.preview.count(epsilon=[1]).to_frame(like).columns
 
@@ -52,8 +52,8 @@ def test_the_column_of_sizes_is_of_whole_numbers_or_missing(engine, like):
 def test_charts_of_plans_name_the_size(engine):
     pytest.importorskip("altair")
     dp = frame_of(engine).dp
-    assert "age of 250 values" in str(dp.preview.agg(MEASURES, epsilon=1, size=250).plot().to_dict())
-    assert "age of 250 values" in str(dp.preview.agg(MEASURES, epsilon=[0.1, 1], size=250).plot().to_dict())
+    assert "age of 250 values" in str(dp.preview.agg(STATISTICS, epsilon=1, size=250).plot().to_dict())
+    assert "age of 250 values" in str(dp.preview.agg(STATISTICS, epsilon=[0.1, 1], size=250).plot().to_dict())
 
 
 def test_113_the_smallest_epsilon_is_so_for_its_weights(engine):

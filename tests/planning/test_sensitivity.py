@@ -18,15 +18,15 @@ from dpframe.planning import sensitivity
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Count, Mean, Statistic, Sum
+from dpframe.queries.statistics import Count, Mean, Sum, Total
 
 GROUPS = ("A", "B", "C")
 BY_GROUP = Keys((KeyAxis(("g",), tuple((group,) for group in GROUPS)),))
 EVERYTHING = Keys(())
 BOUNDS = {"non-negative": (0.0, 4.0), "signed": (-3.0, 4.0), "negative": (-4.0, -1.0), "high": (2.0, 4.0)}
-MEASURES = {"rows": Count(), "values": Count("x")}
-MEASURES |= {f"{name} sum": Sum("x", bounds) for name, bounds in BOUNDS.items()}
-MEASURES |= {f"{name} centred sum": Mean("x", bounds) for name, bounds in BOUNDS.items()}
+STATISTICS = {"rows": Count(), "values": Count("x")}
+STATISTICS |= {f"{name} sum": Sum("x", bounds) for name, bounds in BOUNDS.items()}
+STATISTICS |= {f"{name} centred sum": Mean("x", bounds) for name, bounds in BOUNDS.items()}
 UNITS = [
     PrivacyUnit(neighbors=neighbors, **of)
     for neighbors in ("add-remove", "replace")
@@ -61,16 +61,16 @@ def distance(one, other, p):
 def check(query, unit, before, after):
     for p in (1, 2):
         one, other = exact(before, query, unit, p), exact(after, query, unit, p)
-        for statistic in query.statistics:
-            stated = sensitivity.of(statistic, unit, query.keys.cells).steps(p)
-            assert distance(one[statistic], other[statistic], p) <= stated * (1 + 1e-15)
+        for total in query.totals:
+            stated = sensitivity.of(total, unit, query.keys.cells).steps(p)
+            assert distance(one[total], other[total], p) <= stated * (1 + 1e-15)
 
 
 QUERIES = [
     pytest.param(
-        Query("agg", keys, (("m", measure),)), id=f"{name} {'by group' if keys is BY_GROUP else 'in one cell'}"
+        Query("agg", keys, (("m", statistic),)), id=f"{name} {'by group' if keys is BY_GROUP else 'in one cell'}"
     )
-    for name, measure in MEASURES.items()
+    for name, statistic in STATISTICS.items()
     for keys in (BY_GROUP, EVERYTHING)
 ]
 
@@ -95,14 +95,14 @@ def one_row_neighbors(unit):
     return itertools.product(rows, rows) if unit.neighbors == "replace" else ((row, []) for row in rows)
 
 
-def greatest(query, statistic, unit, p):
+def greatest(query, total, unit, p):
     """The largest distance between neighbors of one row; single rows are read once and subtracted."""
     vectors = {}
 
     def vector(rows):
         key = tuple(rows)
         if key not in vectors:
-            vectors[key] = exact([rows], query, unit, p)[statistic]
+            vectors[key] = exact([rows], query, unit, p)[total]
         return vectors[key]
 
     return max(distance(vector(before), vector(after), p) for before, after in one_row_neighbors(unit))
@@ -113,12 +113,12 @@ def greatest(query, statistic, unit, p):
 def test_one_row_attains_the_bound(query, neighbors):
     """The bound is the largest distance itself; but that a row count in one cell does not change under replace."""
     unit = PrivacyUnit(neighbors=neighbors)
-    for statistic in query.statistics:
+    for total in query.totals:
         for p in (1, 2):
-            stated = sensitivity.of(statistic, unit, query.keys.cells).steps(p)
-            found = greatest(query, statistic, unit, p)
+            stated = sensitivity.of(total, unit, query.keys.cells).steps(p)
+            found = greatest(query, total, unit, p)
             assert found <= stated * (1 + 1e-15)
-            loose = neighbors == "replace" and statistic.column is None and query.keys is EVERYTHING
+            loose = neighbors == "replace" and total.column is None and query.keys is EVERYTHING
             assert loose or found >= stated * (1 - 1e-15)
 
 
@@ -131,9 +131,9 @@ def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
     unit = PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
     mine, instead = [[(group, 9.0) for group in pair for _ in range(2)] for pair in ("AB", "CD")]
     one, other = exact([mine], query, unit, p), exact([instead if neighbors == "replace" else []], query, unit, p)
-    for statistic in query.statistics:
-        stated = sensitivity.of(statistic, unit, 4).steps(p)
-        assert distance(one[statistic], other[statistic], p) >= stated * (1 - 1e-6)
+    for total in query.totals:
+        stated = sensitivity.of(total, unit, 4).steps(p)
+        assert distance(one[total], other[total], p) >= stated * (1 - 1e-6)
 
 
 def test_two_units_of_opposite_signs_nearly_attain_the_bound():
@@ -144,9 +144,9 @@ def test_two_units_of_opposite_signs_nearly_attain_the_bound():
     mine = [("A", 4.0)] * 160 + [("B", -3.0)] * 120  # 200 in the l_2 norm
     instead = [("A", -3.0)] * 120 + [("B", 4.0)] * 160
     check(query, unit, [mine], [instead])
-    (statistic,) = query.statistics
-    one, other = (exact([rows], query, unit, 2)[statistic] for rows in (mine, instead))
-    stated = sensitivity.of(statistic, unit, 2).steps(2)
+    (total,) = query.totals
+    one, other = (exact([rows], query, unit, 2)[total] for rows in (mine, instead))
+    stated = sensitivity.of(total, unit, 2).steps(2)
     assert distance(one, other, 2) >= stated * (1 - 1e-6)
     assert stated == pytest.approx(200 * 2**0.5 * 5 / 4 * 2**30, rel=1e-6)  # twice one unit's would be 13% more
 
@@ -160,7 +160,7 @@ def test_a_unit_of_many_rows_stays_within_the_bound(heavy, p):
     query = Query("agg", BY_GROUP, (("m", Sum("x", (-1.0, 4.0))), ("n", Count()), ("k", Mean("x", (0.0, 3.0)))))
     unit = PrivacyUnit(column="u", max_rows=2, max_groups=2)
     check(query, unit, [mine], [[]])
-    found = exact([mine], query, unit, p)[Statistic(None)]
+    found = exact([mine], query, unit, p)[Total(None)]
     if heavy >= 100:  # all of the weight is used
         assert distance(found, np.zeros(3), p) == pytest.approx(2 * 2 ** (1 / p) * 2**20, rel=1e-5)
 
@@ -201,5 +201,5 @@ def test_weights_bound_no_other_shape():
 
 def test_groups_beyond_the_cells_cost_nothing():
     unit = PrivacyUnit(column="u", max_rows=3, max_groups=100)
-    assert sensitivity.of(Statistic(None), unit, 4).norm(1) == 12.0
-    assert sensitivity.of(Statistic(None), unit, 4).norm(2) == 6.0
+    assert sensitivity.of(Total(None), unit, 4).norm(1) == 12.0
+    assert sensitivity.of(Total(None), unit, 4).norm(2) == 6.0

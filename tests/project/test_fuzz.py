@@ -12,7 +12,7 @@ import dpframe as dpf
 from assurance import fuzz
 from assurance.fuzz_frames import KINDS, ROWS, Pair, asks, form_of, pairs
 from dpframe.audit.outcomes import watched
-from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics import Total
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def a_pair(verb: str) -> Pair:
 
 
 def test_a_sensitivity_that_is_too_small_is_found(monkeypatch):
-    monkeypatch.setattr(Statistic, "reach", property(lambda self: (0, 1)))
+    monkeypatch.setattr(Total, "reach", property(lambda self: (0, 1)))
     with pytest.raises(AssertionError, match="moves by"):
         fuzz.check_totals(a_pair("sum"))
 

@@ -208,8 +208,8 @@ class TestLiuTables:
         records = sparse()
         found = {name: l1(records, name, 1.0, 0.01)[kind] for name in counts.NOISES}
         ordered = ["Laplace", "Gaussian analytic", "Gaussian pDP", "Gaussian aDP", "GG-3 pDP"]
-        for measure in ("l1", "kl"):
-            assert sorted(found, key=lambda name: found[name][measure]) == ordered
+        for statistic in ("l1", "kl"):
+            assert sorted(found, key=lambda name: found[name][statistic]) == ordered
 
     def test_laplace_does_not_win_where_delta_is_large(self):
         records = sparse()

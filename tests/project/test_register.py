@@ -342,9 +342,9 @@ def test_29_asking_again_is_charged_again_and_parts_share_the_price(engine):
         assert ledger.spent.epsilon == 0.25 * times
     parts = {"n": dpf.count("x"), "m": dpf.mean("x", bounds=(0, 1)), "s": dpf.sum("x", bounds=(0, 1))}
     for delta in ({}, {"delta": 1e-6}):
-        statistics = frame.dp.agg(parts, **paid(epsilon=0.5, **delta)).dp.provenance["statistics"]
-        assert len(statistics) == 3
-        losses = [fact["sensitivity"] / fact["scale"] for fact in statistics]
+        totals = frame.dp.agg(parts, **paid(epsilon=0.5, **delta)).dp.provenance["statistics"]
+        assert len(totals) == 3
+        losses = [fact["sensitivity"] / fact["scale"] for fact in totals]
         if delta:
             assert sum(loss**2 for loss in losses) <= (1 / dpf.analytic_gaussian_sigma(0.5, 1e-6)) ** 2 * (1 + 1e-12)
         else:
@@ -363,7 +363,7 @@ def test_29_parts_of_a_call_under_gdp_share_mu_squared(engine):
 @pytest.mark.parametrize("bounds", [(0, 0.1), (-0.1, 7.3), (1e-3, 1e3), (-5, -math.pi), (2.0**52, 2.0**53)])
 def test_30_the_bounds_that_are_applied_are_those_that_are_charged_for(engine, bounds):
     query = asked(lambda dp: dp.sum("x", bounds=bounds))
-    reach = sensitivity_of(query.statistics[0], dpf.PrivacyUnit(), 1).steps(1)
+    reach = sensitivity_of(query.totals[0], dpf.PrivacyUnit(), 1).steps(1)
     ends = [one(engine({"x": [end]}), lambda dp: dp.sum("x", bounds=bounds))[0] for end in (math.inf, -math.inf)]
     assert max(map(abs, ends)) == reach
     stated = engine({"x": [1.0]}).dp.sum("x", bounds=bounds, **paid(1.0)).dp.provenance["statistics"][0]
@@ -383,7 +383,7 @@ def test_31_to_34_and_39_special_values_follow_one_rule(engine, special):
     assert one(frame, lambda dp: dp.count("x")) == [1 + present]
     assert one(frame, lambda dp: dp.count()) == [2]
     query = asked(lambda dp: dp.sum("x", bounds=(-5, 10)))
-    step = 1 / query.statistics[0].grid(weighted=False)
+    step = 1 / query.totals[0].grid(weighted=False)
     assert one(frame, lambda dp: dp.sum("x", bounds=(-5, 10))) == [(1 + part) * step]
     assert one(frame, lambda dp: dp.group_by("x", keys=[1.0, None]).count()) == [1, 1 - present]
     assert one(frame, lambda dp: dp.histogram("x", bins=[0, 2, 4], outside="clip"))[0] == 1 + (special == "-inf")
@@ -526,9 +526,9 @@ def test_55_61_and_63_one_person_reaches_no_farther_than_charged_for(engine, gro
 
     with_them, without = crowd(engine, groups), engine({"u": [2], "g": ["A"], "x": [1.0]})
     first, second = (exact(frame, ask, PERSON, p) for frame in (with_them, without))
-    for statistic in first:
-        moved = [abs(a - b) ** p for a, b in zip(first[statistic], second[statistic], strict=True)]
-        assert sum(moved) ** (1 / p) <= sensitivity_of(statistic, PERSON, 4).steps(p)
+    for total in first:
+        moved = [abs(a - b) ** p for a, b in zip(first[total], second[total], strict=True)]
+        assert sum(moved) ** (1 / p) <= sensitivity_of(total, PERSON, 4).steps(p)
 
 
 @pytest.mark.parametrize(("law", "p"), [("laplace", 1), ("gaussian", 2)])
@@ -629,10 +629,10 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
             shown += [[str(key) for key in found[name].to_list()] for name in public]
             attrs = {name: fact for name, fact in getattr(found, "attrs", {}).items() if name != "dpframe"}
             shown += [attrs, type(getattr(found, "index", None)).__name__]
-            measures = {name: {**fact, "denoise": bool(fact["denoise"])} for name, fact in facts["measures"].items()}
+            statistics = {name: {**fact, "denoise": bool(fact["denoise"])} for name, fact in facts["measures"].items()}
             rows = {name: fact for name, fact in facts["rows"].items() if name != "sha256"}
             others = {name: fact for name, fact in facts.items() if name != "sha256"}
-            shown.append(others | {"measures": measures, "rows": rows})
+            shown.append(others | {"measures": statistics, "rows": rows})
     shown += [repr(frame.dp), repr(frame.dp.preview.count("x", epsilon=1, ledger=ledger))]
     shown += [
         [record.getMessage() for record in caplog.records],

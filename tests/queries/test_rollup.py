@@ -18,7 +18,7 @@ from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.levels import levels_of, parents_of
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Count, Statistic, Sum
+from dpframe.queries.statistics import Count, Sum, Total
 
 ROWS = {
     "state": ["A", "A", "A", "B", "B", "C", "Z", None] * 40,
@@ -185,19 +185,18 @@ def exact(units, unit, p):
     return totals(pl.DataFrame(rows, schema=schema, orient="row"), QUERY, unit, p)
 
 
-def stated(statistic, unit, p):
-    merged = None if statistic.by is None else QUERY.cells_of(statistic)
-    return sensitivity.of(statistic, unit, 3, merged).steps(p)
+def stated(total, unit, p):
+    merged = None if total.by is None else QUERY.cells_of(total)
+    return sensitivity.of(total, unit, 3, merged).steps(p)
 
 
 def farthest(before, after, unit, p):
     """For each statistic how far these neighbors are from each other, as a part of the sensitivity."""
     one, other = exact(before, unit, p), exact(after, unit, p)
-    assert set(one) == set(QUERY.statistics)
+    assert set(one) == set(QUERY.totals)
     return {
-        statistic: float(np.linalg.norm((one[statistic] - other[statistic]).astype(np.float64), ord=p))
-        / stated(statistic, unit, p)
-        for statistic in QUERY.statistics
+        total: float(np.linalg.norm((one[total] - other[total]).astype(np.float64), ord=p)) / stated(total, unit, p)
+        for total in QUERY.totals
     }
 
 
@@ -223,7 +222,7 @@ def test_a_unit_nearly_attains_the_bound_in_every_level(p, neighbors):
     unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
     mine = [(group, 4.0) for group in GROUPS[:2] for _ in range(2)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2), p)
-    assert all(part > 1.0 - 1e-6 for statistic, part in found.items())
+    assert all(part > 1.0 - 1e-6 for total, part in found.items())
     if neighbors == "replace":
         assert max(farthest([mine], [[(GROUPS[2], -3.0)] * 4], unit, p).values()) <= 1.0 + 1e-12
 
@@ -251,7 +250,7 @@ def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     monkeypatch.setattr(weights, "bounded", lambda *given, merged: alone(*given, merged=False))
     mine = [(group, 4.0) for group in GROUPS for _ in range(50)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
-    assert found[Statistic(None, by=())] == pytest.approx(math.sqrt(3), rel=1e-3)
+    assert found[Total(None, by=())] == pytest.approx(math.sqrt(3), rel=1e-3)
 
 
 def test_subtotals_are_sums_of_the_same_integers():
@@ -261,11 +260,11 @@ def test_subtotals_are_sums_of_the_same_integers():
         [(GROUPS[place], float(value)) for place, value in zip(places, values, strict=True)]
         for places, values in zip(generator.integers(0, 3, (40, 5)), generator.integers(-5, 6, (40, 5)), strict=True)
     ]
-    for p, statistic in itertools.product((1, 2), QUERY.of_cells):
+    for p, total in itertools.product((1, 2), QUERY.of_cells):
         found = exact(owned, unit, p)
-        cells = found[statistic]
-        assert found[statistic.over(("state",))].tolist() == [cells[0] + cells[1], cells[2]]
-        assert found[statistic.over(())].tolist() == [cells.sum()]
+        cells = found[total]
+        assert found[total.over(("state",))].tolist() == [cells[0] + cells[1], cells[2]]
+        assert found[total.over(())].tolist() == [cells.sum()]
 
 
 # Pictures, tables
