@@ -117,11 +117,11 @@ def listed_kinds():
 
 
 def asked_kinds():
-    """Whether something is a certain kind of statistic, or of call, asked outside their room: each answers for itself."""
+    """Questions for a kind of statistic, or of call, outside their room: each answers for itself."""
     for file, node, text in nodes(ast.Call):
-        if room(file) != "queries" and ast.unparse(node.func) == "isinstance":
-            if {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & STATISTICS:
-                yield file, text
+        kinds = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & STATISTICS
+        if room(file) != "queries" and ast.unparse(node.func) == "isinstance" and kinds:
+            yield file, text
     for file, node, text in nodes(ast.Compare):
         if room(file) != "queries" and any(
             ast.unparse(one).endswith(".verb") for one in [node.left, *node.comparators]
