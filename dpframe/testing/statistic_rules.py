@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from dpframe.engines.totals import totals
 from dpframe.frames import build
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
@@ -216,7 +217,7 @@ def _check_answers(statistic: Statistic, size: int) -> None:
         )
 
 
-def _law(total: Total, laplace: bool) -> Laplace | Gaussian:
+def _law(total: Total, laplace: bool) -> Mechanism:
     """Noise of a call at epsilon 1, for one row that sways one cell."""
     reach = max(abs(step) for step in total.reach) * total.grid(weighted=False)
     if laplace:
