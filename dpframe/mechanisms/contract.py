@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType
@@ -78,17 +78,25 @@ class Mechanism:
         @property
         def grid(self) -> float: ...
 
-    additive: ClassVar[bool] = True
-    """Whether it adds noise of one law to every total, whatever the total is."""
+    @derived
+    def additive(self) -> bool:
+        """Whether it adds noise of one law to every total, whatever the total is; it does."""
+        return True
 
-    exact_mu: ClassVar[bool] = False
-    """Whether `mu_squared` says all of its curve, as of Gaussian noise."""
+    @derived
+    def cells(self) -> float:
+        """How many cells of a vector one unit may sway for the guarantee to hold: 1; infinity is any number."""
+        return 1.0
 
-    pure_epsilon: ClassVar[Any] = None
-    """The epsilon that holds without a delta, rounded up; None where there is none."""
+    @derived
+    def pure_epsilon(self) -> float | None:
+        """The epsilon that holds without a delta, rounded up; None, which says that there is none."""
+        return None
 
-    cells: ClassVar[Any] = 1.0
-    """How many cells of a vector one unit may sway for the guarantee to hold; infinity for any number."""
+    @derived
+    def exact_mu(self) -> bool:
+        """Whether `mu_squared` says all of its curve, as of Gaussian noise; it does not."""
+        return False
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """Totals (int64, in grid steps, of any shape) plus noise of their own each, modulo 2**64."""

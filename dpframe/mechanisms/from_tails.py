@@ -44,7 +44,7 @@ def at_least(tail: Tail, steps: Floats) -> Floats:
 
 def reach(tail: Tail, least: float = NOTHING) -> float:
     """A number of steps beyond which the tail is below `least`, at most twice the smallest."""
-    steps = 2.0 ** np.arange(63)
+    steps: Floats = np.ldexp(1.0, np.arange(63))
     beyond = tail(steps) < least
     if not beyond.any():
         raise InvalidArgument(f"tail must fall below {least:g} within 2**62 grid steps. Write a coarser grid.")
@@ -91,5 +91,5 @@ def deltas(tail: Tail, shift: float, epsilons: Floats) -> Floats:
         best = gains.argmax(axis=1)
         most = np.maximum(most, gains[rows, best])
         if (high - low).max(initial=0.0) < TRIED:
-            return np.minimum(most, 1.0)
+            return np.asarray(np.minimum(most, 1.0))
         low, high = points[rows, np.maximum(best - 1, 0)], points[rows, np.minimum(best + 1, TRIED - 1)]

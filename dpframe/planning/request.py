@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.denoise.by_name import DENOISERS
-from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, takes_two
+from dpframe.denoise.by_name import DENOISERS, can_be_called
+from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown
 from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.price import Calibration
@@ -67,7 +67,7 @@ class Options:
                     f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
                     f"a list of them, or None, not {shown(name)}."
                 )
-            if callable(name) and not takes_two(name):
+            if callable(name) and not can_be_called(name):
                 called = getattr(name, "__name__", "it")
                 raise InvalidArgument(
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "
