@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Accounting, Part, Shares, gaussian_part, largest_mu_squared, pure_parts, share_of
+from dpframe.accounting.protocol import (
+    Accounting,
+    Part,
+    Shares,
+    gaussian_part,
+    largest_mu_squared,
+    pure_parts,
+    share_of,
+)
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve
@@ -26,6 +34,9 @@ class GaussianDP(Accounting):
     delta: Fraction
     name: ClassVar[str] = "gdp"
     tight: ClassVar[bool] = True
+
+    def of_ledger(self, epsilon: Fraction, delta: Fraction) -> GaussianDP:
+        return GaussianDP(delta)
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         most = floor(Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2)

@@ -47,6 +47,9 @@ class RenyiDP(Accounting):
     name: ClassVar[str] = "rdp"
     one_is_enough: ClassVar[bool] = True
 
+    def of_ledger(self, epsilon: Fraction, delta: Fraction) -> RenyiDP:
+        return RenyiDP(epsilon, delta)
+
     @property
     def orders(self) -> tuple[Fraction, ...]:
         """The orders, fixed by the limit; the first is that of shares."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     derived = property
 else:
 
-    class derived(Generic[Of]):
+    class derived(Generic[Of]):  # noqa: N801  (it stands where property would)
         """A property whose place a field of a dataclass may take: looked up on a class, it is not there."""
 
         def __init__(self, function: Callable[[Any], Of]) -> None:
@@ -64,7 +64,22 @@ class Mechanism:
     accounting follows from the curve; under ``gdp`` and ``rdp`` only ``pure_epsilon`` says enough, and other noise
     must write ``mu_squared`` and ``renyi`` with a proof, or is refused there.
 
-    `dpframe.testing.check_mechanism` tries a mechanism against all of this. ``docs/extending.md`` has an example.
+    `dpframe.testing.check_mechanism` tries a mechanism against all of this. ``docs/extending.md`` has more.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> from dpframe import noise
+    >>> class Geometric(dpf.Mechanism):
+    ...     name, norm, sensitivity, grid, pure_epsilon = "geometric", 1.0, 1.0, 1.0, 0.5
+    ...
+    ...     def tail(self, steps):
+    ...         return np.exp(-0.5 * steps) / (1.0 + np.exp(-0.5))
+    ...
+    ...     def add_noise(self, totals):
+    ...         return totals + noise.discrete_laplace(2.0, totals.size).reshape(totals.shape)
+    >>> round(Geometric().variance, 3), Geometric().interval(0.95), Geometric().epsilon(0.0)
+    (7.835, 6.0, 0.5)
     """
 
     if TYPE_CHECKING:  # a subclass has them, as fields or else: a class attribute here would be a field's default there
@@ -137,7 +152,7 @@ class Mechanism:
             return 0.0
         if own is not None and not self._has_law:
             return pure.delta_of_pure(own, exactly("epsilon", epsilon, typed=False))
-        return float(self.deltas(curves.one(point))[0])
+        return float(self._of_law(curves.one(point))[0])
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
@@ -156,11 +171,8 @@ class Mechanism:
         """The delta at many epsilons, also negative ones, in double precision: what a loss distribution is made of."""
         if type(self).delta is not Mechanism.delta:
             return curves.both_sides(epsilons, lambda some: curves.chords(self.delta, some))
-        if self._has_law:
-            steps = from_tails.steps_of(self.sensitivity, self.grid)
-            return curves.both_sides(epsilons, lambda some: from_tails.deltas(self.tail, steps, some))
-        if self.pure_epsilon is None:
-            raise self._incomplete("delta", "tail(steps), or delta(epsilon), or pure_epsilon")
+        if self._has_law or self.pure_epsilon is None:
+            return curves.both_sides(epsilons, self._of_law)
         scale = 1.0 / self.pure_epsilon
         return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
 
@@ -172,7 +184,7 @@ class Mechanism:
         return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up: of pure noise that of any such release."""
+        """The charge in Rényi differential privacy of this order, rounded up: of pure noise that of any such."""
         if self.pure_epsilon is None:
             raise self._unproven("Rényi divergence", "rdp", "a ledger with accounting='basic'")
         return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
@@ -180,6 +192,12 @@ class Mechanism:
     def sharpened(self, factor: float) -> Self:
         """The same noise with its scale divided by `factor`, rounded up; itself where it cannot be made so."""
         return self
+
+    def _of_law(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta of a shift by the sensitivity, from the tails."""
+        if not self._has_law:
+            raise self._incomplete("delta", "tail(steps), or delta(epsilon), or pure_epsilon")
+        return from_tails.deltas(self.tail, from_tails.steps_of(self.sensitivity, self.grid), epsilons)
 
     @property
     def _has_law(self) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 

@@ -40,7 +40,7 @@ class Stepped(Mechanism):
         return self.step_scale * self.grid
 
     def sharpened(self, factor: float) -> Self:
-        """The same noise with its scale divided by `factor`, rounded up; bounded answers have no common law, and stay."""
+        """The same noise with its scale divided by `factor`, rounded up; answers within bounds stay as they are."""
         if not self.additive:
             return self
         return replace(self, step_scale=up(Fraction(self.step_scale) / Fraction(factor)))
