@@ -282,6 +282,12 @@ def test_noise_with_heavy_tails_is_refused():
         check_mechanism(HeavyTail())
 
 
+def test_a_sensitivity_between_two_steps_counts_as_the_next():
+    """Half a step more than one step is two: a total moves by whole steps. A rounding error more is none."""
+    assert Toy(1.5).delta(0.2) == Toy(2.0).delta(0.2) > Toy(1.0).delta(0.2)
+    assert Toy(math.nextafter(1.0, 2.0)).delta(0.1) == Toy(1.0).delta(0.1)
+
+
 @pytest.mark.parametrize("name", ["grid", "sensitivity", "norm", "name"])
 def test_a_member_of_the_wrong_kind_is_refused(name):
     class Wrong(Toy):
