@@ -52,10 +52,10 @@ RESULTS = (
         "results",
         "cells without rows left out",
         "_answered",
-        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
+        "    return _recorded(plan, build.frame_of(columns, plan.library), denoised, options, place)",
         "    kept = np.asarray(values) > 0.5\n"
         "    columns = {name: [v for v, k in zip(c, kept) if k] for name, c in columns.items()}\n"
-        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
+        "    return _recorded(plan, build.frame_of(columns, plan.library), denoised, options, place)",
         f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
     ),
     bug(

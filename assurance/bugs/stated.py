@@ -66,9 +66,9 @@ STATED = (
     bug(
         "stated",
         "numbers of sorted rows in the wrong cells",
-        "ReleasedFrame.to_numpy",
-        "build.numbers(self._frame, name)[places].reshape",
-        "build.numbers(self._frame, name).reshape",
+        "_array",
+        "build.numbers(frame, name)[places].reshape",
+        "build.numbers(frame, name).reshape",
         "test_covered_columns.py::test_the_order_of_rows_is_no_change",
     ),
     bug(

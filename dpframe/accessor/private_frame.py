@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks, nearest_of, sorted_out
@@ -10,7 +11,7 @@ from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise,
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.kinds import is_frame
+from dpframe.frames.kinds import Library, is_frame
 from dpframe.frames.load import height_of, key_rows
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Options
@@ -47,9 +48,14 @@ class PrivateFrame(Generic[F]):
     """
 
     def __init__(
-        self, frame: Any, axes: tuple[Any, ...] = (), finish: Callable[[Any, Query, Options], F] = release
+        self,
+        frame: Any,
+        axes: tuple[Any, ...] = (),
+        finish: Callable[..., F] = release,  # of frame, query and options
+        like: Library | None = None,
     ) -> None:
-        self._frame, self._axes, self._finish = frame, axes, finish
+        self._frame, self._axes, self._like = frame, axes, like
+        self._finish = finish if like is None else partial(finish, like=like)
 
     @asks
     def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> F:
@@ -378,13 +384,13 @@ class PrivateFrame(Generic[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        return PrivateFrame(self._frame, (*self._axes, *_declared(_flat(by), keys)), self._finish)
+        return PrivateFrame(self._frame, (*self._axes, *_declared(_flat(by), keys)), self._finish, self._like)
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
-        answer: Callable[[Any, Query, Options], Any] = preview  # of several prices a PlanTable
-        return PrivateFrame(self._frame, self._axes, answer)
+        answer: Callable[..., Any] = preview  # of several prices a PlanTable
+        return PrivateFrame(self._frame, self._axes, answer, self._like)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})

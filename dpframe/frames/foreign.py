@@ -19,6 +19,7 @@ from typing import Any
 from dpframe.errors import DpframeError, NoProvenance, shown
 from dpframe.privacy import PrivacyUnit
 
+PARTS = "dpframe.parts/1"  # the schema of a frame that was joined of several releases
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
 LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
 SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
@@ -112,6 +113,8 @@ def problem_of(record: Any) -> str:
     if not isinstance(record, dict):
         return "it must be an object"
     schema = record.get("schema")
+    if schema == PARTS:
+        return _problem_of_parts(record.get("parts"))
     if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
         return "its schema must be dpframe.release.provenance/ and a number"
     if schema not in KNOWN:
@@ -122,6 +125,15 @@ def problem_of(record: Any) -> str:
         if needed and name not in record:
             return f"its field {name} is missing"
     return _contradiction(record)
+
+
+def _problem_of_parts(parts: Any) -> str:
+    """The first problem among the records of joined releases."""
+    if not isinstance(parts, list) or not parts:
+        return "its parts must be a list of records"
+    if any(isinstance(part, dict) and part.get("schema") == PARTS for part in parts):
+        return "its parts must be records of releases"
+    return next(filter(None, map(problem_of, parts)), "")
 
 
 def _contradiction(record: Mapping[str, Any]) -> str:

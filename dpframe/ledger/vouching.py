@@ -27,7 +27,8 @@ AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
     """What is known of each release; LedgerError at the first one that is not as it was charged."""
     try:
-        return [_vouched(store, terms, trail, *_record_of(release)) for release in releases]
+        given = [one for release in releases for one in _parts_of(*_record_of(release))]
+        return [_vouched(store, terms, trail, record, has_numbers) for record, has_numbers in given]
     except RecursionError:  # lists in lists in lists
         raise LedgerError("a release has a record that cannot be read: it is not one that dpframe wrote.") from None
 
@@ -46,6 +47,13 @@ def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
     if record.get("altered"):
         raise _refusal(record, "its numbers were changed after the release")
     return record, not is_record
+
+
+def _parts_of(record: Mapping[str, Any], has_numbers: bool) -> list[tuple[Mapping[str, Any], bool]]:
+    """The records of releases that were joined, or the one record."""
+    parts = record.get("parts")
+    joined = parts if isinstance(parts, list) and all(isinstance(part, Mapping) for part in parts) else [record]
+    return [(part, has_numbers) for part in joined]
 
 
 def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any], has_numbers: bool) -> dict[str, Any]:

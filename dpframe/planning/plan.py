@@ -9,6 +9,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
 from dpframe.exact import Amount
+from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
@@ -60,6 +61,8 @@ class Plan:
         The options of the preview that made it; None where `frame` is.
     together : tuple of str
         The names of the plans that are released with it at one price, its own among them.
+    like : {"pandas", "polars"}, optional
+        The library of the released frame, where ``dpf.of(frame, like=...)`` names one.
 
     Examples
     --------
@@ -91,9 +94,15 @@ class Plan:
     size: int | None = None
     asked: Any = field(default=None, compare=False)
     together: tuple[str, ...] = ()
+    like: Library | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "frame": None, "asked": None}  # the options may name a ledger, which cannot travel
+
+    @property
+    def library(self) -> Library:
+        """The library of the released frame: the one that `like` names, else that of the frame."""
+        return self.like or library_of(self.frame)
 
     @property
     def noises(self) -> tuple[Mechanism, ...]:

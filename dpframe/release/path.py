@@ -18,7 +18,7 @@ from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
 from dpframe.frames import build
-from dpframe.frames.kinds import library_of
+from dpframe.frames.kinds import Library
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
@@ -45,14 +45,14 @@ PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a pric
 log = logging.getLogger("dpframe")
 
 
-def release(frame: Any, query: Query, options: Options) -> Any:
-    """Answer a query privately: check the schema, charge, look."""
+def release(frame: Any, query: Query, options: Options, like: Library | None = None) -> Any:
+    """Answer a query privately, with a frame of the library that `like` names: check the schema, charge, look."""
     if options.within is None:
         Price.of(options.epsilon, options.delta, options.share)  # a price that is left out is told before the ledger
     ledger = ambient.ledger_for(options.ledger)
     if ledger is None:
         raise no_ledger()
-    plan = _planned(frame, query, options, ledger)
+    plan = replace(_planned(frame, query, options, ledger), like=like)
     labels = rehearsed(plan, options)
     entry = replay.entry_of(query, plan, options, ledger)
     ambient.warn_unlimited(ledger, plan.unit, depth=6)
@@ -66,15 +66,15 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     return replay.kept(plan, frame, chosen, entry, ledger)
 
 
-def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
+def preview(frame: Any, query: Query, options: Options, like: Library | None = None) -> Plan | PlanTable:
     """Price a query. Reads no row, spends nothing."""
     ledger = ambient.ledger_for(options.ledger)
     several = _several(options)
     if several is None:
-        return replace(_planned(frame, query, options, ledger), asked=options)
+        return replace(_planned(frame, query, options, ledger), asked=options, like=like)
     if not several:
         raise InvalidArgument("epsilon must list at least one price. Write for instance epsilon=[0.1, 1].")
-    return PlanTable(tuple(replace(_planned(frame, query, one, ledger), asked=one) for one in several))
+    return PlanTable(tuple(replace(_planned(frame, query, one, ledger), asked=one, like=like) for one in several))
 
 
 def _several(options: Options) -> list[Options] | None:
@@ -206,7 +206,7 @@ def _answered(
         if denoised[name] is not None and options.keep_noisy:
             columns[name + NOISY] = values
         columns[name + ERROR] = errors
-    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place), None
+    return _recorded(plan, build.frame_of(columns, plan.library), denoised, options, place), None
 
 
 def _recorded(plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None) -> Any:

@@ -50,7 +50,7 @@ def rehearse(plan: Plan, options: Options, recorded: Callable[[Any], Any]) -> di
 def _key(plan: Plan) -> bytes:
     """A hash of the question, as it is written down (True is not 1 there), and of the dtypes that it reads."""
     dtypes = dtypes_of(plan.frame, columns_of(plan.query, plan.unit))
-    asked = repr((library_of(plan.frame), dtypes, plan.query, plan.unit, plan.parts[0].mechanism.norm))
+    asked = repr((library_of(plan.frame), plan.library, dtypes, plan.query, plan.unit, plan.parts[0].mechanism.norm))
     return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
 
 
@@ -60,7 +60,7 @@ def _stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
     It is of Polars, whatever the answer is: only the names of its columns count.
     """
     if plan.query.selects:
-        return build.frame_of(labels, library_of(plan.frame))
+        return build.frame_of(labels, plan.library)
     nothing = np.zeros(0)
     endings = ("", NOISY, ERROR) if options.keep_noisy else ("", ERROR)
     names = [*labels, *(name + end for name, _ in plan.query.statistics for end in endings)]
@@ -98,7 +98,7 @@ def _rehearse_totals(plan: Plan) -> None:
 
 
 def _labels(plan: Plan) -> dict[str, Any]:
-    library = library_of(plan.frame)
+    library = plan.library
     try:
         return {name: build.column_of(name, values, library) for name, values in plan.query.labels().items()}
     except STOPS:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dpframe.frames import build
-from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.queries.statistics import Measured, Total
 
@@ -24,5 +23,5 @@ def selected(plan: Plan, measured: Mapping[Total, Measured], labels: Mapping[str
 
 
 def cell_at(plan: Plan, place: int, labels: Mapping[str, Any]) -> Any:
-    """One declared cell, in the library of the caller's frame."""
-    return build.row_of(build.frame_of(labels, library_of(plan.frame)), place)
+    """One declared cell, in the library of the answer."""
+    return build.row_of(build.frame_of(labels, plan.library), place)

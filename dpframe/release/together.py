@@ -184,7 +184,7 @@ def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> J
     )
     for plan in joint.plans.values():
         check_denoising(plan, plan.asked.denoise)
-    return joint
+    return replace(joint, plans={name: replace(plan, like=checked[name].like) for name, plan in joint.plans.items()})
 
 
 def _checked(plans: Any) -> dict[str, Plan]:
