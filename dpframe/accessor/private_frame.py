@@ -154,7 +154,7 @@ class PrivateFrame(Generic[F]):
         outside: Literal["drop", "clip"] = "drop",
         **options: Unpack[CallOptions],
     ) -> F:
-        """How many rows fall in each bin of `column`, or in each pair of bins of two columns.
+        """The number of rows in each bin of `column`, or in each pair of bins of two columns.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class PrivateFrame(Generic[F]):
     def contributions(
         self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[ContributionsOptions]
     ) -> F:
-        """How many units have how many rows in how many groups: it tells which bounds of contribution leave out little.
+        """The numbers of units by their rows and groups, which tell the bounds of contribution that leave out little.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
 
 
 def _most(options: Any) -> int:
-    """How many cells the call allows."""
+    """The number of cells that the call allows."""
     return counts.checked_most(options.get("max_cells", counts.MOST_CELLS))
 
 

@@ -1,4 +1,4 @@
-"""What a ledger asks of its accounting, and the exact arithmetic that accountings share."""
+"""The members of an accounting that a ledger calls, and the exact arithmetic that accountings share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
 
 @dataclass(frozen=True)
 class Part:
-    """What one Total of a call may cost: as pure epsilon, as mu, and as a pair for callables."""
+    """The price of one Total of a call: as pure epsilon, as mu, and as a pair for callables."""
 
     epsilon: Fraction | None
     mu: float | None
@@ -25,49 +25,49 @@ class Part:
 
 
 class Accounting(Protocol):
-    """What a ledger must be able to ask of its accounting."""
+    """The members that every accounting has."""
 
     @property
     def name(self) -> str: ...
     @property
     def one_is_enough(self) -> bool:
-        """Whether one part of an amount within its limit is enough, or every part must be."""
+        """Tell whether one part of an amount within its limit is enough, or every part must be."""
 
     @property
     def charges_price(self) -> bool:
-        """Whether a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
+        """Tell whether a call is charged what it offers, whatever noise keeps that; else the cost of its noise."""
 
     @property
     def has_own_delta(self) -> bool:
-        """Whether every loss is read at one delta, fixed with the limit, so that a call need not name any."""
+        """Tell whether every loss is read at one delta, fixed with the limit, so that a call need not name any."""
 
     @property
     def tight(self) -> bool:
-        """Whether one Gaussian (or pure) call may take the whole limit."""
+        """Tell whether one Gaussian (or pure) call may take the whole limit."""
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         """The most that may be spent, rounded down."""
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
-        """How much of the limit that is: at most 1 where it is allowed."""
+        """The part of the limit that is spent: at most 1 where it is allowed."""
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         """The parts of the price for Totals measured together; `shares` add up to 1."""
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
-        """What the call costs, rounded up."""
+        """The exact cost of the call, rounded up."""
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        """What the call alone costs, for people to read: the typed price where it says it, rounded up."""
+        """The cost of the call alone, for people to read: the typed price where it says it, rounded up."""
 
     def loss(self, amount: Amount) -> PrivacyLoss:
         """The amount as a pair, rounded up."""
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        """What is left of the limit as a pair that may still be asked for, rounded down."""
+        """The rest of the limit as a pair that may still be asked for, rounded down."""
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        """What a caller whose call is refused should know of this accounting; empty where all is plain."""
+        """Advice on this accounting for a caller whose call is refused; empty where all is plain."""
 
 
 def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
@@ -77,7 +77,7 @@ def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
 
 
 def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
-    """What callables calibrate a part of this mu to, at the call's delta or else the ledger's; rounded down."""
+    """The loss that callables calibrate a part of this mu to, at the call's delta or the ledger's; rounded down."""
     at = typed_down(price.delta or delta)
     return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
 

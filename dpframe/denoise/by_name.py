@@ -15,6 +15,6 @@ TAKES = [(function, tuple(signature(function).parameters)[2:]) for function in D
 
 
 def taken(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
-    """What a denoiser of dpframe is told of what is known; another one gets values and noise alone."""
+    """The known facts that a denoiser of dpframe takes; another one gets values and noise alone."""
     names = next((names for one, names in TAKES if one is function), ())  # a caller's may not be hashable
     return {name: known[name] for name in names if name in known}

@@ -73,7 +73,7 @@ def _check_footer(path: str | PathLike[str], where: str) -> None:
 
 
 def _is_released(kind: Any) -> bool:
-    """Whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
+    """Tell whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -109,7 +109,7 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
 
 
 def problem_of(record: Any) -> str:
-    """What is wrong with the form of a record, in words; "" where nothing is."""
+    """The fault in the form of a record, in words; "" where there is none."""
     if not isinstance(record, dict):
         return "it must be an object"
     schema = record.get("schema")
@@ -137,7 +137,7 @@ def _problem_of_parts(parts: Any) -> str:
 
 
 def _contradiction(record: Mapping[str, Any]) -> str:
-    """What does not fit together among fields that are each of the right form."""
+    """The contradiction between fields that are each of the right form; "" where there is none."""
     levels = record.get("levels") or [None]
     labels = labels_of(record)
     if record.get("rows") is not None and record["rows"]["labels"] != labels:

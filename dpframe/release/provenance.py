@@ -153,7 +153,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
     if other:
         raise InvalidArgument(
             f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release: what "
-            "was added may be private. Leave it out, and keep it in a frame of its own."
+            "was added may be private. Leave it out, or mark the frame with dpf.public if everybody may know it."
         )
 
 
