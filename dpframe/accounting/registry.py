@@ -1,4 +1,4 @@
-"""Which accounting a ledger has."""
+"""The accountings that ship, by name, and the one that a ledger gets."""
 
 from __future__ import annotations
 
