@@ -28,7 +28,7 @@ class Part:
 
 
 class Accounting:
-    """The rules by which losses add up, as a frozen value. A subclass writes five members; the others follow from these.
+    """The rules by which losses add up, as a frozen value. A subclass writes five members; the others follow.
 
     To write: ``name``, ``limit``, ``charge``, ``loss`` and, where it reads losses at the ledger's delta, a field
     ``delta`` with ``of_ledger``, which fills it in. An amount is a tuple of Fractions that only grow: what it is of
@@ -122,7 +122,7 @@ class Accounting:
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
-        """Tell whether a count at this price costs at most so much: of Gaussian noise, or without a delta of pure noise."""
+        """Tell whether a count at this price costs at most so much: by Gaussian, or without a delta by pure noise."""
         price = Price(exactly("epsilon", epsilon))
         pure = not self._delta
         (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
