@@ -34,8 +34,8 @@ AUTO_IN_TABLES = _AutoInTables()
 
 NOT_OF = {  # what a verb does not take of the options, and why
     "mode": {
-        "delta": "the exponential mechanism is purely private and needs none",
-        "mechanism": "it is the exponential mechanism itself",
+        "delta": "a choice is purely private and needs none",
+        "mechanism": "the accounting decides which choice is the better one",
         "denoise": "it releases no number",
         "keep_noisy": "it releases no number",
         "rollup": "it releases no number",

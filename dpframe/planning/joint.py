@@ -141,7 +141,9 @@ def joint_plan(
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices = {}, {}
     for name, w in wanted.items():
-        noises[name], choices[name] = noises_of(w.query, w.mechanism, pure[name], reach[name], parts[name], accounting)
+        noises[name], choices[name] = noises_of(
+            w.query, w.mechanism, pure[name], reach[name], parts[name], accounting, by_curve=not alike
+        )
     if not alike:
         whole = tuple(noise for name in wanted for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
