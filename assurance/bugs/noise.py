@@ -100,7 +100,15 @@ NOISE = (
     ),
     bug(
         "noise",
-        "permute-and-flip that looks at an option again",
+        "permute-and-flip that looks at an option again in a batch",
+        "permuted_choice",
+        "first = np.sort(np.unique(candidate, return_index=True)[1])",
+        "first = np.arange(candidate.size)",
+        "test_selection.py::test_an_option_is_looked_at_once",
+    ),
+    bug(
+        "noise",
+        "permute-and-flip that looks at an option again in the next batch",
         "permuted_choice",
         "        seen[new] = True",
         "        seen[:] = False",
