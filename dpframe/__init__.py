@@ -52,7 +52,7 @@ from dpframe.mechanisms.gaussian_curve import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized_curve import generalized_gaussian_scale
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
+from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
 from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan
@@ -82,6 +82,7 @@ __all__ = [
     "MissingArgument",
     "NoLedger",
     "NoProvenance",
+    "PermuteAndFlip",
     "Plan",
     "PlanTable",
     "PrivacyLoss",

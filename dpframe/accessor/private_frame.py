@@ -215,9 +215,10 @@ class PrivateFrame(Generic[F]):
 
         Notes
         -----
-        The exponential mechanism (McSherry and Talwar 2007) over exact counts, purely epsilon-private and drawn
-        exactly; see `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same
-        chance.
+        A choice by exact counts, purely epsilon-private and drawn exactly: permute-and-flip (McKenna and Sheldon 2020)
+        where the call is charged its price, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
+        bounded range, where a ledger charges what the choice costs by its curve; see `PermuteAndFlip` and
+        `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same chance.
 
         Examples
         --------
