@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dpf
-from dpframe.planning.request import Options
+from dpframe.accessor.calls import CallOptions
 
 ALL = ("pandas", "polars", "lazy")
 POLARS = ("polars", "lazy")
@@ -103,7 +103,7 @@ def foreign_file() -> Path:
     return path
 
 
-OPTIONS = ", ".join(field.name for field in fields(Options))
+OPTIONS = ", ".join(CallOptions.__annotations__)
 BOUNDED = dpf.truncated_generalized_gaussian(p=2, output=(0, 100))
 MISSING, TYPE, VALUE = dpf.MissingArgument, dpf.InvalidType, dpf.InvalidArgument
 UNKNOWN, DTYPE = dpf.UnknownColumn, dpf.WrongDtype

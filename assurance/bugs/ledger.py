@@ -19,10 +19,10 @@ LEDGER = (
         (
             (
                 "release",
-                "    place = ledger.take(entry)",
-                "    found = _look(plan)\n    place = ledger.take(entry)",
+                "    receipt = ledger.take(entry)",
+                "    found = _measured(plan)\n    receipt = ledger.take(entry)",
             ),
-            ("look", "    found = _look(plan)\n    if found is None:", "    if found is None:"),
+            ("path.measure", "    found = _measured(plan)\n    if found is None:", "    if found is None:"),
         ),
         "test_ledger.py::test_the_charge_stands_before_any_row_is_read",
         "test_ledger.py::test_nothing_is_read_when_the_budget_is_exceeded",
@@ -30,7 +30,7 @@ LEDGER = (
     bug(
         "ledger",
         "a refund when the engine fails",
-        "look",
+        "path.measure",
         "    if found is None:\n        raise ReleaseFailed(",
         "    if found is None:\n"
         "        spent = tuple(a - b for a, b in zip(ledger._store._last.total, plan.amount))\n"

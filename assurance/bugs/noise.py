@@ -48,7 +48,7 @@ NOISE = (
     bug(
         "noise",
         "noise as floats from NumPy's generator",
-        "_answered",
+        "results.built",
         "Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)",
         "Measured(noisy.astype(np.float64) * part.mechanism.grid + np.random.laplace(size=noisy.shape),"
         " part.mechanism)",
@@ -158,7 +158,7 @@ NOISE = (
     bug(
         "noise",
         "noisy counts cut at zero before the raw value is shown",
-        "_answered",
+        "results.built",
         "noisy = part.mechanism.add_noise(found.pop(part.total))",
         "noisy = np.maximum(part.mechanism.add_noise(found.pop(part.total)), 0)",
         f"{REGISTER}::test_11_and_27_nothing_is_cut_at_zero_or_at_the_bounds",
@@ -166,7 +166,7 @@ NOISE = (
     bug(
         "noise",
         "empty cells left without noise",
-        "_answered",
+        "results.built",
         "noisy = part.mechanism.add_noise(found.pop(part.total))",
         "exact = found.pop(part.total)\n        noisy = np.where(exact == 0, 0, part.mechanism.add_noise(exact))",
         f"{REGISTER}::test_46_and_47_empty_cells_have_noise_of_their_own",

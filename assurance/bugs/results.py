@@ -33,10 +33,10 @@ RESULTS = (
     bug(
         "results",
         "attrs of the data inherited by the result",
-        "_recorded",
-        "    return build.attach(frame, _facts(plan, frame, denoised, options, place))",
+        "results.built",
+        "    return build.attach(frame, facts(plan, frame, steps, receipt, label)), None",
         '    getattr(frame, "attrs", {}).update(getattr(plan.frame, "attrs", {}))\n'
-        "    return build.attach(frame, _facts(plan, frame, denoised, options, place))",
+        "    return build.attach(frame, facts(plan, frame, steps, receipt, label)), None",
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
@@ -51,17 +51,18 @@ RESULTS = (
     bug(
         "results",
         "cells without rows left out",
-        "_answered",
-        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
-        "    kept = np.asarray(values) > 0.5\n"
-        "    columns = {name: [v for v, k in zip(c, kept) if k] for name, c in columns.items()}\n"
-        "    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place)",
+        "results.built",
+        "    frame = build.frame_of({**labels, **columns}, library_of(plan.frame))",
+        "    kept = np.asarray(columns[plan.columns[0]]) > 0.5\n"
+        "    both = [{n: [v for v, k in zip(c, kept) if k] for n, c in some.items()} for some in (labels, columns)]\n"
+        "    labels, columns = both\n"
+        "    frame = build.frame_of({**labels, **columns}, library_of(plan.frame))",
         f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
     ),
     bug(
         "results",
         "a mean over the exact number of rows",
-        "_answered",
+        "results.built",
         "noisy = part.mechanism.add_noise(found.pop(part.total))",
         "exact = found.pop(part.total)\n"
         "        noisy = exact if len(plan.parts) > 1 and part.total.bounds is None"
@@ -71,7 +72,7 @@ RESULTS = (
     bug(
         "results",
         "the error of the engine told to the caller",
-        "_look",
+        "path._measured",
         "    except BaseException:  # a panic of the Polars engine",
         "    except BaseException as error:\n"
         '        raise ReleaseFailed(f"the engine failed: {error}") from error\n'

@@ -33,8 +33,8 @@ ROWS = (
         "rows",
         "bounds of the grid rounded outward, the sensitivity not",
         "on_grid",
-        "    lower, upper = total.steps\n    scaled",
-        "    lower, upper = total.steps[0] - 1, total.steps[1] + 1\n    scaled",
+        "    lower, upper = grid_steps(bounds)\n    scaled",
+        "    lower, upper = grid_steps(bounds)[0] - 1, grid_steps(bounds)[1] + 1\n    scaled",
         ATTAINED,
     ),
     bug(
@@ -112,9 +112,9 @@ ROWS = (
     bug(
         "rows",
         "the whole frame refused for one infinite value",
-        "look",
-        "    found = _look(plan)",
-        "    found = _look(plan)\n"
+        "path.measure",
+        "    found = _measured(plan)",
+        "    found = _measured(plan)\n"
         "    if found and max(abs(int(n)) for t in found.values() for n in t) >= 2**29:\n"
         '        raise ValueError("a total is too large")',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
@@ -122,9 +122,9 @@ ROWS = (
     bug(
         "rows",
         "a warning where a cell is empty",
-        "look",
-        "    found = _look(plan)",
-        "    found = _look(plan)\n"
+        "path.measure",
+        "    found = _measured(plan)",
+        "    found = _measured(plan)\n"
         "    if found and any((t == 0).any() for t in found.values()):\n"
         "        import warnings\n\n"
         '        warnings.warn("an empty group", stacklevel=2)',

@@ -16,9 +16,9 @@ STATED = (
     bug(
         "stated",
         "intervals that are 2% too narrow",
-        "statistics._plain",
-        "    half_width = measured.noise.interval(CONFIDENCE)\n",
-        "    half_width = 0.98 * measured.noise.interval(CONFIDENCE)\n",
+        "Statistic.answer",
+        "only.noise.interval(CONFIDENCE)",
+        "0.98 * only.noise.interval(CONFIDENCE)",
         "test_intervals.py::test_intervals_that_are_a_little_too_narrow_are_seen",
         "test_intervals.py::test_the_interval_of_a_count_is_that_of_the_law",
     ),

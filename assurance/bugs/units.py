@@ -80,7 +80,7 @@ UNITS = (
     bug(
         "units",
         "weights with other bounds than those that were charged for",
-        "path._look",
+        "path._measured",
         "totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm)",
         "totals(plan.frame, plan.query, plan.unit.bounded(9, 9), plan.parts[0].mechanism.norm)",
         "test_contributions.py::test_one_ledger_answers_by_year_and_over_all_within_the_errors",
@@ -106,8 +106,8 @@ UNITS = (
         "units",
         "plans released together with the bounds of the first",
         "joint.joint_plan",
-        "w.unit,\n            price,",
-        "next(iter(wanted.values())).unit,\n            price,",
+        "found.plan(requests[name], plan.query, plan.unit, accounting",
+        "found.plan(requests[name], plan.query, next(iter(asked.values())).unit, accounting",
         "test_contributions.py::test_plans_released_together_keep_their_own_bounds",
     ),
     bug(

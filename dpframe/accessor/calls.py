@@ -5,21 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from fractions import Fraction
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.price import Calibration
-from dpframe.planning.request import Options
+from dpframe.planning.request import OPTIONS, Calibration
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics import Count, Mean, Statistic, Sum
+from dpframe.queries.statistics import Statistic
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
-
-STATISTICS = (Count, Sum, Mean)
 
 
 class _AutoInTables:
@@ -96,7 +92,7 @@ class CallOptions(TypedDict, total=False):
 def asks(verb: Verb) -> Verb:
     """Let help show the options by name instead of ``**options``, and refuse in words what the signature rules out."""
     own = [p for p in inspect.signature(verb).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    defaults = {field.name: field.default for field in fields(Options)} | {"denoise": AUTO_IN_TABLES}
+    defaults = {name: OPTIONS[name] for name in CallOptions.__annotations__} | {"denoise": AUTO_IN_TABLES}
     by_name = inspect.Parameter.KEYWORD_ONLY
     left_out = NOT_OF.get(verb.__name__, {})
     options = [inspect.Parameter(name, by_name, default=defaults[name]) for name in defaults if name not in left_out]
@@ -120,7 +116,7 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
             reason = NOT_OF.get(verb, {}).get(name)
             words = f"{name} is not an argument of {verb}"
             raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
-        if isinstance(value, STATISTICS):
+        if isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
     by_place = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     if len(given) > len(by_place):
@@ -148,7 +144,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
     for name, value in named.items():
         if name not in CallOptions.__annotations__:
             asked.append((name, value))
-        elif isinstance(value, STATISTICS):
+        elif isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
         else:
             options[name] = value
@@ -156,7 +152,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
         if not isinstance(name, str):
             raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
         checked_column_name("the name of a statistic", name)
-        if not isinstance(value, STATISTICS):
+        if not isinstance(value, Statistic):
             raise InvalidType(_no_statistic_words(name, value))
     if not asked:
         raise MissingArgument(
@@ -173,7 +169,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
 
 
 def _default_name(statistic: Any) -> str:
-    return statistic.default_name if isinstance(statistic, STATISTICS) else "each argument of agg"
+    return statistic.default_name if isinstance(statistic, Statistic) else "each argument of agg"
 
 
 def _no_statistic_words(name: str, value: Any) -> str:

@@ -12,12 +12,13 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame
 from dpframe.frames.load import height_of, key_rows
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Options
+from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts
-from dpframe.queries.contributions import Contributors, Grouping, grid_of
+from dpframe.queries.clipping import check_column
+from dpframe.queries.contributions import Grouping, grid_of
 from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Count, Statistic, check_column
+from dpframe.queries.statistics import Contributors, Count, Mode, Statistic
 from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
 from dpframe.release.path import preview, release
@@ -82,9 +83,7 @@ class PrivateFrame(Generic[F]):
     ['ward', 'n', 'n_noisy', 'n_error']
     """
 
-    def __init__(
-        self, frame: Any, axes: tuple[Any, ...] = (), finish: Callable[[Any, Query, Options], F] = release
-    ) -> None:
+    def __init__(self, frame: Any, axes: tuple[Any, ...] = (), finish: Callable[[Request], F] = release) -> None:
         self._frame, self._axes, self._finish = frame, axes, finish
 
     @asks
@@ -277,7 +276,7 @@ class PrivateFrame(Generic[F]):
         size = counts.of_bins(1, None, categories)
         axes = counts.axes_or_later(size, lambda: (category_axis(column, categories),))
         asker: PrivateFrame[F] = PrivateFrame(self._frame, axes, self._finish)
-        return asker._asked("mode", {f"{column}_shortfall": Count()}, {"denoise": None, **options})
+        return asker._asked("mode", {f"{column}_shortfall": Mode()}, {"denoise": None, **options})
 
     @asks
     def contributions(
@@ -401,14 +400,15 @@ class PrivateFrame(Generic[F]):
     @property
     def preview(self) -> PrivateFrame[Plan]:
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
-        answer: Callable[[Any, Query, Options], Any] = preview  # of several prices a PlanTable
+        answer: Callable[[Request], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        checked = Options(**{"denoise": "auto" if self._axes else None, **options})
-        keys = Keys(counts.made(self._axes, checked.max_cells))
-        query = Query(verb, keys, tuple(statistics.items()), checked.rollup, grouping)
-        return self._finish(self._frame, query, checked)
+        keys = Keys(counts.made(self._axes, _most(options)))
+        rollup = checked_flag("rollup", options.get("rollup", False))
+        query = Query(verb, keys, tuple(statistics.items()), rollup, grouping)
+        told = {"denoise": "auto" if self._axes else None, **options}
+        return self._finish(Request.of(self._frame, query, told))
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
 

@@ -9,7 +9,7 @@ from typing import Any
 from dpframe.display import charts, pages
 from dpframe.display.charts import Scale, Words
 from dpframe.display.denoised import denoised_words
-from dpframe.frames import build
+from dpframe.frames import build, foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
@@ -57,7 +57,7 @@ def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Word
     cells = [_interval(row, name) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
     if across.kind != "name":
         cells = [cell | _stretch(row, axes[0]) for cell, row in zip(cells, rows, strict=False)]
-    return charts.bars(cells, across, value, words, from_zero=facts["measures"][name]["verb"] != "mean")
+    return charts.bars(cells, across, value, words, from_zero=foreign.is_one_total(facts["measures"][name]))
 
 
 def _interval(row: Row, name: str) -> dict[str, Any]:
@@ -137,8 +137,9 @@ def _described(name: str, facts: Mapping[str, Any]) -> str:
     if statistic["column"] is None:
         words = "rows" if name == "count" else "number of rows"
         return f"{name} of {words}" if name == "count" else words
-    if statistic["verb"] == "count":
-        return f"present values of {statistic['column']}"
+    if "bounds" not in statistic:
+        what = "present values" if statistic["verb"] == "count" else statistic["verb"]
+        return f"{what} of {statistic['column']}"
     lower, upper = statistic["bounds"]
     return f"{statistic['verb']} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.source import Wanted
-from dpframe.queries.statistics import Total
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.total import RowFunction, Total
 
 Integers = NDArray[np.int64]
 ROWS = "rows"
@@ -27,18 +29,21 @@ class Terms:
     values: dict[str, str]  # the caller's column -> the engine's, for values
     present: dict[str, str]  # the same, for presence
     sums: dict[tuple[str, tuple[float, float]], str]  # column and bounds -> engine column on the grid
+    rows: dict[RowFunction, str]  # what rows add by functions of several values -> engine column
 
     @classmethod
     def of(cls, totals: tuple[Total, ...]) -> Self:
         """Number the columns that the Totals need."""
-        bounded = dict.fromkeys((s.column, s.bounds) for s in totals if s.column is not None and s.bounds is not None)
-        summed = dict.fromkeys(column for column, _ in bounded)
+        bounded = dict.fromkeys(one for total in totals if total.row is None for one in total.values)
+        read = dict.fromkeys(column for total in totals for column, _ in total.values)
+        summed = {column for column, _ in bounded}
         counted = dict.fromkeys(s.column for s in totals if s.column is not None and s.column not in summed)
         return cls(
             totals,
-            _numbered("value", summed),
+            _numbered("value", read),
             _numbered("present", counted),
             _numbered("sum", bounded),
+            _numbered("row", dict.fromkeys(total.row for total in totals if total.row is not None)),
         )
 
     def wanted(self) -> list[Wanted]:
@@ -49,11 +54,12 @@ class Terms:
     def prepared(self) -> list[pl.Expr]:
         """From what was brought to integers, row by row."""
         grids = [on_grid(self.values[column], bounds).alias(name) for (column, bounds), name in self.sums.items()]
-        return [*grids, *(pl.col(name).cast(pl.Int64) for name in self.present.values())]
+        rows = [_of_rows(row, self.values, name) for row, name in self.rows.items()]
+        return [*grids, *rows, *(pl.col(name).cast(pl.Int64) for name in self.present.values())]
 
     def names(self) -> list[str]:
         """The columns that `prepared` makes."""
-        return [*self.sums.values(), *self.present.values()]
+        return [*self.sums.values(), *self.rows.values(), *self.present.values()]
 
     def aggregated(self) -> list[pl.Expr]:
         """Sums of the integers, counts of those there are, and rows."""
@@ -62,6 +68,8 @@ class Terms:
 
     def read(self, total: Total, groups: pl.DataFrame) -> Integers:
         """A Total's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
+        if total.row is not None:
+            return groups[self.rows[total.row]].to_numpy()
         if total.column is None:
             return groups[ROWS].to_numpy().astype(np.int64)
         if total.column in self.present:
@@ -72,6 +80,8 @@ class Terms:
 
     def each(self, total: Total) -> pl.Expr:
         """What each row adds to a Total; null adds nothing."""
+        if total.row is not None:
+            return pl.col(self.rows[total.row])
         if total.column is None:
             return pl.lit(1, dtype=pl.Int64)
         if total.column in self.present:
@@ -93,10 +103,22 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
 
     The bounds are whole steps, so no value lies past them after rounding.
     """
-    total = Total("", bounds)
-    lower, upper = total.steps
-    scaled = pl.col(value) * (1.0 / total.grid(weighted=False))
+    lower, upper = grid_steps(bounds)
+    scaled = pl.col(value) * (1.0 / step_length(bounds))
     return (scaled.clip(float(lower), float(upper)) + 0.5).floor().cast(pl.Int64, strict=False)
+
+
+def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
+    """What each row adds by a function of several values, within its reach; null where one of them is missing."""
+
+    def added(columns: Sequence[pl.Series]) -> pl.Series:
+        missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])
+        found = row.function(*(column.fill_null(0).to_numpy() for column in columns))
+        steps = np.clip(np.asarray(found, dtype=np.int64), *row.reach)  # the sensitivity holds whatever it gives
+        return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(steps))).to_series()
+
+    grids = [on_grid(values[column], bounds) for column, bounds in row.columns]
+    return pl.map_batches(grids, added, return_dtype=pl.Int64, is_elementwise=True).alias(name)
 
 
 def _numbered(prefix: str, keys: Any) -> dict[Any, str]:

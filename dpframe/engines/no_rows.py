@@ -16,7 +16,7 @@ from dpframe.queries.query import Query
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     """The columns that a question reads."""
-    asked = [*query.columns, *(one.column for one in query.of_cells), unit.column]
+    asked = [*query.columns, *(name for one in query.of_cells for name in one.columns), unit.column]
     return list(dict.fromkeys(name for name in asked if name is not None))
 
 

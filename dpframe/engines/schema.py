@@ -42,14 +42,11 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
-    for total in query.totals:
-        if total.column is None:
-            continue
-        column = source.column(total.column)
-        if total.bounds is not None and column.kind not in {"number", *ANYTHING}:
-            raise WrongDtype(
-                f"column {total.column!r} must hold numbers to be summed, but its dtype is {column.dtype}."
-            )
+    for total in query.of_cells:
+        for name in total.columns:
+            column = source.column(name)
+            if total.values and column.kind not in {"number", *ANYTHING}:
+                raise WrongDtype(f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}.")
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved

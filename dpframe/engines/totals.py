@@ -20,7 +20,7 @@ from dpframe.engines.source import collected, source_of
 from dpframe.engines.unit_counts import units_by_cell
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Total
+from dpframe.queries.total import Total
 
 Totals = dict[Total, Integers]
 

@@ -29,7 +29,7 @@ from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Integers, added, placed
 from dpframe.engines.source import collected
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics import WEIGHT_BITS, Total
+from dpframe.queries.total import WEIGHT_BITS, Total
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def bounded(
 
 def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
     """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
-    grid = 2.0**WEIGHT_BITS if total.bounds is None else 1.0
+    grid = 2.0**WEIGHT_BITS if total.counts else 1.0
     return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False, wrap_numerical=True)
 
 

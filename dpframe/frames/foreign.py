@@ -134,15 +134,16 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         return "its levels must be of the columns of its cells"
     count = len(record["statistics"])
     for name, statistic in record["measures"].items():
-        each = 2 if statistic["verb"] == "mean" else 1
         places = statistic["statistics"]
-        if len(places) != each * len(levels) or any(place >= count for place in places):
+        each = len(places) // len(levels)
+        uneven = each * len(levels) != len(places) or (each != 1 and is_one_total(statistic))
+        if uneven or not each or any(place >= count for place in places):
             return f"its measure {shown(name)} must name its statistics"
         if any("variance" not in record["statistics"][place] for place in places):
             return f"its measure {shown(name)} must be of a statistic that has a variance"
         if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in statistic["denoise"] or ()):
             return f"its measure {shown(name)} must have an estimate for each level"
-        if statistic["verb"] != "count" and "bounds" not in statistic:
+        if "one_total" not in statistic and statistic["verb"] in ("sum", "mean") and "bounds" not in statistic:
             return f"its measure {shown(name)} must have bounds"
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
@@ -151,6 +152,11 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     except (TypeError, KeyError, DpframeError):
         return "its unit must be one that can be protected"
     return ""
+
+
+def is_one_total(statistic: Mapping[str, Any]) -> bool:
+    """Whether the values of a statistic are one noisy total each. Of a record of dpframe 0.1 its verb tells."""
+    return bool(statistic.get("one_total", statistic["verb"] != "mean"))
 
 
 def labels_of(record: Mapping[str, Any]) -> list[str]:
@@ -248,12 +254,12 @@ STEP = _object(
 )
 MEASURE = _object(
     {
-        "verb": _one_of("count", "sum", "mean"),
+        "verb": _text,
         "column": _none_or(_text),
         "statistics": _list(_whole, 1),
         "denoise": _none_or(_list(STEP)),
     },
-    {"bounds": _pair},
+    {"bounds": _pair, "one_total": _flag},
 )
 STATISTIC = _object(
     {"measures": _text, "noise": _text, "scale": _positive, "grid": _positive, "sensitivity": _positive},

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import between, checked_whole
 from dpframe.queries.statistics import CONFIDENCE
 
@@ -122,18 +122,3 @@ def _error(value: object) -> float:
 
 def _confidence(value: object) -> float:
     return between("confidence", value, 0.0, 1.0, "between 0 and 1", " Write for instance confidence=0.95.")
-
-
-def check_mean(name: str, target: float, size: int | None, bounds: tuple[float, float]) -> None:
-    """A mean needs an assumed size; and it is never off by more than half the range of its bounds."""
-    if size is None:
-        raise MissingArgument(
-            f"size must be given with within= for a mean ({name}): its error depends on how many values a group has. "
-            "Write for instance size=1_000, from what you know, never from the data."
-        )
-    half = (bounds[1] - bounds[0]) / 2
-    if target >= half:
-        raise InvalidArgument(
-            f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of the "
-            f"bounds is never off by more, without a look. Write a smaller error for {name}."
-        )

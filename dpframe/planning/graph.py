@@ -17,7 +17,6 @@ from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.query import Query
 from dpframe.queries.sameness import same_key
-from dpframe.queries.statistics import Mean
 
 EXAMPLE = 'Write for instance graph=[("A", "B"), ("B", "C")].'
 USES = ("auto", "spanning-tree-wavelets", "trend-filter")  # denoisers that know what to do with a graph
@@ -103,7 +102,7 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
         raise InvalidArgument("graph must be left out of bins, whose neighbors are known. Drop it.")
     if query.rollup:
         raise InvalidArgument("graph must be left out with rollup=True, whose fit has no use for it. Keep one.")
-    if all(isinstance(statistic, Mean) for _, statistic in query.statistics):
+    if not any(statistic.denoisable for _, statistic in query.statistics):
         raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
     if not any(isinstance(name, str) and name in USES for name in wanted):
         raise InvalidArgument(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -13,24 +13,12 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.plan import Plan
-from dpframe.planning.price import AUTO, Calibration, is_pure, noises_of, parts_of, reaches
+from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, reaches
+from dpframe.planning.request import Calibration, Request
 from dpframe.planning.shares import shares_of, weights_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What one of several calls asks for: its question, its frame, and how its noise is to be made."""
-
-    query: Query
-    frame: Any
-    unit: PrivacyUnit  # with the bounds of this question
-    mechanism: str | Calibration | None = None
-    weights: Any = None
-    size: int | None = None
-    options: Any = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,50 +109,53 @@ class JointPlan:
 
 
 def joint_plan(
-    wanted: Mapping[str, Wanted],
+    asked: Mapping[str, Plan],
     *,
     price: Price,
     accounting: Accounting,
     limit: Amount | None,
     weights: Any = None,
 ) -> JointPlan:
-    """Price several calls as one. Each takes its weight of the price, and divides it among its Totals."""
-    of_name = weights_of({} if weights is None else weights, list(wanted), "plan")
-    shares = {name: tuple(of_name[name] * one for one in shares_of(w.query, w.weights)) for name, w in wanted.items()}
-    pure = {name: w.query.selects or _is_pure(w.mechanism, price, accounting, limit) for name, w in wanted.items()}
-    reach = {name: reaches(w.query, w.unit) for name, w in wanted.items()}
-    alike = not accounting.charges_price or _alike(wanted, pure, accounting.charge(price, limit, ()))
+    """Price several calls as one. Each takes its weight of the price, and divides it among its Totals.
+
+    Of the plans in `asked` the question and its options count, and not their prices.
+    """
+    requests = {name: _request(plan) for name, plan in asked.items()}
+    by_noise = {name: one.noising.mechanism for name, one in requests.items()}
+    of_name = weights_of({} if weights is None else weights, list(asked), "plan")
+    shares = {
+        name: tuple(of_name[name] * one for one in shares_of(plan.query, requests[name].pricing.weights))
+        for name, plan in asked.items()
+    }
+    pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in asked.items()}
+    reach = {name: reaches(plan.query, plan.unit) for name, plan in asked.items()}
+    alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
-        every = tuple(share for name in wanted for share in shares[name])
+        every = tuple(share for name in asked for share in shares[name])
         parts = _by_name(shares, accounting.parts(price, limit, every, pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices = {}, {}
-    for name, w in wanted.items():
-        noises[name], choices[name] = noises_of(w.query, w.mechanism, pure[name], reach[name], parts[name], accounting)
-    if not alike:
-        whole = tuple(noise for name in wanted for noise in noises[name])
-        noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
-    amount = accounting.charge(price, limit, tuple(noise for name in wanted for noise in noises[name]))
-    cost = accounting.cost(price, amount, pure=all(pure.values()))
-    plans = {
-        name: Plan(
-            w.query,
-            w.unit,
-            price,
-            accounting,
-            amount,
-            parts_of(w.query, reach[name], noises[name], shares[name]),
-            cost,
-            w.frame,
-            choices[name],
-            size=w.size,
-            asked=w.options,
-            together=tuple(wanted),
+    for name, plan in asked.items():
+        noises[name], choices[name] = noises_of(
+            plan.query, by_noise[name], pure[name], reach[name], parts[name], accounting
         )
-        for name, w in wanted.items()
-    }
-    return JointPlan(plans, _unit_of_all([w.unit for w in wanted.values()]), accounting, amount, cost)
+    if not alike:
+        whole = tuple(noise for name in asked for noise in noises[name])
+        noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
+    amount = accounting.charge(price, limit, tuple(noise for name in asked for noise in noises[name]))
+    cost = accounting.cost(price, amount, pure=all(pure.values()))
+    plans = {}
+    for name, plan in asked.items():
+        each = parts_of(plan.query, reach[name], noises[name], shares[name])
+        found = Priced(price, amount, each, cost, choices[name])
+        plans[name] = found.plan(requests[name], plan.query, plan.unit, accounting, together=tuple(asked))
+    return JointPlan(plans, _unit_of_all([plan.unit for plan in asked.values()]), accounting, amount, cost)
+
+
+def _request(plan: Plan) -> Request:
+    assert plan.request is not None  # refused before
+    return plan.request
 
 
 def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:
@@ -172,14 +163,17 @@ def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:
     return units[0] if all(unit == units[0] for unit in units) else units[0].who
 
 
-def _is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
+def _is_pure(
+    query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
+) -> bool:
     """Laplace noise by name is pure, also where the others of the call need the delta that it names."""
-    return is_pure(mechanism, replace(price, delta=None) if mechanism == "laplace" else price, accounting, limit)
+    own = replace(price, delta=None) if mechanism == "laplace" else price
+    return is_pure(query, mechanism, own, accounting, limit)
 
 
-def _alike(wanted: Mapping[str, Wanted], pure: Mapping[str, bool], offered: Amount) -> bool:
+def _alike(mechanisms: Iterable[str | Calibration | None], pure: Mapping[str, bool], offered: Amount) -> bool:
     """Whether the whole has a closed form: all noise Gaussian, or all pure and no delta to use."""
-    if any(callable(w.mechanism) or w.mechanism == AUTO for w in wanted.values()):
+    if any(callable(one) or one == AUTO for one in mechanisms):
         return False
     return not any(pure.values()) or (all(pure.values()) and offered[1] == 0)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dpframe.accounting import Accounting
@@ -12,10 +13,12 @@ from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
+from dpframe.planning.request import Request
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import CONFIDENCE, Mean, Statistic, Total
+from dpframe.queries.statistics import CONFIDENCE, Statistic
+from dpframe.queries.total import Total
 
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 
@@ -33,6 +36,19 @@ class Planned:
     share: float
 
 
+def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, confidence: float) -> dict[str, float]:
+    """The expected half-width per output column at a confidence, the largest of all levels of a rollup."""
+    noise = {part.total: part.mechanism for part in parts}
+    return {
+        name: max(
+            statistic.expected_error([noise[one.over(by)] for one in needed], size or TYPICAL_SIZES[1], confidence)
+            for by in query.groupings
+        )
+        for name, statistic in query.statistics
+        for needed in [statistic.totals()]
+    }
+
+
 @dataclass(frozen=True, repr=False)
 class Plan:
     """What a call would measure, at what cost and with what error. It has read no row and spent nothing.
@@ -47,17 +63,15 @@ class Plan:
         The Totals to measure, each with `.total`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
         What the call alone costs, rounded up.
-    frame
-        The frame that was asked; a plan remembers it and does not read it. A copy of the plan, or one that comes out
-        of a pickle, has None: rows travel with no plan.
+    request : Request, optional
+        The call that it is of, with the frame that was asked: a plan remembers it and does not read it. A plan that
+        comes out of a pickle has None: rows travel with no plan.
     choice : Choice, optional
         With ``mechanism="auto"``: which noise was chosen, and `.why`.
     accuracy : Accuracy, optional
         With ``within=``: the error that the price was found for.
     size : int, optional
         How many values a mean is assumed to have, where the call says it.
-    asked
-        The options of the preview that made it; None where `frame` is.
     together : tuple of str
         The names of the plans that are released with it at one price, its own among them.
 
@@ -85,20 +99,35 @@ class Plan:
     amount: Amount
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
-    frame: Any = field(compare=False)
+    request: Request | None = field(default=None, compare=False)
     choice: Choice | None = None
     accuracy: Accuracy | None = None
     size: int | None = None
-    asked: Any = field(default=None, compare=False)
     together: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "frame": None, "asked": None}  # the options may name a ledger, which cannot travel
+        return {**self.__dict__, "request": None}  # which holds the frame, and may name a ledger: neither can travel
+
+    @property
+    def frame(self) -> Any:
+        """The frame that was asked, or None where the plan was copied without it."""
+        return None if self.request is None else self.request.frame
+
+    @property
+    def asked(self) -> Request:
+        """The request of a plan that remembers it."""
+        assert self.request is not None, "a plan that was copied cannot be released"
+        return self.request
 
     @property
     def noises(self) -> tuple[Mechanism, ...]:
         """The noise of each Total, in their order."""
         return tuple(part.mechanism for part in self.parts)
+
+    @cached_property
+    def by_total(self) -> Mapping[Total, Planned]:
+        """The parts by what they measure."""
+        return {part.total: part for part in self.parts}
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
@@ -124,26 +153,18 @@ class Plan:
         return (*self.query.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
-        """The noise of each Total that the measure is read off; `by` names a level of subtotals."""
-        noise = {part.total: part.mechanism for part in self.parts}
-        return tuple(noise[total.over(by)] for total in statistic.totals())
+        """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
+        return tuple(self.by_total[total.over(by)].mechanism for total in statistic.totals())
 
     def errors(self, confidence: float) -> dict[str, float]:
         """The expected half-width per output column at any confidence, the largest of all levels of a rollup."""
-        size = self.assumed_size
-        return {
-            name: max(self.error_of(statistic, size, confidence, by) for by in self.query.groupings)
-            for name, statistic in self.query.statistics
-        }
+        return expected_errors(self.query, self.parts, self.size, confidence)
 
     def error_of(
         self, statistic: Statistic, size: int, confidence: float = CONFIDENCE, by: tuple[str, ...] | None = None
     ) -> float:
         """The expected half-width for a group of `size` values; only a mean's depends on the size."""
-        noise = self.noise_of(statistic, by)
-        if isinstance(statistic, Mean):
-            return statistic.expected_error(noise[0], noise[1], size, confidence)
-        return noise[0].interval(confidence)
+        return statistic.expected_error(self.noise_of(statistic, by), size, confidence)
 
     @property
     def assumed_size(self) -> int:
@@ -152,7 +173,7 @@ class Plan:
 
     def size_of(self, name: str) -> int | None:
         """How many values the error of an output column is for; None where it does not depend on that."""
-        return self.assumed_size if isinstance(dict(self.query.statistics)[name], Mean) else None
+        return self.assumed_size if self.query.by_name[name].sized else None
 
     def named(self, name: str) -> str:
         """The output column, and where it is a mean for how many values its error is."""
@@ -190,7 +211,7 @@ class Plan:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
         points = []
         for name, statistic in self.query.statistics:
-            sizes = self._sizes if isinstance(statistic, Mean) else (None,)
+            sizes = self._sizes if statistic.sized else (None,)
             for size in sizes:
                 words = name if size is None else f"{name} of {size:,} values"
                 points.append((words, self.error_of(statistic, size or 0)))
@@ -203,9 +224,8 @@ class Plan:
         )
 
     def _rows(self) -> list[tuple[str, Planned]]:
-        planned = {part.total: part for part in self.parts}
         return [
-            (name, planned[needed.over(by)])
+            (name, self.by_total[needed.over(by)])
             for name, statistic in self.query.statistics
             for by in self.query.groupings
             for needed in statistic.totals()
@@ -213,8 +233,7 @@ class Plan:
 
     def _error(self, name: str, planned: Planned) -> float:
         """The expected error of a row of `_rows`."""
-        statistic = dict(self.query.statistics)[name]
-        return self.error_of(statistic, self.assumed_size, by=planned.total.by)
+        return self.error_of(self.query.by_name[name], self.assumed_size, by=planned.total.by)
 
     def _facts(self) -> list[tuple[str, str]]:
         cells = self.query.rows
@@ -223,7 +242,7 @@ class Plan:
             ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
             ("reads", "nothing yet, spends nothing yet"),
         ]
-        if self.query.selects:
+        if self.query.chooses:
             facts.insert(2, ("releases", f"one of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
@@ -257,11 +276,9 @@ class Plan:
         return header, rows
 
     def _error_words(self, name: str, planned: Planned) -> str:
-        statistic = dict(self.query.statistics)[name]
-        if self.query.selects:
-            return f"at most {pages.number(self._error(name, planned))} below the largest"
-        if not isinstance(statistic, Mean):
-            return f"+-{pages.number(self._error(name, planned))}"
+        statistic = self.query.by_name[name]
+        if not statistic.sized:
+            return statistic.error_words(pages.number(self._error(name, planned)))
         errors = (f"+-{pages.number(self.error_of(statistic, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 
@@ -289,19 +306,17 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
     """How much may count in full: of several cells, in how many of them; a selection allows it in each option."""
-    bounds, cells = unit.contribution, query.keys.cells
+    bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
-    if query.selects:
-        return f"{rows} in one of the options"
-    if cells == 1:
-        return rows
-    groups = min(bounds.max_groups, cells)
+    if query.one_group:
+        return f"{rows} in one of the options" if query.chooses else rows
+    groups = min(bounds.max_groups, query.keys.cells)
     return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
 
 
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     """Which bound is 1 because only the other was given, where it is used."""
-    used = ("max_rows",) if query.selects or query.keys.cells == 1 else ("max_rows", "max_groups")
+    used = ("max_rows",) if query.one_group else ("max_rows", "max_groups")
     given = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
     missing = [name for name in used if given[name] is None]
     return tuple(f"{name} is 1, since only {_other(name)} was given" for name in missing)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dpframe.display import charts, listing, pages
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
-from dpframe.queries.statistics import Mean
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PlanTable:
     """The same query at several prices: what a preview without a price returns.
 
@@ -30,7 +31,26 @@ class PlanTable:
       1        +-3
     """
 
-    plans: tuple[Plan, ...]
+    prices: tuple[Callable[[], Plan], ...]  # a plan is made where it is looked at, but for the first
+
+    @cached_property
+    def first(self) -> Plan:
+        """The plan at the first price: what all of them have in common can be read from it."""
+        return self.prices[0]()
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """A plan for each price."""
+        return (self.first, *(price() for price in self.prices[1:]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlanTable) and self.plans == other.plans
+
+    def __hash__(self) -> int:
+        return hash(self.plans)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prices": (), "first": self.first, "plans": self.plans}  # what makes plans holds the frame
 
     @property
     def cost(self) -> tuple[PrivacyLoss, ...]:
@@ -49,7 +69,7 @@ class PlanTable:
 
     def to_frame(self, like: str = "polars") -> Any:
         """One row per price, one column per expected error; with a mean among them, `size` says for how many values."""
-        size = {"size": self.plans[0].assumed_size} if self._has_means else {}
+        size = {"size": self.first.assumed_size} if self._has_means else {}
         rows = [
             {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
             | {f"{name}_error": error for name, error in plan.error.items()}
@@ -60,7 +80,7 @@ class PlanTable:
 
     @property
     def _has_means(self) -> bool:
-        return any(isinstance(statistic, Mean) for _, statistic in self.plans[0].query.statistics)
+        return any(statistic.sized for _, statistic in self.first.query.statistics)
 
     def plot(self) -> Any:
         """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
@@ -68,12 +88,11 @@ class PlanTable:
             (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
         ]
         notes = tuple(f"{key} {value}" for key, value in self._facts())
-        return charts.errors_by_price(points, charts.Words(f"Plans: {self.plans[0].query}", notes))
+        return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", notes))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        selects = self.plans[0].query.selects
-        words, sign = ("most below the largest, 95%", "") if selects else ("error of {}", "+-")
-        header = ["epsilon", *(words.format(self.plans[0].named(name)) for name in self.plans[0].error)]
+        words, sign = ("most below the largest, 95%", "") if self.first.query.chooses else ("error of {}", "+-")
+        header = ["epsilon", *(words.format(self.first.named(name)) for name in self.first.error)]
         rows = [
             [pages.number(plan.cost.epsilon), *(f"{sign}{pages.number(error)}" for error in plan.error.values())]
             for plan in self.plans
@@ -81,7 +100,7 @@ class PlanTable:
         return header, rows
 
     def _facts(self) -> list[tuple[str, str]]:
-        first = self.plans[0]
+        first = self.first
         facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
         facts += [("note", note) for note in first.notes]
         if self._has_means:
@@ -89,8 +108,8 @@ class PlanTable:
         return facts
 
     def __repr__(self) -> str:
-        return pages.text_page(f"Plans: {self.plans[0].query}", self._facts(), *self._table())
+        return pages.text_page(f"Plans: {self.first.query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
-        return pages.html_page(f"Plans: {self.plans[0].query}", facts, *self._table())
+        return pages.html_page(f"Plans: {self.first.query}", facts, *self._table())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpframe.accounting import Accounting, Part
@@ -17,14 +17,13 @@ from dpframe.planning import sensitivity as sensitivities
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
 from dpframe.planning.auto import chosen as choose
 from dpframe.planning.plan import Plan, Planned
+from dpframe.planning.request import Calibration, Request
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Total
-
-Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
+from dpframe.queries.total import Total
 
 AUTO = "auto"  # whichever noise has the least variance
 WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
@@ -34,9 +33,25 @@ CALIBRATION_EXAMPLE = (
 )
 
 
-def plan_of(
+@dataclass(frozen=True)
+class Priced:
+    """A question at a price: the noise that it gets for it, and what it costs."""
+
+    price: Price
+    amount: Amount
+    parts: tuple[Planned, ...]
+    cost: PrivacyLoss
+    choice: Choice | None
+
+    def plan(self, request: Request, query: Query, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
+        """The plan of it; `query` was checked against the schema."""
+        size = request.pricing.size
+        known = (query, unit, self.price, accounting, self.amount, self.parts, self.cost)
+        return Plan(*known, request=request, choice=self.choice, size=size, **more)
+
+
+def priced(
     query: Query,
-    frame: Any,
     *,
     unit: PrivacyUnit,
     price: Price,
@@ -44,21 +59,20 @@ def plan_of(
     accounting: Accounting,
     limit: Amount | None,
     weights: Any = None,
-) -> Plan:
+) -> Priced:
     """Price a query whose columns were already checked against the frame's schema."""
     shares = shares_of(query, weights)
     reach = reaches(query, unit)
-    pure = query.selects or is_pure(mechanism, price, accounting, limit)
+    pure = is_pure(query, mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, shares, pure=pure)
     noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
     if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
         noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
     if choice and choice.is_pure and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
-    parts = parts_of(query, reach, noises, shares)
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
-    return Plan(query, unit, price, accounting, amount, parts, cost, frame, choice)
+    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice)
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
@@ -89,7 +103,7 @@ def noises_of(
     accounting: Accounting,
 ) -> tuple[Noises, Choice | None]:
     """The noise of each Total for its part of the price; and why, where the least variance decided."""
-    if query.selects:
+    if query.chooses:
         return (_selecting(query, reach[0], offered[0]),), None
     if mechanism != AUTO:
         return _calibrated_all(mechanism, pure, reach, offered), None
@@ -128,8 +142,12 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part) -> Exponentia
     )
 
 
-def is_pure(mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None) -> bool:
-    """Whether the call's noise is to be pure: by name, or (under basic accounting) because it names no delta."""
+def is_pure(
+    query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
+) -> bool:
+    """Whether the call's noise is to be pure: a choice, by name, or (under basic accounting) for it names no delta."""
+    if query.chooses:
+        return True
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""

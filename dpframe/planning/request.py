@@ -1,22 +1,34 @@
-"""What a call says besides what it asks."""
+"""A request: the frame, the question, and what the call says besides, in four small values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, takes_two
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
-from dpframe.planning.price import Calibration
-from dpframe.privacy import PrivacyUnit, checked_bound
+from dpframe.planning.sensitivity import Sensitivity
+from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
 from dpframe.queries.counts import MOST_CELLS, checked_most
+from dpframe.queries.query import Query
+
+Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
+
+
+def checked_flag(argument: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidType(f"{argument} must be True or False, not {shown(value)}.")
+    return value
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a call is to be answered: everything but what is asked."""
+class Pricing:
+    """What the call may cost, and who pays."""
 
     epsilon: Any = None
     delta: Any = None
@@ -25,43 +37,45 @@ class Options:
     confidence: Any = None
     size: Any = None
     weights: Any = None
-    mechanism: str | Calibration | None = None
-    denoise: Any = None
-    keep_noisy: bool = True
-    rollup: bool = False
-    order: bool | str | None = None
-    graph: Any = None
-    ledger: Any = None  # who pays: the release finds it, and refuses what is no ledger
-    unit: PrivacyUnit | str | None = None
-    max_rows: int | None = None
-    max_groups: int | None = None
-    label: str | None = None
-    snapshot: str | None = None
-    max_cells: int = MOST_CELLS
+    ledger: Any = None  # the release finds it, and refuses what is no ledger
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
-        object.__setattr__(self, "max_cells", checked_most(self.max_cells))
-        for argument in ("max_rows", "max_groups"):
-            object.__setattr__(self, argument, checked_bound(argument, getattr(self, argument)))
-        object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(
                 "confidence must come with within=, the error that it speaks of, not alone. "
                 "The errors of a result are those of 95% intervals."
             )
-        for argument in ("keep_noisy", "rollup"):
-            if not isinstance(getattr(self, argument), bool):
-                raise InvalidType(f"{argument} must be True or False, not {shown(getattr(self, argument))}.")
-        if self.rollup and self.order is not None:
-            raise InvalidArgument("order must be left out with rollup=True, whose fit has no use for it. Keep one.")
-        if self.rollup and self.denoise not in (None, "auto"):
-            raise InvalidArgument(
-                f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoise)}: what makes subtotals add "
-                "up is itself a denoiser. Leave it out."
-            )
-        self._check_record()
-        for name in self.denoise if isinstance(self.denoise, (list, tuple)) else [self.denoise]:
+
+
+@dataclass(frozen=True)
+class Noising:
+    """Who is protected, within which bounds of contribution, and by which noise."""
+
+    mechanism: str | Calibration | None = None
+    unit: PrivacyUnit | str | None = None
+    max_rows: int | None = None
+    max_groups: int | None = None
+
+    def __post_init__(self) -> None:
+        for argument in ("max_rows", "max_groups"):
+            object.__setattr__(self, argument, checked_bound(argument, getattr(self, argument)))
+
+
+@dataclass(frozen=True)
+class Denoising:
+    """What becomes of the noisy values. A graph has at most `most` edges."""
+
+    denoise: Any = None
+    keep_noisy: bool = True
+    order: bool | str | None = None
+    graph: Any = None
+    most: int = field(default=MOST_CELLS, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
+        checked_flag("keep_noisy", self.keep_noisy)
+        for name in self.steps:
             if not (name is None or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(
                     f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
@@ -74,8 +88,20 @@ class Options:
                     f"two alone. Write lambda values, noise: {called}(values, noise, ...)."
                 )
 
-    def _check_record(self) -> None:
-        """What a ledger writes down for good."""
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """The denoisers, one after the other."""
+        return tuple(self.denoise) if isinstance(self.denoise, (list, tuple)) else (self.denoise,)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a ledger writes down for good."""
+
+    label: str | None = None
+    snapshot: str | None = None
+
+    def __post_init__(self) -> None:
         if self.label is not None and not isinstance(self.label, str):
             raise InvalidType(f"label must be a string, not {shown(self.label)}.")
         if self.snapshot is not None and not isinstance(self.snapshot, str):
@@ -85,3 +111,50 @@ class Options:
         for argument, name in (("label", self.label), ("snapshot", self.snapshot)):
             if name is not None:
                 checked_name(argument, name)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks of which frame, and how it is to be answered. A copy of it leaves the frame out."""
+
+    frame: Any = field(compare=False)
+    query: Query
+    pricing: Pricing = Pricing()
+    noising: Noising = Noising()
+    denoising: Denoising = Denoising()
+    recording: Recording = Recording()
+    max_cells: int = MOST_CELLS
+
+    @classmethod
+    def of(cls, frame: Any, query: Query, options: Mapping[str, Any]) -> Request:
+        """Sort the options of a call into their values, each of which checks its own."""
+        most = checked_most(options.get("max_cells", MOST_CELLS))
+        told = {**options, "most": most}
+        pricing, noising, denoising, recording = (_some(kind, told) for kind in KINDS)
+        return cls(frame, query, pricing, noising, denoising, recording, most)
+
+    def __post_init__(self) -> None:
+        if self.query.rollup and self.denoising.order is not None:
+            raise InvalidArgument("order must be left out with rollup=True, whose fit has no use for it. Keep one.")
+        if self.query.rollup and self.denoising.denoise not in (None, "auto"):
+            raise InvalidArgument(
+                f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoising.denoise)}: what makes "
+                "subtotals add up is itself a denoiser. Leave it out."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "frame": None, "pricing": None}  # which may name a ledger, and that cannot travel
+
+
+KINDS = (Pricing, Noising, Denoising, Recording)
+OPTIONS = {  # of a call, with their defaults
+    **{one.name: one.default for kind in KINDS for one in fields(kind)},
+    "rollup": False,
+    "max_cells": MOST_CELLS,
+}
+del OPTIONS["most"]
+
+
+def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:
+    """The value that is made of those options that are its own."""
+    return kind(**{one.name: options[one.name] for one in fields(kind) if one.name in options})

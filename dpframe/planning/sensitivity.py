@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, up
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics import Total
+from dpframe.queries.total import WEIGHT_BITS, Total
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
         reach, replaced = total.reach, unit.neighbors == "replace"
         return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
     weighted = unit.column is not None
-    scale = 2**20 if weighted and total.bounds is None else 1
+    scale = 2**WEIGHT_BITS if weighted and total.counts else 1
     lower, upper = total.reach
     bounds = unit.contribution
     groups = min(bounds.max_groups, cells)

@@ -15,7 +15,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.privacy import Price, PrivacyUnit
-from dpframe.queries.statistics import Total
+from dpframe.queries.total import Total
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import Keys
-from dpframe.queries.statistics import Count, Total
 
 LAST_POWER = 20  # the last cell of an axis holds 2**19 + 1 to 2**20, and all above
 EDGES = (1, 2, *(2**power + 1 for power in range(1, LAST_POWER + 1)))  # 1, 2, 3-4, 5-8, ...: half-open
@@ -51,18 +50,6 @@ class Grouping:
         if self.keys is not None:
             return f" by {' x '.join(map(str, self.keys.axes))}"
         return f" by distinct {', '.join(self.columns)}" if self.columns else ""
-
-
-@dataclass(frozen=True)
-class Contributors(Count):
-    """How many units there are in each cell of the grid."""
-
-    def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
-        return (Total(None, units=True),)
-
-    def __str__(self) -> str:
-        return "contributions()"
 
 
 def grid_of(grouping: Grouping) -> tuple[BinAxis, BinAxis]:

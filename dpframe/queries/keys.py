@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
 from dpframe.queries.bins import BINS_MISSING, BinAxis, bin_axis, check_zones
+from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.sameness import same_key
-from dpframe.queries.statistics import check_column
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'

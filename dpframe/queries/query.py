@@ -1,4 +1,4 @@
-"""A whole question: measures over public cells, priced and released as one."""
+"""A whole question: statistics over public cells, priced and released as one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, labels_of, levels_of
-from dpframe.queries.statistics import Mean, Measured, Statistic, Total
+from dpframe.queries.statistics import Measured, Statistic, Total
 
 Floats = NDArray[np.float64]
 
@@ -25,18 +25,13 @@ NOISY, ERROR = "_noisy", "_error"
 
 @dataclass(frozen=True)
 class Query:
-    """What one call asks: named measures over the cells of `keys`."""
+    """Named statistics over the cells of `keys`: what one call asks."""
 
-    verb: str
+    verb: str  # what was called, for records
     keys: Keys
     statistics: tuple[tuple[str, Statistic], ...]
     rollup: bool = False  # whether subtotals are released too
     grouping: Grouping | None = None  # of a question about contributions: the groups that it speaks of
-
-    @property
-    def selects(self) -> bool:
-        """Whether the answer is one of the cells, and not a number for each."""
-        return self.verb == "mode"
 
     def __post_init__(self) -> None:
         if self.rollup:
@@ -69,11 +64,26 @@ class Query:
                 "Leave it out, or fill the column's missing values with a name of their own."
             )
         for name, statistic in self.statistics:
-            if isinstance(statistic, Mean):
+            if not statistic.adds_up:
                 raise InvalidArgument(
-                    f"rollup must be left out of a mean ({name}), which is not the sum of its parts. "
+                    f"rollup must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
                 )
+
+    @cached_property
+    def chooses(self) -> bool:
+        """Whether the answer is one of the cells, and not a number for each."""
+        return any(statistic.chooses for _, statistic in self.statistics)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Statistic]:
+        """The statistics by the names of their output columns."""
+        return dict(self.statistics)
+
+    @property
+    def one_group(self) -> bool:
+        """Whether a unit has its rows in one group as far as its weight goes: a choice allows them in each option."""
+        return self.chooses or self.keys.cells == 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -84,17 +94,17 @@ class Query:
         """What the reader of the result must know of rows that are in no cell."""
         return self.keys.notes() if self.grouping is None else self.grouping.notes()
 
-    @property
+    @cached_property
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured; equal statistics once."""
+        """What has to be measured; equal Totals once."""
         return tuple(total.over(by) for by in self.groupings for total in self.of_cells)
 
-    @property
+    @cached_property
     def of_cells(self) -> tuple[Total, ...]:
         """Those over the declared cells; the others are sums of them."""
         return tuple(dict.fromkeys(total for _, statistic in self.statistics for total in statistic.totals()))
 
-    @property
+    @cached_property
     def groupings(self) -> tuple[tuple[str, ...] | None, ...]:
         """The columns of each level of subtotals, after None for the cells themselves."""
         columns = self.keys.columns if self.rollup else ()
@@ -131,7 +141,7 @@ class Query:
     def _words(self) -> str:
         if self.grouping is not None:
             return f"contributions(){self.grouping}"
-        if self.selects:
+        if self.chooses:
             return f"most common of {self.keys.axes[0]}"
         asked = ", ".join(str(statistic) for _, statistic in self.statistics)
         cells = " x ".join(str(axis) for axis in self.keys.axes)

@@ -11,18 +11,19 @@ from dpframe import denoise
 from dpframe.denoise import choose, estimators
 from dpframe.denoise.by_name import DENOISERS, taken
 from dpframe.errors import InvalidArgument, ReleaseFailed
-from dpframe.planning.graph import USES, End, edges_among
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.planning.graph import USES, edges_among
 from dpframe.planning.plan import Plan
-from dpframe.queries.statistics import Mean, Statistic
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Statistic
 from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
 Floats = NDArray[np.float64]
 
 
-def check_denoising(plan: Plan, wanted: Any) -> None:
+def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
     """Refuse a denoiser by name for noise that is not additive, which none is made for; "auto" then does nothing."""
-    law = plan.parts[0].mechanism
     if law.additive:
         return
     if wanted is not None and wanted != "auto":
@@ -30,34 +31,26 @@ def check_denoising(plan: Plan, wanted: Any) -> None:
             f"denoise must be None for {law.name}, which is not additive noise: denoisers take a law that is the same "
             "for every total. Leave denoise out."
         )
-    if plan.query.rollup:
+    if query.rollup:
         raise InvalidArgument(
             f"mechanism must be additive noise for a rollup, which {law.name} is not: its levels could not be made to "
             "agree. Leave mechanism or rollup out."
         )
 
 
-def denoised(
-    values: Floats,
-    statistic: Statistic,
-    plan: Plan,
-    wanted: Any,
-    *,
-    order: Any,
-    graph: tuple[tuple[End, End], ...] | None,
-) -> tuple[Floats, Any]:
-    """The denoised values in their cells' shape, and what the provenance says of them; a mean stays as it is."""
-    law = plan.noise_of(statistic)[0]
-    if wanted is None or isinstance(statistic, Mean) or not law.additive:
+def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, Any]:
+    """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
+    law, asked = plan.noise_of(statistic)[0], plan.asked.denoising
+    if asked.denoise is None or not statistic.denoisable or not law.additive:
         return values, None
     if plan.query.rollup:
         return consistent(values, statistic, plan)
-    axes = ordered_axes(plan.query.keys, order)
+    axes = ordered_axes(plan.query.keys, asked.order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
-    edges = None if graph is None else edges_among(plan.query.keys, graph)
+    edges = None if asked.graph is None else edges_among(plan.query.keys, asked.graph)
     told = {"nonnegative": statistic.totals()[0].nonnegative, "order": axes, "graph": edges}
     said: list[dict[str, Any]] = []
-    for denoiser in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
+    for denoiser in asked.steps:
         cells, words = _step(cells, denoiser, law, told)
         if said:  # the noise is no longer of that law once something was done to it, so nothing is known of the error
             words.pop("estimated_rmse", None)

@@ -17,33 +17,34 @@ import numpy as np
 from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, named
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Options
+from dpframe.planning.request import Request
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import DtypeAxis, Keys
-from dpframe.queries.query import Query
 
-NAMED, VERBS = (
-    {"keep_noisy": "raw", "statistics": "measures"},
-    {"mode": "select"},
-)  # as dpframe 0.1 called them, whose answers are replayed
+# as dpframe 0.1 called them, whose answers are replayed
+NAMED = {"keep_noisy": "raw", "statistics": "measures"}
+VERBS = {"mode": "select"}
+CLASSES = {"Mode": "Count"}
 # what does not shape the answer, or is the ledger's own; bounds are told once they are resolved
-UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "snapshot", "max_cells")
+UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "snapshot", "most")
 
 
-def facts_of(query: Query, plan: Plan, options: Options, unit: PrivacyUnit) -> dict[str, str]:
+def facts_of(request: Request, plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     """A hash for each part of the question and each option that shapes the law of the answer.
 
     Bounds of contribution are told where they are not those of `unit`, the ledger's own: dpframe 0.1 had no others.
     """
+    query = request.query
     asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys), grouping=plan.query.grouping))
-    asked |= {name: value for name, value in _parts(options).items() if name not in UNASKED}
-    if options.within is None:
+    said = (request.pricing, request.noising, request.denoising, request.recording)
+    asked |= {name: part for value in said for name, part in _parts(value).items() if name not in UNASKED}
+    if request.pricing.within is None:
         for name in ("epsilon", "delta", "share"):
             asked.pop(name, None)
         asked["price"] = plan.price
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
         asked |= asdict(plan.unit.contribution)
-    if callable(options.mechanism):  # whatever the function is, this is the noise that it chose
+    if callable(request.noising.mechanism):  # whatever the function is, this is the noise that it chose
         asked["mechanism"] = [part.mechanism for part in plan.parts]
     asked["verb"] = VERBS.get(query.verb, query.verb)
     return {NAMED.get(name, name): _hash(name, value) for name, value in asked.items()}
@@ -93,7 +94,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"mapping": [[_plain(key), _plain(one)] for key, one in value.items()]}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"class": type(value).__name__, "parts": {name: _plain(part) for name, part in _parts(value).items()}}
+        name = type(value).__name__
+        parts = {field: _plain(part) for field, part in _parts(value).items()}
+        return {"class": CLASSES.get(name, name), "parts": parts}
     known = [name for name, function in DENOISERS.items() if function is value]
     if known:
         return known[0]

@@ -1,156 +1,163 @@
-"""THE path: check the schema, charge, look; everything after is noise and arithmetic on noisy numbers."""
+"""THE path: check the schema, charge, measure; everything after is noise and arithmetic on noisy numbers."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import noise
-from dpframe._version import VERSION
 from dpframe.accounting import Basic
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
-from dpframe.frames import build
-from dpframe.frames.kinds import library_of
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
-from dpframe.planning.accuracy import Accuracy, check_mean, smallest_epsilon
+from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.graph import check_graph
-from dpframe.planning.plan import Plan
+from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.plan_table import PlanTable
-from dpframe.planning.price import plan_of
-from dpframe.planning.request import Options
+from dpframe.planning.price import Priced, priced
+from dpframe.planning.request import Pricing, Request
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
-from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics import Mean, Measured, Total
-from dpframe.release import provenance, replay
+from dpframe.queries.query import Query
+from dpframe.queries.total import Total
+from dpframe.release import replay, results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.denoising import denoised as denoised_of
 from dpframe.release.order import ordered_axes
 from dpframe.release.rehearsal import rehearse
-from dpframe.release.selecting import selected
 
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
 
 log = logging.getLogger("dpframe")
 
 
-def release(frame: Any, query: Query, options: Options) -> Any:
-    """Answer a query privately: check the schema, charge, look."""
-    if options.within is None:
-        Price.of(options.epsilon, options.delta, options.share)  # a price that is left out is told before the ledger
-    ledger = ambient.ledger_for(options.ledger)
+def release(request: Request) -> Any:
+    """Answer a request privately: check the schema, charge, measure."""
+    pricing = request.pricing
+    if pricing.within is None:
+        Price.of(pricing.epsilon, pricing.delta, pricing.share)  # report a missing price before a missing ledger
+    ledger = ambient.ledger_for(pricing.ledger)
     if ledger is None:
         raise no_ledger()
-    plan = _planned(frame, query, options, ledger)
-    labels = rehearsed(plan, options)
-    entry = replay.entry_of(query, plan, options, ledger)
+    plan = _planned(request, ledger)
+    labels = rehearsed(plan)
+    entry = replay.entry_of(request, plan, ledger)
     ambient.warn_unlimited(ledger, plan.unit, depth=6)
-    place = ledger.take(entry)
-    if isinstance(place, Answer):
-        log.info("replayed %s of snapshot %s", plan.query, options.snapshot)
-        return replay.replayed(plan, place.content)
-    found = look(plan)
+    receipt = ledger.take(entry)
+    if isinstance(receipt, Answer):
+        log.info("replayed %s of snapshot %s", plan.query, request.recording.snapshot)
+        return replay.replayed(plan, receipt.content)
+    found = measure(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    frame, chosen = _answered(plan, found, options, place, labels)
+    frame, chosen = results.built(plan, found, receipt, labels, request.recording.label)
     return replay.kept(plan, frame, chosen, entry, ledger)
 
 
-def preview(frame: Any, query: Query, options: Options) -> Plan | PlanTable:
-    """Price a query. Reads no row, spends nothing."""
-    ledger = ambient.ledger_for(options.ledger)
-    several = _several(options)
+def preview(request: Request) -> Plan | PlanTable:
+    """Price a request. Reads no row, spends nothing."""
+    ledger = ambient.ledger_for(request.pricing.ledger)
+    several = _several(request.pricing)
     if several is None:
-        return replace(_planned(frame, query, options, ledger), asked=options)
+        return _planned(request, ledger)
     if not several:
         raise InvalidArgument("epsilon must list at least one price. Write for instance epsilon=[0.1, 1].")
-    return PlanTable(tuple(replace(_planned(frame, query, one, ledger), asked=one) for one in several))
+    for pricing in several:
+        if pricing.within is None:
+            Price.of(pricing.epsilon, pricing.delta, pricing.share)
+    table = PlanTable(tuple(partial(_planned, replace(request, pricing=one), ledger) for one in several))
+    _ = table.first  # what is wrong with the question is told now
+    return table
 
 
-def _several(options: Options) -> list[Options] | None:
-    """The calls of a preview that names several prices or none; None where it names one."""
-    if isinstance(options.within, (list, tuple)):
-        return [replace(options, within=within) for within in options.within]
-    priced = options.share is not None or options.within is not None
-    prices = options.epsilon if options.epsilon is not None or priced else PRICES
-    return [replace(options, epsilon=price) for price in prices] if isinstance(prices, (list, tuple)) else None
+def _several(pricing: Pricing) -> list[Pricing] | None:
+    """The prices of a preview that names several or none; None where it names one."""
+    if isinstance(pricing.within, (list, tuple)):
+        return [replace(pricing, within=within) for within in pricing.within]
+    priced = pricing.share is not None or pricing.within is not None
+    prices = pricing.epsilon if pricing.epsilon is not None or priced else PRICES
+    return [replace(pricing, epsilon=price) for price in prices] if isinstance(prices, (list, tuple)) else None
 
 
-def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) -> Plan:
-    unit = _unit_of(query, options, ledger)
-    checked = check(frame, query, unit)
-    if query.grouping is None:
+def _planned(request: Request, ledger: Ledger | None) -> Plan:
+    unit = _unit_of(request, ledger)
+    checked = check(request.frame, request.query, unit)
+    if checked.grouping is None:
         _ = unit.contribution  # refused where a question has no bounds
-    refuse_many("keys and bins must make", "cells", checked.keys.cells, options.max_cells)  # those of a dtype as well
-    limit = ledger.limit_amount if ledger else None
-    ordered_axes(checked.keys, options.order)  # refused before anything is charged
-    check_graph(checked, options.graph, options.denoise)
+    refuse_many("keys and bins must make", "cells", checked.keys.cells, request.max_cells)  # those of a dtype as well
+    ordered_axes(checked.keys, request.denoising.order)  # refused before anything is charged
+    check_graph(checked, request.denoising.graph, request.denoising.denoise)
+    accounting = ledger.accounting if ledger else Basic()
 
-    def plan_at(price: Price) -> Plan:
-        plan = plan_of(
+    def priced_at(price: Price) -> Priced:
+        found = priced(
             checked,
-            frame,
             unit=unit,
             price=price,
-            mechanism=options.mechanism,
-            accounting=ledger.accounting if ledger else Basic(),
-            limit=limit,
-            weights=options.weights,
+            mechanism=request.noising.mechanism,
+            accounting=accounting,
+            limit=ledger.limit_amount if ledger else None,
+            weights=request.pricing.weights,
         )
-        check_denoising(plan, options.denoise)
-        return plan if options.size is None else replace(plan, size=options.size)
+        check_denoising(checked, found.parts[0].mechanism, request.denoising.denoise)
+        return found
 
-    if options.within is None:
-        return plan_at(Price.of(options.epsilon, options.delta, options.share))
-    return _plan_within(checked, options, plan_at)
+    pricing = request.pricing
+    if pricing.within is None:
+        found, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
+    else:
+        found, accuracy = _priced_within(checked, pricing, priced_at)
+    return found.plan(request, checked, unit, accounting, accuracy=accuracy)
 
 
-def _unit_of(query: Query, options: Options, ledger: Ledger | None) -> PrivacyUnit:
+def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
     """Who is protected, with the bounds of this question; how much units contribute is asked without any."""
-    unit = ledger.unit_for(options.unit) if ledger else checked_unit(options.unit) or ROWS
-    if query.grouping is not None:
+    asked = request.noising
+    unit = ledger.unit_for(asked.unit) if ledger else checked_unit(asked.unit) or ROWS
+    if request.query.grouping is not None:
         if unit.column is None:
             raise InvalidArgument(
                 "unit must have a column for contributions: where each row is a unit, each contributes one row. "
                 'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
             )
         return unit.who
-    return unit.bounded(options.max_rows, options.max_groups)
+    return unit.bounded(asked.max_rows, asked.max_groups)
 
 
-def _plan_within(query: Query, options: Options, plan_at: Callable[[Price], Plan]) -> Plan:
-    """The plan with the smallest epsilon whose expected errors are within what was asked."""
-    for name, value in (("epsilon", options.epsilon), ("share", options.share)):
+def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
+    """The smallest epsilon whose expected errors are within what was asked."""
+    for name, value in (("epsilon", pricing.epsilon), ("share", pricing.share)):
         if value is not None:
             raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
-    accuracy = Accuracy.of(options.within, options.confidence)
+    accuracy = Accuracy.of(pricing.within, pricing.confidence)
     targets = accuracy.targets(tuple(name for name, _ in query.statistics))
     for name, statistic in query.statistics:
-        if isinstance(statistic, Mean):
-            check_mean(name, targets[name], options.size, statistic.bounds)
-    delta = None if options.delta is None else exact_delta(options.delta)
-    epsilon = smallest_epsilon(targets, lambda one: plan_at(Price(one, delta)).errors(accuracy.confidence))
-    return replace(plan_at(Price(epsilon, delta)), accuracy=accuracy)
+        statistic.check_target(name, targets[name], pricing.size)
+    delta = None if pricing.delta is None else exact_delta(pricing.delta)
+
+    def errors_at(epsilon: Fraction) -> dict[str, float]:
+        return expected_errors(query, priced_at(Price(epsilon, delta)).parts, pricing.size, accuracy.confidence)
+
+    return priced_at(Price(smallest_epsilon(targets, errors_at), delta)), accuracy
 
 
-def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
+def rehearsed(plan: Plan) -> dict[str, Any]:
     """The columns that name the cells, once the whole call was tried on no rows."""
-    return rehearse(plan, options, lambda frame: _facts(plan, frame, {}, options, None))
+    return rehearse(plan, lambda frame: results.facts(plan, frame, {}, None, ""))
 
 
-def look(plan: Plan) -> dict[Total, NDArray[np.int64]]:
-    """The exact totals."""
-    found = _look(plan)
+def measure(plan: Plan) -> dict[Total, NDArray[np.int64]]:
+    """The exact totals: the only look at rows."""
+    found = _measured(plan)
     if found is None:
         raise ReleaseFailed(
             "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
@@ -159,7 +166,7 @@ def look(plan: Plan) -> dict[Total, NDArray[np.int64]]:
     return found
 
 
-def _look(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
+def _measured(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     try:
         return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm)
@@ -167,64 +174,3 @@ def _look(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
         raise
     except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
         return None
-
-
-def answered(
-    plan: Plan,
-    found: dict[Total, NDArray[np.int64]],
-    options: Options,
-    place: dict[str, Any] | None,
-    labels: Mapping[str, Any],
-) -> Any:
-    """Everything from here on is noise and arithmetic on noisy numbers; `labels` are the columns that name cells."""
-    return _answered(plan, found, options, place, labels)[0]
-
-
-def _answered(
-    plan: Plan,
-    found: dict[Total, NDArray[np.int64]],
-    options: Options,
-    place: dict[str, Any] | None,
-    labels: Mapping[str, Any],
-) -> tuple[Any, int | None]:
-    """The released frame, and of a selection the place of the cell that was chosen."""
-    measured = {}
-    for part in plan.parts:
-        noisy = part.mechanism.add_noise(found.pop(part.total))
-        measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
-    if plan.query.selects:
-        frame, chosen = selected(plan, measured, labels)
-        return _recorded(plan, frame, {}, options, place), chosen
-    columns: dict[str, Any] = dict(labels)
-    denoised: dict[str, Any] = {}
-    for name, statistic in plan.query.statistics:
-        values, errors = plan.query.answer(statistic, measured)
-        better, denoised[name] = denoised_of(
-            values, statistic, plan, options.denoise, order=options.order, graph=options.graph
-        )
-        columns[name] = better
-        if denoised[name] is not None and options.keep_noisy:
-            columns[name + NOISY] = values
-        columns[name + ERROR] = errors
-    return _recorded(plan, build.frame_of(columns, library_of(plan.frame)), denoised, options, place), None
-
-
-def _recorded(plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None) -> Any:
-    """The released frame with its provenance."""
-    return build.attach(frame, _facts(plan, frame, denoised, options, place))
-
-
-def _facts(
-    plan: Plan, frame: Any, denoised: dict[str, Any], options: Options, place: dict[str, Any] | None
-) -> dict[str, Any]:
-    """The provenance of a frame."""
-    return provenance.record(
-        plan,
-        frame,
-        version=VERSION,
-        label=options.label,
-        denoised=denoised,
-        secure=noise.is_secure(),
-        keep_noisy=options.keep_noisy,
-        place=place,
-    )

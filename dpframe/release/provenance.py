@@ -17,7 +17,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
-from dpframe.queries.statistics import CONFIDENCE, Count
+from dpframe.queries.statistics import CONFIDENCE
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 KINDS = {  # of the edges of each kind of bins
@@ -37,16 +37,16 @@ def record(
     denoised: Mapping[str, Any],
     secure: bool,
     keep_noisy: bool,
-    place: Mapping[str, Any] | None = None,
+    receipt: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
-    columns = [name for name in frame.columns if plan.query.selects or name not in plan.query.keys.names]
+    columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.keys.names]
     facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
     facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
-    if place is not None:
-        facts["ledger"] = dict(place)
+    if receipt is not None:
+        facts["ledger"] = dict(receipt)
     return facts
 
 
@@ -65,7 +65,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [_axis(axis) for axis in plan.query.keys.axes],
-        "measures": {} if plan.query.selects else {name: _measure(plan, name) for name in plan.columns},
+        "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
         "statistics": [_statistic(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
@@ -160,7 +160,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
     """What tells the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.keys.names)
-    found = prints.print_of(frame, labels, [] if plan.query.selects else columns, subtotals=plan.query.rollup)
+    found = prints.print_of(frame, labels, [] if plan.query.chooses else columns, subtotals=plan.query.rollup)
     if found is None:
         return None
     in_order = bool(np.all(np.diff(found.places) > 0))
@@ -193,7 +193,7 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "column": name,
                     "by": ", ".join(level["columns"]),
                     "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
-                    "noisy_rmse": None if statistic["verb"] == "mean" else math.sqrt(noise["variance"]),
+                    "noisy_rmse": math.sqrt(noise["variance"]) if foreign.is_one_total(statistic) else None,
                     "denoised_rmse": expected.get(place),
                 }
             )
@@ -218,14 +218,14 @@ def _plain(axis: BinAxis, place: int) -> float | str:
     return float(edge) if axis.kind == "number" else str(edge)
 
 
-def _measure(plan: Plan, name: str) -> dict[str, Any]:
-    statistic = dict(plan.query.statistics)[name]
-    described: dict[str, Any] = {"verb": statistic.verb, "column": statistic.column}
-    if not isinstance(statistic, Count):
-        described["bounds"] = list(statistic.bounds)
+def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
+    statistic = plan.query.by_name[name]
+    described = statistic.facts()
+    if described is None:
+        return None
     needed = [total.over(by) for by in plan.query.groupings for total in statistic.totals()]
-    described["statistics"] = [plan.query.totals.index(total) for total in needed]
-    return described
+    places = {"statistics": [plan.query.totals.index(total) for total in needed]}
+    return described | places | ({} if statistic.denoisable else {"one_total": False})
 
 
 def _statistic(part: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,8 @@ from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Options
-from dpframe.queries.query import ERROR, NOISY
-from dpframe.queries.statistics import Mean
 from dpframe.release.denoising import denoised, is_own
+from dpframe.release.results import stand_in
 
 MOST_PASSED = 1_000
 LONGEST_MESSAGE = 300
@@ -31,19 +29,21 @@ STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars 
 _passed: set[bytes] = set()  # hashes of questions of schemas that the engine could answer: they need not be tried again
 
 
-def rehearse(plan: Plan, options: Options, recorded: Callable[[Any], Any]) -> dict[str, Any]:
+def rehearse(plan: Plan, recorded: Callable[[Any], Any]) -> dict[str, Any]:
     """The columns that name the cells; typed errors for what cannot be computed, built, recorded or denoised."""
     key = _key(plan)
-    known = key in _passed and not callable(options.mechanism)  # the caller's noise may say anything of itself
+    known = key in _passed and not callable(
+        plan.asked.noising.mechanism
+    )  # the caller's noise may say anything of itself
     if not known:
         _rehearse_totals(plan)
     labels = _labels(plan)
     if not known:
-        _rehearse_record(lambda: recorded(_stand_in(plan, options, labels)))
+        _rehearse_record(lambda: recorded(stand_in(plan, labels)))
         if len(_passed) >= MOST_PASSED:
             _passed.clear()
         _passed.add(key)
-    _rehearse_denoisers(plan, options)
+    _rehearse_denoisers(plan)
     return labels
 
 
@@ -52,19 +52,6 @@ def _key(plan: Plan) -> bytes:
     dtypes = dtypes_of(plan.frame, columns_of(plan.query, plan.unit))
     asked = repr((library_of(plan.frame), dtypes, plan.query, plan.unit, plan.parts[0].mechanism.norm))
     return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
-
-
-def _stand_in(plan: Plan, options: Options, labels: Mapping[str, Any]) -> Any:
-    """A frame as the answer will be, with no rows: for its provenance, which must be writable. Of a choice all options.
-
-    It is of Polars, whatever the answer is: only the names of its columns count.
-    """
-    if plan.query.selects:
-        return build.frame_of(labels, library_of(plan.frame))
-    nothing = np.zeros(0)
-    endings = ("", NOISY, ERROR) if options.keep_noisy else ("", ERROR)
-    names = [*labels, *(name + end for name, _ in plan.query.statistics for end in endings)]
-    return build.frame_of(dict.fromkeys(names, nothing), "polars")
 
 
 def _rehearse_record(recorded: Callable[[], Any]) -> None:
@@ -111,17 +98,16 @@ def _labels(plan: Plan) -> dict[str, Any]:
         ) from None
 
 
-def _rehearse_denoisers(plan: Plan, options: Options) -> None:
+def _rehearse_denoisers(plan: Plan) -> None:
     """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
-    wanted = options.denoise if isinstance(options.denoise, (list, tuple)) else [options.denoise]
-    if not any(callable(one) and not is_own(one) for one in wanted):
+    if not any(callable(one) and not is_own(one) for one in plan.asked.denoising.steps):
         return
     values = np.arange(1.0, plan.query.rows + 1.0)
     for _, statistic in plan.query.statistics:
-        if isinstance(statistic, Mean):
+        if not statistic.denoisable:
             continue
         try:
-            denoised(values, statistic, plan, options.denoise, order=options.order, graph=options.graph)
+            denoised(values, statistic, plan)
         except ReleaseFailed as error:
             cause = error.__cause__
             raise InvalidArgument(

@@ -15,39 +15,39 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Options
-from dpframe.queries.query import Query
+from dpframe.planning.request import Request
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import promise
-from dpframe.release.selecting import cell_at
+from dpframe.release.results import cell_at
 
 FORMAT = "dpframe.answer/1"
 
 
-def entry_of(query: Query, plan: Plan, options: Options, ledger: Ledger) -> Entry:
+def entry_of(request: Request, plan: Plan, ledger: Ledger) -> Entry:
     """What the ledger is asked to record: with its public facts, if the call has a label and a snapshot."""
-    if options.snapshot is not None and not ledger.is_durable:
+    label, snapshot = request.recording.label, request.recording.snapshot
+    if snapshot is not None and not ledger.is_durable:
         raise LedgerError(
             "snapshot must be left out with a ledger in memory, which stores no answers: each call is a new release. "
             "Keep the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger')."
         )
-    is_named = options.snapshot is not None and options.label is not None
+    is_named = snapshot is not None and label is not None
     return Entry(
         now(),
-        options.label,
+        label,
         str(plan.query),
         plan.unit,
         plan.amount,
         plan.cost,
-        snapshot=options.snapshot,
-        asked=facts_of(query, plan, options, ledger.unit or plan.unit) if is_named else None,
-        promises=(promise_of(plan, options),),
+        snapshot=snapshot,
+        asked=facts_of(request, plan, ledger.unit or plan.unit) if is_named else None,
+        promises=(promise_of(plan, label),),
     )
 
 
-def promise_of(plan: Plan, options: Options, label: str | None = None) -> str:
+def promise_of(plan: Plan, label: str | None) -> str:
     """What the ledger's entry commits to of the record, before a row is read."""
-    return promise(plan, label=options.label or label, secure=noise.is_secure(), keep_noisy=options.keep_noisy)
+    return promise(plan, label=label, secure=noise.is_secure(), keep_noisy=plan.asked.denoising.keep_noisy)
 
 
 def content_of(frame: Any, chosen: int | None, facts: dict[str, Any]) -> bytes:
@@ -72,7 +72,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
     """The released frame again, in the library of the caller's frame."""
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
-    if plan.query.selects:
+    if plan.query.chooses:
         return build.attach(cell_at(plan, header["chosen"], plan.query.labels()), header["provenance"])
     columns: dict[str, Any] = dict(plan.query.labels())
     size = 8 * header["rows"]

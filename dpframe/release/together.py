@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +16,13 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.statement import no_ledger
-from dpframe.planning.joint import JointPlan, Wanted, joint_plan
+from dpframe.planning.joint import JointPlan, joint_plan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
+from dpframe.release import results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.path import answered, look, rehearsed
+from dpframe.release.path import measure, rehearsed
 from dpframe.release.replay import promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
@@ -140,15 +140,16 @@ def release_together(
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
     check_quiet()  # the plans were checked when they were made
-    labels = {name: rehearsed(plan, plan.asked) for name, plan in joint.plans.items()}
+    labels = {name: rehearsed(plan) for name, plan in joint.plans.items()}
     ambient.warn_unlimited(payed, joint.unit, depth=3)
-    promises = tuple(promise_of(plan, plan.asked, label) for plan in joint.plans.values())
-    place = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
-    assert not isinstance(place, Answer)  # only an entry with a snapshot has one
-    found = {name: look(plan) for name, plan in joint.plans.items()}
+    of_plan = {name: plan.asked.recording.label or label for name, plan in joint.plans.items()}
+    promises = tuple(promise_of(plan, of_plan[name]) for name, plan in joint.plans.items())
+    receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
+    assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
+    found = {name: measure(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {
-        name: answered(plan, found[name], replace(plan.asked, label=plan.asked.label or label), place, labels[name])
+        name: results.built(plan, found[name], receipt, labels[name], of_plan[name])[0]
         for name, plan in joint.plans.items()
     }
 
@@ -165,25 +166,14 @@ def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> J
     checked = _checked(plans)
     _check_units(checked, ledger)
     joint = joint_plan(
-        {
-            name: Wanted(
-                plan.query,
-                plan.frame,
-                plan.unit,
-                plan.asked.mechanism,
-                plan.asked.weights,
-                plan.asked.size,
-                plan.asked,
-            )
-            for name, plan in checked.items()
-        },
+        checked,
         price=price,
         accounting=ledger.accounting if ledger else Basic(),
         limit=ledger.limit_amount if ledger else None,
         weights=weights,
     )
     for plan in joint.plans.values():
-        check_denoising(plan, plan.asked.denoise)
+        check_denoising(plan.query, plan.parts[0].mechanism, plan.asked.denoising.denoise)
     return joint
 
 
@@ -200,15 +190,13 @@ def _checked(plans: Any) -> dict[str, Plan]:
         checked_name("each name of plans", name)
         if not isinstance(plan, (Plan, PlanTable)):
             raise InvalidType(f"plans must be made by .dp.preview, and {name!r} is {shown(plan)}. {EXAMPLE}")
-        one = plan.plans[0] if isinstance(plan, PlanTable) else plan
+        one = plan.first if isinstance(plan, PlanTable) else plan
         if one.frame is None:
             raise InvalidArgument(
                 f"plans must remember their frame, and {name!r} was pickled or copied, which leaves it out. "
                 "Preview it again, in this process."
             )
-        if one.asked is None:
-            raise InvalidArgument(f"plans must be made by .dp.preview, and {name!r} was made otherwise. {EXAMPLE}")
-        if one.asked.snapshot is not None:
+        if one.asked.recording.snapshot is not None:
             raise InvalidArgument(
                 f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."

@@ -33,7 +33,7 @@ frames = st.lists(st.fixed_dictionaries({"x": numbers, "y": numbers, "ward": war
 def asked(build):
     """The Query that a call asks, without releasing anything."""
     found = []
-    build(PrivateFrame(None, (), lambda frame, query, options: found.append(query)))
+    build(PrivateFrame(None, (), lambda request: found.append(request.query)))
     return found[0]
 
 

@@ -10,12 +10,20 @@ import floors
 import pytest
 
 import dpframe as dpf
+from dpframe.queries.statistics import Statistic
 
 PACKAGE = Path(dpf.__file__).parent
+
+
+def all_below(kind):
+    return {one for below in kind.__subclasses__() for one in (below, *all_below(below))}
+
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 BARE = {"ValueError", "TypeError", "KeyError", "LookupError", "RuntimeError", "Exception"}
 NAMES = {repr(name) for name in ("basic", "gdp", "rdp", "pld")}  # of accountings
 MECHANISMS = {name for name in dpf.__all__ if hasattr(getattr(dpf, name), "add_noise")}
+STATISTICS = {one.__name__ for one in all_below(Statistic)}
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
 
 
@@ -108,6 +116,19 @@ def listed_kinds():
             yield file, text
 
 
+def asked_kinds():
+    """Questions for a kind of statistic, or of call, outside their room: each answers for itself."""
+    for file, node, text in nodes(ast.Call):
+        kinds = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & STATISTICS
+        if room(file) != "queries" and ast.unparse(node.func) == "isinstance" and kinds:
+            yield file, text
+    for file, node, text in nodes(ast.Compare):
+        if room(file) != "queries" and any(
+            ast.unparse(one).endswith(".verb") for one in [node.left, *node.comparators]
+        ):
+            yield file, text
+
+
 def nodes(kind):
     for file, path in NAMED.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -149,6 +170,7 @@ OFFENCES = {
     "errors are typed": bare,
     "accountings answer for themselves": compared_names,
     "mechanisms answer for themselves": listed_kinds,
+    "statistics answer for themselves": asked_kinds,
     "the modules at the top are those of the floors": loose,
     "no file name occurs twice": twice,
     "files and functions are short": long,

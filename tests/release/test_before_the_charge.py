@@ -20,7 +20,7 @@ import pytest
 import dpframe as dpf
 from dpframe.engines import no_rows
 from dpframe.errors import ReleaseFailed
-from dpframe.release import path, rehearsal
+from dpframe.release import path, rehearsal, results
 
 SECRET = 123456789
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -136,7 +136,7 @@ def test_97_label_columns_that_cannot_be_built_are_refused(engine, monkeypatch):
 
 def test_97_a_provenance_that_is_not_json_is_refused(engine, monkeypatch):
     monkeypatch.setattr(rehearsal, "_passed", set())
-    monkeypatch.setattr(path.provenance, "_statistic", lambda part: {"scale": part})
+    monkeypatch.setattr(results.provenance, "_statistic", lambda part: {"scale": part})
     error = refused(lambda ledger: engine({"x": [1]}).dp.count(epsilon=1, ledger=ledger), dpf.InvalidArgument)
     assert "plain JSON" in str(error)
 
@@ -454,8 +454,8 @@ def test_73_an_error_that_nobody_foresaw_shows_places_but_no_locals(engine, monk
     def call(frame, ledger):
         frame.dp.count("x", epsilon=1, ledger=ledger)
 
-    monkeypatch.setattr(path.build, "frame_of", failing)  # after the charge, beside exact totals
-    monkeypatch.setattr(path, "rehearsed", lambda plan, options: {})
+    monkeypatch.setattr(results.build, "frame_of", failing)  # after the charge, beside exact totals
+    monkeypatch.setattr(path, "rehearsed", lambda plan: {})
     with pytest.raises(kind) as caught:
         call(engine({"x": [SECRET, 1]}), dpf.Ledger(epsilon=1))
     report = told(innermost(caught.value, "call"))

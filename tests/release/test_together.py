@@ -217,13 +217,13 @@ def test_a_ledger_is_charged_what_the_noises_cost(accounting):
 
 def test_all_is_charged_before_anything_is_read(monkeypatch):
     ledger, seen = dpf.Ledger(epsilon=1), []
-    look = together.look
+    measure = together.measure
 
     def watched(plan):
         seen.append(ledger.spent.epsilon)
-        return look(plan)
+        return measure(plan)
 
-    monkeypatch.setattr(together, "look", watched)
+    monkeypatch.setattr(together, "measure", watched)
     plans = {"a": PREVIEW.count(), "b": PREVIEW.count("age")}
     with pytest.raises(dpf.BudgetExceeded):
         dpf.release_together(plans, epsilon=1.5, ledger=ledger)

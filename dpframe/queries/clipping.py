@@ -1,0 +1,70 @@
+"""Bounds of values, and the grid of integers on which values between them are summed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
+from dpframe.exact import exactly, is_number, nearest
+
+LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
+SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
+STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
+BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
+
+
+def step_length(bounds: tuple[float, float]) -> float:
+    """The length of a step: the power of two that makes the larger bound 2**29 to 2**30 steps long."""
+    fraction, exponent = math.frexp(max(abs(bound) for bound in bounds))
+    return math.ldexp(1.0, exponent - STEP_BITS - (fraction == 0.5))
+
+
+def grid_steps(bounds: tuple[float, float]) -> tuple[int, int]:
+    """The bounds, rounded to whole steps: everything else is taken from these."""
+    grid = step_length(bounds)
+    return round(bounds[0] / grid), round(bounds[1] / grid)
+
+
+def check_column(column: object) -> None:
+    """Refuse what is not the name of a column."""
+    if not isinstance(column, str):
+        raise InvalidType(
+            f"column must be the name of a column (a string), not {shown(column)}. "
+            "Columns named otherwise can be renamed: df.rename(columns=str)."
+        )
+    checked_column_name("column", column)
+
+
+def checked_bounds(bounds: object) -> tuple[float, float]:
+    """Two finite numbers with lower < upper, within +-2**53, that the grid can tell apart."""
+    if bounds is None:
+        raise MissingArgument(f"bounds must be given: they are never taken from the data. {BOUNDS_EXAMPLE}")
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise InvalidType(f"bounds must be a pair (lower, upper), not {shown(bounds)}. {BOUNDS_EXAMPLE}")
+    lower, upper = (_bound(bound) for bound in bounds)
+    if not lower < upper:
+        raise InvalidArgument(f"bounds must be two numbers with lower < upper, not {shown(bounds)}. {BOUNDS_EXAMPLE}")
+    if max(abs(lower), abs(upper)) < SMALLEST_BOUND:
+        raise InvalidArgument(f"bounds must reach beyond 2**-900, unlike {shown(bounds)}. Multiply the column first.")
+    steps = grid_steps((lower, upper))
+    if steps[0] == steps[1]:
+        raise InvalidArgument(
+            f"bounds must differ by more than 2**-30 of their size, unlike {shown(bounds)}. Subtract a constant first."
+        )
+    return lower, upper
+
+
+def checked_place(argument: str, value: object, way_out: str) -> float:
+    """A finite number within +-2**53, where integers and floats compare alike, as the float nearest to it."""
+    rule = "finite and within +-2**53"
+    found = exactly(argument, value, rule, f" {way_out}", typed=False)
+    if abs(found) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
+        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
+    return nearest(found)
+
+
+def _bound(bound: Any) -> float:
+    if not is_number(bound):
+        raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
+    return checked_place("bounds", bound, BOUNDS_EXAMPLE)

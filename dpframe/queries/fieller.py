@@ -1,0 +1,32 @@
+"""Errors of quotients of noisy numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.queries.total import Floats, Noise
+
+
+def fieller(
+    offset: Floats,
+    count: Floats,
+    sum_noise: Noise,
+    count_noise: Noise,
+    enough: NDArray[np.bool_],
+    largest: Floats,
+    confidence: float,
+) -> Floats:
+    """Half-width around `offset` of the Fieller interval of a quotient with independent noises, at most `largest`.
+
+    z is the larger of the two noises' own half-widths in standard deviations, so that noise with heavier tails
+    than the Gaussian is not treated as Gaussian.
+    """
+    noises = [noise for noise in (sum_noise, count_noise) if noise.variance > 0.0]  # at huge epsilon there is none
+    z_squared = max((noise.interval(confidence) ** 2 / noise.variance for noise in noises), default=0.0)
+    curvature = z_squared * count_noise.variance / count**2
+    bounded = enough & (curvature < 1.0)
+    rest = np.where(bounded, 1.0 - curvature, 1.0)
+    spread = z_squared * (sum_noise.variance * rest + offset**2 * count_noise.variance)
+    half = (np.sqrt(spread) / count + np.abs(offset) * curvature) / rest
+    return np.where(bounded, np.minimum(half, largest), largest)

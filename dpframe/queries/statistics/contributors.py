@@ -1,0 +1,23 @@
+"""How many units have how many rows in how many groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpframe.queries.statistics.count import Count
+from dpframe.queries.total import Total
+
+
+@dataclass(frozen=True)
+class Contributors(Count):
+    """How many units there are in each cell of the grid. Asked by ``df.dp.contributions``."""
+
+    adds_up: ClassVar[bool] = False
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it."""
+        return (Total(None, units=True),)
+
+    def __str__(self) -> str:
+        return "contributions()"

@@ -1,0 +1,70 @@
+"""How many rows, or present values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpframe.queries.clipping import check_column
+from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.total import Total
+
+
+@dataclass(frozen=True)
+class Count(Statistic):
+    """How many rows; or, of a column, how many values that are present. Made by `dpframe.count`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.count("age").default_name
+    'count'
+    """
+
+    verb: ClassVar[str] = "count"
+    whole: ClassVar[bool] = True
+
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            check_column(self.column)
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return "count"
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it."""
+        return (Total(self.column),)
+
+    def __str__(self) -> str:
+        return f"count({self.column or ''})"
+
+
+def count(column: str | None = None) -> Count:
+    """Ask for the number of rows, or of the values of a column that are present.
+
+    Parameters
+    ----------
+    column : str, optional
+        Count the values of this column that are neither null nor NaN; without it, count rows.
+
+    Returns
+    -------
+    Count
+        A statistic for ``.dp.group_by(...).agg(...)``.
+
+    Raises
+    ------
+    InvalidType
+        If `column` is not a string.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.count(), dpf.count("age"))
+    count() count(age)
+    """
+    return Count(column)

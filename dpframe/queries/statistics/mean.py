@@ -1,0 +1,111 @@
+"""The mean of clipped values: a noisy centred sum over a noisy count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.queries.fieller import fieller
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+
+@dataclass(frozen=True)
+class Mean(Clipped):
+    """The mean of a column's values, each clipped to the bounds: a noisy centred sum over a noisy count.
+
+    Made by `dpframe.mean`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.mean("age", bounds=(0, 120)).default_name
+    'age_mean'
+    """
+
+    verb: ClassVar[str] = "mean"
+    sized: ClassVar[bool] = True
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it."""
+        return (Total(self.column, self.bounds, centred=True), Total(self.column))
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
+
+        The error is the farther end of the 95% Fieller set {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller
+        1954), and at most the distance to the farther bound, which no mean is beyond. (Half the range is too little: an
+        estimate at one bound may be off by the whole.) Where the noisy count is below 1 the midpoint is returned, with
+        that distance.
+        """
+        centred, count = self.totals()
+        total, present = measured[centred], measured[count]
+        lower, upper = self.bounds
+        middle = centred.midpoint * centred.grid(weighted=False)
+        enough = present.values >= 1.0
+        divisor = np.where(enough, present.values, 1.0)
+        offset = np.where(enough, total.values / divisor, 0.0)
+        values = np.clip(middle + offset, lower, upper)
+        farther = np.maximum(values - lower, upper - values)
+        return values, fieller(offset, divisor, total.noise, present.noise, enough, farther, CONFIDENCE)
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The error to expect for a group of `size` values that lie around the middle of the bounds.
+
+        It is at most the whole range: in a group too small to tell, the estimate may sit at the wrong bound.
+        """
+        sum_noise, count_noise = noises
+        zero, count = np.zeros(1), np.full(1, float(size))
+        enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
+        return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """A mean needs an assumed size; and it is never off by more than half the range of its bounds."""
+        if size is None:
+            raise MissingArgument(
+                f"size must be given with within= for a mean ({name}): its error depends on how many values a group "
+                "has. Write for instance size=1_000, from what you know, never from the data."
+            )
+        half = (self.bounds[1] - self.bounds[0]) / 2
+        if target >= half:
+            raise InvalidArgument(
+                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
+                f"the bounds is never off by more, without a look. Write a smaller error for {name}."
+            )
+
+
+def mean(column: str, bounds: tuple[float, float] | None = None) -> Mean:
+    """Ask for the mean of a column, each value clipped to the bounds.
+
+    Parameters
+    ----------
+    column : str
+        A column of numbers. Nulls and NaN are left out of numerator and denominator.
+    bounds : tuple of two numbers
+        The lower and the upper bound, in the units of the column; within +-2**53.
+
+    Returns
+    -------
+    Mean
+        A statistic for ``.dp.group_by(...).agg(...)``. It measures two vectors: a centred sum and a count.
+
+    Raises
+    ------
+    MissingArgument
+        If `bounds` is left out.
+    InvalidArgument
+        If the bounds are not two finite numbers with lower < upper.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.mean("age", bounds=(0, 120)))
+    mean(age) in [0, 120]
+    """
+    return Mean(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words

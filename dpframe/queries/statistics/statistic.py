@@ -1,0 +1,102 @@
+"""What an analyst may ask of a group: what every statistic answers for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+CONFIDENCE = 0.95  # of every error shown
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A question about a group: which Totals it needs, and how its answer and its error are read off noisy ones.
+
+    A statistic of your own is a frozen dataclass made from this one, with `verb` and `totals`; with `answer`
+    and `expected_error` too where it is not one noisy Total as it stands. ``dpframe.testing.check_statistic`` tells
+    whether it keeps the rules, and ``agg(name=Yours("age"))`` asks it.
+
+    Attributes
+    ----------
+    verb : str
+        Its name in plans, records and default names of columns.
+    sized : bool
+        Whether its error depends on how many values a group has: then ``within=`` needs ``size=``.
+    denoisable : bool
+        Whether its values are one noisy Total each, which denoisers know; a quotient of two is not.
+    adds_up : bool
+        Whether the value of merged groups is the sum of theirs, so that subtotals (``rollup=True``) make sense.
+    whole : bool
+        Whether true values are whole numbers of at least 0.
+    chooses : bool
+        Whether it releases one of the declared cells, and no number.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> age = dpf.mean("age", bounds=(0, 120))
+    >>> age.sized, age.denoisable, [total.describe() for total in age.totals()]
+    (True, False, ['centred sum of age', 'present values of age'])
+    """
+
+    verb: ClassVar[str]
+    sized: ClassVar[bool] = False
+    denoisable: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
+    chooses: ClassVar[bool] = False
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none: ``COL_verb``."""
+        column = getattr(self, "column", None)
+        return self.verb if column is None else f"{column}_{self.verb}"
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it, public and the same for every frame."""
+        raise NotImplementedError
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The noisy values and the half-widths of their 95% intervals, an entry a cell; arithmetic on noisy numbers."""
+        only = measured[self.totals()[0]]
+        return only.values, np.full(only.values.shape, only.noise.interval(CONFIDENCE))
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width to expect, from the noise of each Total, of a group of `size` values."""
+        return noises[0].interval(confidence)
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Refuse an error of ``within=`` that no price can give, or that needs more to be said."""
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan: how far the value may be off."""
+        return f"+-{error}"
+
+    def facts(self) -> dict[str, Any] | None:
+        """What a record says of it; None where no number is released."""
+        facts: dict[str, Any] = {"verb": self.verb, "column": getattr(self, "column", None)}
+        bounds = getattr(self, "bounds", None)
+        return facts if bounds is None else facts | {"bounds": list(bounds)}
+
+    def __str__(self) -> str:
+        bounds = getattr(self, "bounds", None)
+        asked = f"{self.verb}({getattr(self, 'column', None) or ''})"
+        return asked if bounds is None else f"{asked} in [{bounds[0]:g}, {bounds[1]:g}]"
+
+
+@dataclass(frozen=True)
+class Clipped(Statistic):
+    """What statistics of clipped values share: a column, and the bounds of its values."""
+
+    column: str
+    bounds: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        object.__setattr__(self, "bounds", checked_bounds(self.bounds))

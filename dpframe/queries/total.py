@@ -1,0 +1,152 @@
+"""What is measured: integer sums over cells, and what they are once they are noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.queries.clipping import grid_steps, step_length
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LARGEST_REACH = 2**31  # of a row, in steps: the sum of 2**22 rows of a unit is then exact as a float
+WEIGHT_BITS = 20  # counts of weighted units live on a grid of 2**-20
+
+
+class Noise(Protocol):
+    """What a statistic must know of the noise in its numbers."""
+
+    @property
+    def variance(self) -> float: ...
+    def interval(self, confidence: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The noisy totals of one Total in the user's units, one per cell, and the law of their noise."""
+
+    values: Floats
+    noise: Noise
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """What a row adds to a Total that is no plain count or sum: an integer function of its clipped values.
+
+    Parameters
+    ----------
+    columns : tuple of (column, bounds)
+        The values that the function reads, each clipped to its bounds and counted in the steps of its grid
+        (`step_length` of the bounds). A row in which one of them is missing adds nothing.
+    function : callable
+        Of an int64 array for each of them, one entry a row: the int64 array of what each row adds. It must depend on
+        the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled.
+    reach : tuple of int
+        The least and the greatest that a row may add, in steps, at most 2**31 of them: what the function gives is
+        clipped to them, so that the sensitivity holds whatever it does.
+    grid : float
+        The length of a step of the result, in its own units.
+    words : str
+        What is measured, for plans and records.
+    """
+
+    columns: tuple[tuple[str, tuple[float, float]], ...]
+    function: Callable[..., Integers]
+    reach: tuple[int, int]
+    grid: float
+    words: str
+
+    def __post_init__(self) -> None:
+        if not -LARGEST_REACH <= self.reach[0] <= self.reach[1] <= LARGEST_REACH:
+            raise InvalidArgument(
+                f"reach must be two whole numbers of steps within +-2**31, lower first, not {shown(self.reach)}. "
+                "Take a coarser grid."
+            )
+
+
+@dataclass(frozen=True)
+class Total:
+    """One clipped sum over cells, or a count where there are no bounds, as integers on a declared grid.
+
+    The grid of a sum is the power of two that makes the larger bound 2**29 to 2**30 steps long. The bounds are
+    rounded to it, and everything else (clipping, sensitivity) is taken from the rounded ones.
+    """
+
+    column: str | None = None
+    bounds: tuple[float, float] | None = None
+    centred: bool = False
+    units: bool = False  # whether units are counted, each once, and not their rows
+    by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
+    row: RowFunction | None = None  # what a row adds, where it is neither 1 nor the column's value
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        if self.row is not None:
+            return tuple(column for column, _ in self.row.columns)
+        return () if self.column is None else (self.column,)
+
+    def over(self, by: tuple[str, ...] | None) -> Total:
+        """The same sum, over the groups of cells that agree in these columns."""
+        return self if by == self.by else replace(self, by=by)
+
+    @property
+    def counts(self) -> bool:
+        """Whether a row adds 1 or nothing."""
+        return self.bounds is None and self.row is None
+
+    @property
+    def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+        """The columns whose values are read, with their bounds."""
+        if self.row is not None:
+            return self.row.columns
+        return () if self.column is None or self.bounds is None else ((self.column, self.bounds),)
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step in the user's units."""
+        if self.row is not None:
+            return self.row.grid
+        if self.bounds is not None:
+            return step_length(self.bounds)
+        return 2.0**-WEIGHT_BITS if weighted else 1.0
+
+    @cached_property
+    def steps(self) -> tuple[int, int]:
+        """The least and the greatest value in grid steps; (0, 1) for a count."""
+        if self.row is not None:
+            return self.row.reach
+        return (0, 1) if self.bounds is None else grid_steps(self.bounds)
+
+    @property
+    def midpoint(self) -> int:
+        """What a centred sum takes off each present value, in steps."""
+        return (self.steps[0] + self.steps[1]) // 2 if self.centred else 0
+
+    @cached_property
+    def reach(self) -> tuple[int, int]:
+        """The least and the greatest that one row may add, in steps; 0 among them, for its value may be missing."""
+        lower, upper = (step - self.midpoint for step in self.steps)
+        return (min(lower, 0), max(upper, 0))
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no total can be below zero; public, since it follows from the bounds."""
+        return self.reach[0] == 0
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        over = "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
+        if self.row is not None:
+            return self.row.words + over
+        if self.bounds is None:
+            if self.units:
+                return "units"
+            return ("rows" if self.column is None else f"present values of {self.column}") + over
+        return f"{'centred ' if self.centred else ''}sum of {self.column}{over}"

@@ -1,0 +1,90 @@
+"""Results: exact totals become noisy, denoised, and a frame of the caller's library with its provenance.
+
+A result is a table of cells with their numbers, or, of a choice, the one cell that was chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import noise
+from dpframe._version import VERSION
+from dpframe.frames import build
+from dpframe.frames.kinds import library_of
+from dpframe.planning.plan import Plan
+from dpframe.queries.query import ERROR, NOISY
+from dpframe.queries.total import Measured, Total
+from dpframe.release import provenance
+from dpframe.release.denoising import denoised
+
+Totals = dict[Total, NDArray[np.int64]]
+Receipt = Mapping[str, Any] | None
+
+
+def built(
+    plan: Plan, found: Totals, receipt: Receipt, labels: Mapping[str, Any], label: str | None
+) -> tuple[Any, int | None]:
+    """The released frame, and of a choice the place of the cell that was chosen. `labels` are the columns of the cells.
+
+    Everything here is noise and arithmetic on noisy numbers.
+    """
+    measured = {}
+    for part in plan.parts:
+        noisy = part.mechanism.add_noise(found.pop(part.total))
+        measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
+    if plan.query.chooses:
+        (marks,) = measured.values()
+        chosen = int(np.argmax(marks.values))
+        frame = cell_at(plan, chosen, labels)
+        return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
+    columns, steps = _numbers(plan, measured)
+    frame = build.frame_of({**labels, **columns}, library_of(plan.frame))
+    return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
+
+
+def _numbers(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of numbers, and by statistic what was done to denoise it."""
+    columns: dict[str, Any] = {}
+    steps: dict[str, Any] = {}
+    for name, statistic in plan.query.statistics:
+        values, errors = plan.query.answer(statistic, measured)
+        columns[name], steps[name] = denoised(values, statistic, plan)
+        if steps[name] is not None and plan.asked.denoising.keep_noisy:
+            columns[name + NOISY] = values
+        columns[name + ERROR] = errors
+    return columns, steps
+
+
+def stand_in(plan: Plan, labels: Mapping[str, Any]) -> Any:
+    """A frame as the answer will be, with no rows: for its provenance, which must be writable. Of a choice all options.
+
+    It is of Polars, whatever the answer is: only the names of its columns count.
+    """
+    if plan.query.chooses:
+        return build.frame_of(labels, library_of(plan.frame))
+    endings = ("", NOISY, ERROR) if plan.asked.denoising.keep_noisy else ("", ERROR)
+    names = [*labels, *(name + end for name, _ in plan.query.statistics for end in endings)]
+    return build.frame_of(dict.fromkeys(names, np.zeros(0)), "polars")
+
+
+def cell_at(plan: Plan, place: int, labels: Mapping[str, Any]) -> Any:
+    """One declared cell, in the library of the caller's frame. Its dtype is that of all options."""
+    return build.row_of(build.frame_of(labels, library_of(plan.frame)), place)
+
+
+def facts(plan: Plan, frame: Any, steps: dict[str, Any], receipt: Receipt, label: str | None) -> dict[str, Any]:
+    """The provenance of a frame."""
+    return provenance.record(
+        plan,
+        frame,
+        version=VERSION,
+        label=label,
+        denoised=steps,
+        secure=noise.is_secure(),
+        keep_noisy=plan.asked.denoising.keep_noisy,
+        receipt=receipt,
+    )
