@@ -57,7 +57,25 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
-from dpframe.queries.statistics import Count, Mean, Sum, count, mean, sum
+from dpframe.queries.statistics import (
+    Count,
+    Mean,
+    NUnits,
+    Quantile,
+    Quantiles,
+    Std,
+    Sum,
+    UnitSum,
+    Variance,
+    count,
+    mean,
+    median,
+    n_units,
+    quantile,
+    std,
+    sum,
+    variance,
+)
 from dpframe.release.together import plan_together, release_together
 
 __all__ = [
@@ -77,6 +95,7 @@ __all__ = [
     "LedgerError",
     "Mean",
     "MissingArgument",
+    "NUnits",
     "NoLedger",
     "NoProvenance",
     "Plan",
@@ -84,13 +103,18 @@ __all__ = [
     "PrivacyLoss",
     "PrivacyUnit",
     "PrivateFrame",
+    "Quantile",
+    "Quantiles",
     "ReleaseFailed",
     "ReleasedFrame",
     "Sensitivity",
+    "Std",
     "Sum",
     "TruncatedGeneralizedGaussian",
+    "UnitSum",
     "UnknownColumn",
     "UnlimitedBudgetWarning",
+    "Variance",
     "WrongDtype",
     "__version__",
     "advanced_composition",
@@ -106,18 +130,23 @@ __all__ = [
     "generalized_gaussian",
     "generalized_gaussian_scale",
     "mean",
+    "median",
+    "n_units",
     "of",
     "optimal_composition",
     "plan_together",
     "probabilistic_gaussian",
     "probabilistic_gaussian_sigma",
+    "quantile",
     "read_parquet",
     "release_together",
     "released",
     "set_default_ledger",
+    "std",
     "sum",
     "truncated_generalized_gaussian",
     "truncated_generalized_gaussian_scale",
+    "variance",
 ]
 
 

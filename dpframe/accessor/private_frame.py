@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
+from dpframe.accessor.quantities import Quantities
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
@@ -26,7 +27,7 @@ from dpframe.release.path import preview, release
 F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame(Generic[F]):
+class PrivateFrame(Quantities[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword, and the same options:
@@ -122,8 +123,15 @@ class PrivateFrame(Generic[F]):
         return self._asked("count", {"count": Count(column)}, options)
 
     @asks
-    def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
-        """The sum of `column`, each value clipped to `bounds`.
+    def sum(
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        unit_bounds: tuple[float, float] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> F:
+        """The sum of `column`, each value clipped to `bounds`, or what each unit adds in all to `unit_bounds`.
 
         Parameters
         ----------
@@ -131,6 +139,9 @@ class PrivateFrame(Generic[F]):
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
         bounds : tuple of two numbers
             The lower and the upper bound, in the units of the column; from what you know, never from the data.
+        unit_bounds : tuple of two numbers
+            Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
+            `max_rows` plays no part.
         **options
             See `PrivateFrame`.
 
@@ -146,7 +157,7 @@ class PrivateFrame(Generic[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = sum_of(column, bounds)
+        statistic = sum_of(column, bounds, unit_bounds=unit_bounds)
         return self._asked("sum", {statistic.default_name: statistic}, options)
 
     @asks
@@ -402,6 +413,9 @@ class PrivateFrame(Generic[F]):
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
         answer: Callable[[Request], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer)
+
+    def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         keys = Keys(counts.made(self._axes, _most(options)))

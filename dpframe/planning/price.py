@@ -42,11 +42,12 @@ class Priced:
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
     choice: Choice | None
+    query: Query  # in the form that suits the noise
 
-    def plan(self, request: Request, query: Query, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
-        """The plan of it; `query` was checked against the schema."""
+    def plan(self, request: Request, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
+        """The plan of it."""
         size = request.pricing.size
-        known = (query, unit, self.price, accounting, self.amount, self.parts, self.cost)
+        known = (self.query, unit, self.price, accounting, self.amount, self.parts, self.cost)
         return Plan(*known, request=request, choice=self.choice, size=size, **more)
 
 
@@ -61,9 +62,10 @@ def priced(
     weights: Any = None,
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema."""
+    pure = is_pure(query, mechanism, price, accounting, limit)
+    query = query.under(pure)
     shares = shares_of(query, weights)
     reach = reaches(query, unit)
-    pure = is_pure(query, mechanism, price, accounting, limit)
     offered = accounting.parts(price, limit, shares, pure=pure)
     noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
     if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
@@ -72,7 +74,7 @@ def priced(
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
-    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice)
+    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice, query)
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:

@@ -5,7 +5,7 @@ Arrays have one row per group and one column per candidate. All of it is arithme
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframe.denoise.estimators import isotonic
 from dpframe.denoise.noise_law import NoiseLaw
 from dpframe.queries.quotients import quotient_half_widths
+from dpframe.queries.total import Noise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,12 +30,6 @@ class Spread(Protocol):
     def with_last(self) -> Floats: ...
 
 
-class Noise(NoiseLaw, Protocol):
-    """The noise of what was measured."""
-
-    def interval(self, confidence: float) -> float: ...
-
-
 def places(
     running: Floats, q: float, spread: Spread, noise: Noise, confidence: float
 ) -> tuple[Integers, Integers, Integers]:
@@ -47,7 +42,7 @@ def places(
     """
     last = running[:, -1]
     size = running.shape[1]
-    fitted = np.clip(isotonic(running, noise), 0.0, np.maximum(last, 0.0)[:, None])
+    fitted = np.clip(_rising(running, noise), 0.0, np.maximum(last, 0.0)[:, None])
     value = np.argmax(fitted >= (q * fitted[:, -1] - SLACK)[:, None], axis=1)
     margin = half_widths(q, spread, noise, confidence) + SLACK
     signed = running - q * last[:, None]
@@ -59,8 +54,8 @@ def places(
     return np.where(some, value, size // 2), np.where(some, low, 0), np.where(some, high, size - 1)
 
 
-def half_widths(q: float, spread: Spread, noise: Noise, confidence: float) -> Floats:
-    """Of each running count minus q of the last: the half-width of the interval of its error, in rows."""
+def half_widths(q: float | Floats, spread: Spread, noise: Noise, confidence: float) -> Floats:
+    """Of each running count minus q (a number, or one for each) of the last: the half-width of its error, in rows."""
     variance = spread.variances + q * q * spread.variances[-1] - 2.0 * q * spread.with_last
     return np.asarray(_width(noise, confidence) * np.sqrt(np.maximum(variance, 0.0)))
 
@@ -76,12 +71,17 @@ def distribution(running: Floats, spread: Spread, noise: Noise, confidence: floa
     some = last >= 1.0
     even = np.arange(1.0, running.shape[1] + 1.0) / running.shape[1]
     raw = np.where(some, running / np.where(some, last, 1.0), even)
-    shares = np.clip(isotonic(raw, noise), 0.0, 1.0)
+    shares = np.clip(_rising(raw, noise), 0.0, 1.0)
     squared = _width(noise, confidence) ** 2
     squares = squared * spread.variances, squared * spread.with_last, squared * float(spread.variances[-1])
     farther = np.maximum(shares, 1.0 - shares)
     half = quotient_half_widths(shares, running, last, squares, farther, (0.0, 1.0))
     return raw, shares, np.where(some, half, farther)
+
+
+def _rising(values: Floats, noise: Noise) -> Floats:
+    """The nearest values that never fall, in each row."""
+    return isotonic(values, cast(NoiseLaw, noise))  # whose law it does not use
 
 
 def _width(noise: Noise, confidence: float) -> float:

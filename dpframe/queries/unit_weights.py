@@ -11,9 +11,21 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.privacy import PrivacyUnit
+
 Integers = NDArray[np.int64]
 
 WHOLE_BITS = 20  # a unit that counts in full has 2**20 steps
+
+
+def groups_of(unit: PrivacyUnit, cells: int) -> int:
+    """K: in how many of the cells a unit may count in full."""
+    return min(unit.contribution.max_groups, cells)
+
+
+def counts_whole(unit: PrivacyUnit, cells: int) -> bool:
+    """Whether no unit can have rows in more cells than it may count in: then it counts 1 in each, not 2**20 steps."""
+    return groups_of(unit, cells) == cells
 
 
 def unit_steps(groups: Integers, most: int, p: float) -> Integers:
