@@ -72,7 +72,8 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
     if dotted(path) != "dpframe.noise.random_bits":
         assert "urandom" not in text
         assert "dpframe.noise.random_bits" not in own(path) or room(dotted(path)) == "noise"
-    assert "np.random" not in text
+    if room(dotted(path)) != "testing":  # which makes up tables
+        assert "np.random" not in text
     assert "default_rng" not in text
 
 

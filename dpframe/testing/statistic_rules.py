@@ -1,0 +1,265 @@
+"""The rules of a statistic, tried on tables made up for the columns that it reads."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpframe.engines.totals import totals
+from dpframe.frames import build
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.planning import sensitivity
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.keys import Keys, key_axes
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE, Measured, Statistic, Total
+from dpframe.testing.broken import require
+
+GROUPS = ("A", "B", "C")
+SIZES = (1, 30, 2_000)  # values in a group
+DRAWS = 4_000
+ALARM = 1e-6  # how often a statistic whose intervals cover is refused, of all draws of one check
+SEED = 20_240_229  # of made-up tables alone: noise comes from the system
+UNITS = (
+    PrivacyUnit(),
+    PrivacyUnit(neighbors="replace"),
+    PrivacyUnit(column="unit", max_rows=2, max_groups=2),
+    PrivacyUnit(column="unit", max_rows=1, max_groups=3, neighbors="replace"),
+)
+TABLES = 12
+
+Exact = Mapping[Total, NDArray[np.int64]]
+Table = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Silence:
+    """The law of noise that is none: what is read off exact totals is the truth."""
+
+    variance: float = 0.0
+
+    def interval(self, confidence: float) -> float:
+        """No half-width."""
+        return 0.0
+
+
+def check_statistic(statistic: Statistic) -> None:
+    """Try a statistic, as it is handed to ``agg``, against what the library asks of it.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        From outside, or one of dpframe's.
+
+    Raises
+    ------
+    ContractBroken
+        If it cannot be written down; if its Totals change from call to call, or one unit moves them farther than their
+        sensitivity; if its answer has another shape than the cells, is not finite, changes what it is given, or its 95%
+        intervals cover the truth of groups of 1, 30 or 2,000 values less often; if subtotals are promised that are not
+        the sums of their parts.
+
+    Notes
+    -----
+    The truth is what the statistic itself reads off exact totals: whether that is the number that people mean by its
+    name is for its author's own tests. Coverage is tried with Laplace and Gaussian noise; a statistic whose intervals
+    cover is refused with a probability of at most 1e-6.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> from dpframe.testing import check_statistic
+    >>> check_statistic(dpf.mean("age", bounds=(0, 120)))
+    """
+    require(
+        isinstance(statistic, Statistic), "kind", "a statistic must be made from dpframe.queries.statistics.Statistic"
+    )
+    _check_words(statistic)
+    _check_totals(statistic)
+    _check_sensitivity(statistic)
+    if statistic.chooses:
+        return
+    for size in SIZES:
+        _check_answers(statistic, size)
+    if statistic.adds_up:
+        _check_sums(statistic)
+
+
+def _check_words(statistic: Statistic) -> None:
+    require(isinstance(statistic.default_name, str), "words", "default_name must be a string")
+    require(isinstance(str(statistic), str), "words", "str() must work")
+    facts = statistic.facts()
+    if facts is None:
+        require(statistic.chooses, "record", "facts() must be a dict, as long as a number is released")
+        return
+    require({"verb", "column"} <= set(facts), "record", "facts() must tell the verb and the column")
+    require(json.loads(json.dumps(facts)) == facts, "record", "facts() must be plain JSON")
+
+
+def _check_totals(statistic: Statistic) -> None:
+    found = statistic.totals()
+    require(isinstance(found, tuple) and len(found) > 0, "totals", "totals() must be a tuple of at least one Total")
+    require(found == statistic.totals(), "totals", "totals() must be the same each time")
+    require(len(set(found)) == len(found), "totals", "totals() must name each Total once")
+    for total in found:
+        require(
+            pickle.loads(pickle.dumps(total)) == total, "totals", f"{total.describe()} must come back from a pickle"
+        )
+        require(
+            total.by is None, "totals", f"{total.describe()} must be over the cells: subtotals are the library's own"
+        )
+    if statistic.denoisable or statistic.adds_up:
+        require(len(found) == 1, "totals", "what is denoised, or has subtotals, must be read off one Total")
+
+
+def _check_sensitivity(statistic: Statistic) -> None:
+    """No unit moves exact totals of made-up tables farther than it is charged for."""
+    random = np.random.default_rng(SEED)
+    query = _query(statistic)
+    for unit, _ in itertools.product(UNITS, range(TABLES)):
+        rows = _table(statistic, random, int(random.integers(0, 40)))
+        mine, theirs = (_owned(_table(statistic, random, _rows(unit, random))) for _ in range(2))
+        without = rows if unit.neighbors == "add-remove" else _joined(rows, theirs)
+        for p in (1.0, 2.0):
+            one, other = (totals(_frame(table), query, unit, p) for table in (without, _joined(rows, mine)))
+            for total in statistic.totals():
+                moved = _norm(other[total].ravel() - one[total].ravel(), p)
+                most = sensitivity.of(total, unit, query.keys.cells).steps(p)
+                words = f"one unit moves {total.describe()} by {moved:g} steps, and is charged for {most:g}"
+                require(moved <= most * (1 + 1e-12), "sensitivity", words)
+
+
+def _rows(unit: PrivacyUnit, random: np.random.Generator) -> int:
+    return 1 if unit.column is None else int(random.integers(1, 9))
+
+
+def _owned(table: Table) -> Table:
+    """The table with all rows of one unit."""
+    return table | {"unit": np.full(table["unit"].size, -1)}
+
+
+def _joined(one: Table, other: Table) -> Table:
+    return {name: np.concatenate([values, other[name]]) for name, values in one.items()}
+
+
+def _frame(table: Table) -> Any:
+    return build.frame_of(table, "polars")
+
+
+def _norm(steps: NDArray[np.int64], p: float) -> float:
+    exact = [abs(int(step)) for step in steps]
+    return float(sum(exact)) if p == 1.0 else math.sqrt(sum(step * step for step in exact))
+
+
+def _query(statistic: Statistic) -> Query:
+    return Query("agg", Keys(key_axes(("group",), list(GROUPS), None)), (("x", statistic),))
+
+
+def _columns(statistic: Statistic) -> dict[str, tuple[float, float]]:
+    """The columns that it reads, with the widest of their bounds; (0, 1) where only their presence counts."""
+    found: dict[str, tuple[float, float]] = {}
+    for total in statistic.totals():
+        for column in total.columns:
+            found.setdefault(column, (0.0, 1.0))
+        for column, (low, high) in total.values:
+            before = found.get(column, (low, high))
+            found[column] = (min(low, before[0]), max(high, before[1]))
+    return found
+
+
+def _table(statistic: Statistic, random: np.random.Generator, rows: int) -> Table:
+    """Values inside, at and beyond the bounds, missing ones among them, of declared groups and of another."""
+    table: Table = {
+        "group": random.choice(np.array([*GROUPS, "undeclared"]), rows),
+        "unit": random.integers(0, 6, rows),
+    }
+    for column, (low, high) in _columns(statistic).items():
+        odd = np.array([low, high, math.nextafter(low, -math.inf), low - 1, high + 1, -math.inf, math.inf, math.nan])
+        inside = random.uniform(low, high, rows)
+        table[column] = np.where(random.random(rows) < 0.5, random.choice(odd, rows), inside)
+    return table
+
+
+def _check_answers(statistic: Statistic, size: int) -> None:
+    """Shapes, finite numbers, and how often the intervals cover the truth of one group of `size` values."""
+    random = np.random.default_rng(SEED + size)
+    rows = _inside(statistic, random, size)
+    query = Query("agg", Keys(()), (("x", statistic),))
+    exact = totals(_frame(rows), query, PrivacyUnit(), 2.0)
+    truth = _answer(statistic, exact, {total: Silence() for total in exact}, 1)[0][0]
+    for laplace in (True, False):
+        laws = {total: _law(total, laplace) for total in exact}
+        repeated = {total: np.repeat(steps, DRAWS, axis=0) for total, steps in exact.items()}
+        noisy = {total: laws[total].add_noise(steps) for total, steps in repeated.items()}
+        values, errors = _answer(statistic, noisy, laws, DRAWS)
+        missed = int(np.count_nonzero(np.abs(values - truth) > errors * (1 + 1e-9)))
+        most = int(binom.isf(ALARM / (2 * len(SIZES)), DRAWS, 1 - CONFIDENCE))
+        share = 1 - missed / DRAWS
+        require(
+            missed <= most,
+            "coverage",
+            f"its 95% intervals must cover the truth, and of {size} values do in {share:.1%}",
+        )
+        expected = statistic.expected_error([laws[total] for total in statistic.totals()], float(size))
+        require(
+            math.isfinite(expected) and expected >= 0, "expected error", "expected_error must be finite and at least 0"
+        )
+
+
+def _law(total: Total, laplace: bool) -> Mechanism:
+    """Noise of a call at epsilon 1, for one row that sways one cell."""
+    reach = max(abs(step) for step in total.reach) * total.grid(weighted=False)
+    if laplace:
+        return Laplace.calibrate(sensitivity=reach, epsilon=1.0, grid=total.grid(weighted=False))
+    return Gaussian.calibrate(sensitivity=reach, epsilon=1.0, delta=1e-6, grid=total.grid(weighted=False))
+
+
+def _inside(statistic: Statistic, random: np.random.Generator, size: int) -> Table:
+    """Values of one group, all within their bounds."""
+    columns = {column: random.uniform(*bounds, size) for column, bounds in _columns(statistic).items()}
+    return {"group": np.full(size, GROUPS[0]), **columns}
+
+
+def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells: int) -> tuple[Any, Any]:
+    measured = {
+        total: Measured(found.astype(np.float64) * total.grid(weighted=False), laws[total])
+        for total, found in steps.items()
+    }
+    before = {total: one.values.copy() for total, one in measured.items()}
+    values, errors = statistic.answer(measured)
+    again, _ = statistic.answer(measured)
+    kept = all(np.array_equal(one.values, before[total]) for total, one in measured.items())
+    require(kept, "arithmetic", "answer() must leave the noisy totals as they are")
+    same = np.array_equal(values, again, equal_nan=True)
+    require(same, "arithmetic", "answer() must give the same each time: noise is drawn before")
+    for name, found in (("values", values), ("errors", errors)):
+        require(np.shape(found) == (cells,), "shape", f"answer() must give {name} of the shape of the cells")
+        require(bool(np.isfinite(found).all()), "finite", f"answer() must give finite {name}, whatever the noise is")
+    require(bool((errors >= 0).all()), "errors", "answer() must give errors of at least 0")
+    return values, errors
+
+
+def _check_sums(statistic: Statistic) -> None:
+    """The value of all rows together is the sum of the values of their parts, on exact totals."""
+    random = np.random.default_rng(SEED)
+    parts = [_inside(statistic, random, size) for size in (5, 17)]
+    query = Query("agg", Keys(()), (("x", statistic),))
+
+    def value(rows: Table) -> float:
+        exact = totals(_frame(rows), query, PrivacyUnit(), 2.0)
+        return float(_answer(statistic, exact, {total: Silence() for total in exact}, 1)[0][0])
+
+    whole, each = value(_joined(*parts)), list(map(value, parts))
+    words = f"what adds up must: {whole:g} of all rows, and {sum(each):g} of their parts"
+    require(math.isclose(whole, sum(each), rel_tol=1e-9, abs_tol=1e-9), "sums", words)
