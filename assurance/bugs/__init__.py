@@ -15,6 +15,7 @@ from assurance.bugs.rows import ROWS
 from assurance.bugs.seeding import Mutant
 from assurance.bugs.sensitivity import SENSITIVITY
 from assurance.bugs.stated import STATED
+from assurance.bugs.statistics import STATISTICS
 from assurance.bugs.units import UNITS
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -31,4 +32,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *IDENTITY,
     *STATED,
     *LOCKS,
+    *STATISTICS,
 )

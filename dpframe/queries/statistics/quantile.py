@@ -107,7 +107,15 @@ class Quantile(Statistic):
 
 @dataclass(frozen=True)
 class Quantiles(Statistic):
-    """Several quantiles of a column, of one release: in `agg` each becomes a column of its own."""
+    """Several quantiles of a column, of one release: in `agg` each becomes a column of its own.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> found = dpf.quantile("age", q=[0.25, 0.75], bounds=(0, 120))
+    >>> [name for name, _ in found.several(None)]
+    ['age_q0.25', 'age_q0.75']
+    """
 
     verb: ClassVar[str] = "quantile"
 
@@ -151,8 +159,8 @@ def quantile(
     -------
     Quantile or Quantiles
         For ``.dp.group_by(...).agg(...)``: of each q ``NAME``, ``NAME_error`` and the ends of its interval,
-        ``NAME_low`` and ``NAME_high``. The interval holds the group's own quantile, the least candidate v with at least q of the
-        values at most v, with at least 95%.
+        ``NAME_low`` and ``NAME_high``. The interval holds the group's own quantile, the least
+        candidate v with at least q of the values at most v, with at least 95%.
 
     Raises
     ------

@@ -79,7 +79,7 @@ class Statistic:
         return {}
 
     def under(self, pure: bool) -> Statistic:
-        """The same statistic in the form that suits pure noise or, else, Gaussian noise: what it measures may differ."""
+        """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
         return self
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
