@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
 from dpframe.accessor.quantities import Quantities
@@ -161,7 +161,14 @@ class PrivateFrame(Quantities[F]):
         return self._asked("sum", {statistic.default_name: statistic}, options)
 
     @asks
-    def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
+    def mean(
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        missing: Literal["drop", "midpoint"] = "drop",
+        **options: Unpack[CallOptions],
+    ) -> F:
         """The mean of `column`, each value clipped to `bounds`.
 
         Parameters
@@ -170,6 +177,8 @@ class PrivateFrame(Quantities[F]):
             A column of numbers. Nulls and NaN are left out of numerator and denominator.
         bounds : tuple of two numbers
             As for `sum`; the answer never lies outside them.
+        missing : {"drop", "midpoint"}
+            Whether missing values are left out, or count as the middle of the bounds.
         **options
             See `PrivateFrame`.
 
@@ -186,7 +195,7 @@ class PrivateFrame(Quantities[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = mean_of(column, bounds)
+        statistic = mean_of(column, bounds, missing=missing)
         return self._asked("mean", {statistic.default_name: statistic}, options)
 
     @asks

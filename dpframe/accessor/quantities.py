@@ -9,7 +9,7 @@ from dpframe.accessor.calls import CallOptions, asks
 from dpframe.queries import counts
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import bin_axes
-from dpframe.queries.statistics import Ecdf, NUnits, Statistic
+from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic
 from dpframe.queries.statistics import median as median_of
 from dpframe.queries.statistics import quantile as quantile_of
 from dpframe.queries.statistics import std as std_of
@@ -52,6 +52,32 @@ class Quantities(Generic[F]):
         ['n_units', 'n_units_error']
         """
         return self._asked("n_units", {"n_units": NUnits(column)}, options)
+
+    @asks
+    def proportion(self, column: str, **options: Unpack[CallOptions]) -> F:
+        """The share of the values of `column` that are true, or 1.
+
+        Parameters
+        ----------
+        column : str
+            A Boolean column, or one of numbers, each clipped to [0, 1]. Nulls and NaN are left out.
+        **options
+            See `PrivateFrame`; ``within=`` needs ``size=``.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``COL_proportion`` and ``COL_proportion_error``. It raises the same.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"smoker": [True, False, None]})
+        >>> people.dp.proportion("smoker", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['smoker_proportion', 'smoker_proportion_error']
+        """
+        statistic = Proportion(column)
+        return self._asked("proportion", {statistic.default_name: statistic}, options)
 
     @asks
     def variance(

@@ -35,6 +35,7 @@ class ReleasedFrame:
         "mean",
         "variance",
         "std",
+        "proportion",
         "median",
         "quantile",
         "ecdf",

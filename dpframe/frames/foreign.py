@@ -263,7 +263,17 @@ MEASURE = _object(
         "statistics": _list(_whole, 1),
         "denoise": _none_or(_list(STEP)),
     },
-    {"bounds": _pair, "unit_bounds": _pair, "one_total": _flag, "ddof": _whole, "q": _positive, "size": _some},
+    {
+        "bounds": _pair,
+        "unit_bounds": _pair,
+        "one_total": _flag,
+        "ddof": _whole,
+        "q": _positive,
+        "size": _some,
+        "missing": _text,
+        "denominator": _text,
+        "denominator_bounds": _pair,
+    },
 )
 STATISTIC = _object(
     {"measures": _text, "noise": _text, "scale": _positive, "grid": _positive, "sensitivity": _positive},

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Squares = tuple[Floats | float, Floats | float, Floats | float]
 
 
 def quotient_half_widths(
     values: Floats,
     top: Floats,
     bottom: Floats,
-    squares: tuple[Floats | float, Floats | float, Floats | float],
+    squares: Squares,
     largest: Floats | float,
     limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> Floats:
@@ -46,14 +47,23 @@ def quotient_half_widths(
     >>> quotient_half_widths(*one, (384.1459, 0.0, 384.1459), np.inf).round(6)
     array([0.02211])
     """
-    of_top, of_both, of_bottom = squares
-    curvature = bottom**2 - of_bottom
-    bounded = curvature > 0.0
-    middle = top * bottom - of_both
-    root = np.sqrt(np.maximum(middle**2 - curvature * (top**2 - of_top), 0.0))
-    divisor = np.where(bounded, curvature, 1.0)
-    lower, upper = (middle - root) / divisor, (middle + root) / divisor
+    lower, upper = quotient_ends(top, bottom, squares)
     meets = (upper >= limits[0]) & (lower <= limits[1])
     lower, upper = (np.where(meets, np.clip(end, *limits), end) for end in (lower, upper))
     half = np.maximum(np.abs(upper - values), np.abs(values - lower))
-    return np.where(bounded, np.minimum(half, largest), largest)
+    return np.where(_bounded(bottom, squares), np.minimum(half, largest), largest)
+
+
+def quotient_ends(top: Floats, bottom: Floats, squares: Squares) -> tuple[Floats, Floats]:
+    """The ends of Fieller's set, as in `quotient_half_widths`; infinite where it is not bounded."""
+    of_top, of_both, of_bottom = squares
+    bounded = _bounded(bottom, squares)
+    curvature = np.where(bounded, bottom**2 - of_bottom, 1.0)
+    middle = top * bottom - of_both
+    root = np.sqrt(np.maximum(middle**2 - curvature * (top**2 - of_top), 0.0))
+    ends = (middle - root) / curvature, (middle + root) / curvature
+    return np.where(bounded, ends[0], -np.inf), np.where(bounded, ends[1], np.inf)
+
+
+def _bounded(bottom: Floats, squares: Squares) -> NDArray[np.bool_]:
+    return np.asarray(bottom**2 > squares[2])

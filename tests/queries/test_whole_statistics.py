@@ -21,6 +21,9 @@ ASKED = {
     "std": lambda dp, **words: dp.std("x", bounds=(0, 100), **words),
     "median": lambda dp, **words: dp.median("x", bounds=(0, 100), **words),
     "quantile": lambda dp, **words: dp.quantile("x", q=[0.25, 0.75], bounds=(0, 100), **words),
+    "proportion": lambda dp, **words: dp.proportion("b", **words),
+    "mean": lambda dp, **words: dp.mean("x", bounds=(0, 100), missing="midpoint", **words),
+    "ratio": lambda dp, **words: dp.agg(dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}), **words),
     "ecdf": lambda dp, **words: dp.ecdf("x", bins=[0, 30, 60, 100], **words),
     "all": lambda dp, **words: dp.agg(
         dpf.n_units(),
@@ -32,7 +35,7 @@ ASKED = {
         **words,
     ),
 }
-SIZED = ("variance", "std", "ecdf")
+SIZED = ("variance", "std", "ecdf", "proportion", "mean", "ratio")
 
 
 def frame(rows=900):
@@ -42,6 +45,8 @@ def frame(rows=900):
             "u": generator.integers(0, 200, rows),
             "g": generator.choice(["A", "B"], rows),
             "x": generator.normal(50, 20, rows),
+            "b": generator.random(rows) < 0.3,
+            "z": generator.uniform(2, 9, rows),
         }
     )
 
@@ -86,7 +91,7 @@ def test_within_gives_the_smallest_price(name, noise):
     if name == "all":
         pytest.skip("its errors have different units")
     size = {"size": 500} if name in SIZED else {}
-    within = {"variance": 60.0, "std": 3.0, "ecdf": 0.2}.get(name, 40.0)
+    within = {"variance": 60.0, "std": 3.0, "ecdf": 0.2, "proportion": 0.1, "mean": 5.0, "ratio": 2.0}.get(name, 40.0)
     plan = ASKED[name](frame().dp.preview, within=within, **size, **noise)
     assert max(plan.error.values()) <= within
     epsilon = float(plan.price.epsilon)

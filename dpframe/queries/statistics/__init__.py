@@ -7,7 +7,9 @@ from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
 from dpframe.queries.statistics.n_units import NUnits, n_units
+from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
+from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
 from dpframe.queries.statistics.unit_sum import UnitSum
@@ -24,8 +26,10 @@ __all__ = [
     "Measured",
     "Mode",
     "NUnits",
+    "Proportion",
     "Quantile",
     "Quantiles",
+    "Ratio",
     "RowFunction",
     "Statistic",
     "Std",
@@ -38,7 +42,9 @@ __all__ = [
     "mean",
     "median",
     "n_units",
+    "proportion",
     "quantile",
+    "ratio",
     "std",
     "sum",
     "variance",
