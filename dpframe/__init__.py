@@ -45,6 +45,7 @@ from dpframe.mechanisms.baselines import (
     probabilistic_gaussian_sigma,
 )
 from dpframe.mechanisms.bounded import truncated_generalized_gaussian_scale
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized_curve import generalized_gaussian_scale
@@ -98,6 +99,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Mean",
+    "Mechanism",
     "MissingArgument",
     "NUnits",
     "NoLedger",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assurance.bugs.before import BEFORE
 from assurance.bugs.calibration import CALIBRATION
+from assurance.bugs.contracts import CONTRACTS
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.identity import IDENTITY
@@ -33,4 +34,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *STATED,
     *LOCKS,
     *STATISTICS,
+    *CONTRACTS,
 )

@@ -49,8 +49,8 @@ CALIBRATION = (
         "calibration",
         "sensitivity between two grid steps rounded down",
         "Laplace.calibrate",
-        'steps = math.ceil(positive("sensitivity", sensitivity) / positive("grid", grid))',
-        'steps = max(1, math.floor(positive("sensitivity", sensitivity) / positive("grid", grid)))',
+        "math.ceil(steps_of(sensitivity, grid))",
+        "max(1, math.floor(steps_of(sensitivity, grid)))",
         "test_mechanisms.py::test_a_sensitivity_between_steps_counts_as_the_next",
     ),
     bug(
@@ -64,9 +64,9 @@ CALIBRATION = (
     bug(
         "calibration",
         "parts of a call with more mu than their share",
-        "GaussianDP._part",
-        "        return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, self.delta))",
-        "        return Part(Fraction(gaussian_curve.mu_to_pure(mu)), 1.5 * mu, gaussian_loss(price, mu, self.delta))",
+        "gaussian_part",
+        "    return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, delta))",
+        "    return Part(Fraction(gaussian_curve.mu_to_pure(mu)), 1.5 * mu, gaussian_loss(price, mu, delta))",
         f"{REGISTER}::test_29_parts_of_a_call_under_gdp_share_mu_squared",
     ),
     bug(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, Shares, fullest, share_of
+from dpframe.accounting.protocol import Accounting, Part, Shares, share_of
 from dpframe.exact import Amount, down, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism
@@ -14,7 +14,7 @@ from dpframe.privacy import Price, PrivacyLoss
 
 
 @dataclass(frozen=True)
-class Basic:
+class Basic(Accounting):
     """Sums of epsilon and of delta, as exact rationals of the typed decimals.
 
     Valid when each next budget is chosen after seeing earlier answers (Dwork and Roth 2014, Theorem 3.16;
@@ -22,16 +22,12 @@ class Basic:
     """
 
     name: ClassVar[str] = "basic"
-    one_is_enough: ClassVar[bool] = False
     charges_price: ClassVar[bool] = True
     has_own_delta: ClassVar[bool] = False
     tight: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         return (epsilon, delta)
-
-    def filled(self, total: Amount, limit: Amount) -> Fraction:
-        return fullest(total, limit)
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         epsilon, delta = self._offered(price, limit)
@@ -63,6 +59,3 @@ class Basic:
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
         return PrivacyLoss(shown_down(amount[0]), shown_down(amount[1]))
-
-    def hint(self, amount: Amount, limit: Amount) -> str:
-        return ""

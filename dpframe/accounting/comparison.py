@@ -17,7 +17,6 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism, is_mechanism
-from dpframe.mechanisms.gaussian import Gaussian
 
 SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
@@ -206,7 +205,7 @@ def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     except InvalidArgument:
         return Compared("gdp", None, "a noise has no proven mu")
     mu = math.nextafter(math.sqrt(up(total)), math.inf)
-    exact = all(isinstance(noise, Gaussian) for noise in noises)
+    exact = all(noise.exact_mu for noise in noises)
     note = "exact: all noise is Gaussian" if exact else "pure noise enters by its mu"
     return Compared("gdp", gaussian_curve.epsilon_of_mu(mu, down(delta)), note)
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, Shares, fullest, gaussian_loss, largest_mu_squared, pure_parts, share_of
+from dpframe.accounting.protocol import (
+    Accounting,
+    Part,
+    Shares,
+    gaussian_part,
+    largest_mu_squared,
+    pure_parts,
+    share_of,
+)
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve
@@ -16,7 +24,7 @@ from dpframe.privacy import Price, PrivacyLoss
 
 
 @dataclass(frozen=True)
-class GaussianDP:
+class GaussianDP(Accounting):
     """Sums of mu^2, read at one delta: exact for Gaussian noise.
 
     Composition: Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Corollary 3.3. Validity when budgets are
@@ -25,10 +33,10 @@ class GaussianDP:
 
     delta: Fraction
     name: ClassVar[str] = "gdp"
-    one_is_enough: ClassVar[bool] = False
-    charges_price: ClassVar[bool] = False
-    has_own_delta: ClassVar[bool] = True
     tight: ClassVar[bool] = True
+
+    def of_ledger(self, epsilon: Fraction, delta: Fraction) -> GaussianDP:
+        return GaussianDP(delta)
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         most = floor(Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2)
@@ -36,17 +44,11 @@ class GaussianDP:
             raise InvalidArgument("epsilon and delta must not both be as small as 1e-60: there is nothing to spend.")
         return (most,)
 
-    def filled(self, total: Amount, limit: Amount) -> Fraction:
-        return fullest(total, limit)
-
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:
             return pure_parts(price.epsilon, shares)
         offered = self._offered(price, limit)
-        return tuple(self._part(price, root_down(offered * share)) for share in shares)
-
-    def _part(self, price: Price, mu: float) -> Part:
-        return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, self.delta))
+        return tuple(gaussian_part(price, root_down(offered * share), self.delta) for share in shares)
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         return (ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar
 
-from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.exact import Amount, down, typed_down
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument
+from dpframe.exact import Amount, down, exactly, keeps, root_down, shown_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
 from dpframe.privacy import Price, PrivacyLoss
 
 Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
+HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -24,56 +27,136 @@ class Part:
     loss: PrivacyLoss
 
 
-class Accounting(Protocol):
-    """What a ledger must be able to ask of its accounting."""
+class Accounting:
+    """How losses add up, as a frozen value. A subclass writes five members; the others follow from these.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def one_is_enough(self) -> bool:
-        """Whether one part of an amount within its limit is enough, or every part must be."""
+    To write: ``name``, ``limit``, ``charge``, ``loss`` and, where it reads losses at the ledger's delta, a field
+    ``delta`` with ``of_ledger``, which fills it in. An amount is a tuple of Fractions that only grow: what it is of
+    (epsilon, mu^2, a divergence for each order) is the accounting's own. Any other member may be written as well.
 
-    @property
-    def charges_price(self) -> bool:
-        """Whether a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
+    Notes
+    -----
+    The promise of a ledger rests on two of them: releases whose charges add up to at most ``limit(epsilon, delta)``
+    are together (epsilon, delta)-differentially private, also where each is chosen after the answers so far. So
+    charges are rounded up, and the limit down. `dpframe.testing.check_accounting` tries that on releases whose loss
+    together is known exactly; the proof is the author's. ``docs/extending.md`` has an example.
 
-    @property
-    def has_own_delta(self) -> bool:
-        """Whether every loss is read at one delta, fixed with the limit, so that a call need not name any."""
+    An accounting from outside is for a ledger in memory: ``dpf.Ledger(epsilon=1, delta=1e-6, accounting=Toy())``. A
+    durable ledger is opened by name, by processes that may not know it.
+    """
 
-    @property
-    def tight(self) -> bool:
-        """Whether one Gaussian (or pure) call may take the whole limit."""
+    if TYPE_CHECKING:  # a subclass has it, as a constant of the class or a field
+
+        @property
+        def name(self) -> str:
+            """A word for it, in plans and provenances."""
+
+    one_is_enough: ClassVar[bool] = False
+    """Whether one part of an amount within its limit is enough, or every part must be."""
+
+    charges_price: ClassVar[bool] = False
+    """Whether a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
+
+    has_own_delta: ClassVar[bool] = True
+    """Whether every loss is read at one delta, fixed with the limit, so that a call need not name any."""
+
+    tight: ClassVar[bool] = False
+    """Whether one Gaussian (or pure) call may take the whole limit."""
+
+    def of_ledger(self, epsilon: Fraction, delta: Fraction) -> Accounting:
+        """The accounting of a ledger with this limit: itself, or where it depends on the limit a copy that knows it."""
+        return self
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         """The most that may be spent, rounded down."""
-
-    def filled(self, total: Amount, limit: Amount) -> Fraction:
-        """How much of the limit that is: at most 1 where it is allowed."""
-
-    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
-        """The parts of the price for Totals measured together; `shares` add up to 1."""
+        raise self._incomplete("limit(epsilon, delta)")
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
         """What the call costs, rounded up."""
-
-    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        """What the call alone costs, for people to read: the typed price where it says it, rounded up."""
+        raise self._incomplete("charge(price, limit, mechanisms)")
 
     def loss(self, amount: Amount) -> PrivacyLoss:
         """The amount as a pair, rounded up."""
+        raise self._incomplete("loss(amount)")
+
+    def filled(self, total: Amount, limit: Amount) -> Fraction:
+        """How much of the limit that is: at most 1 where it is allowed."""
+        parts = [part / most for part, most in zip(total, limit, strict=False) if most]
+        return (min if self.one_is_enough else max)(parts, default=Fraction(0))
+
+    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
+        """The parts of the price for Totals measured together; `shares` add up to 1.
+
+        A typed epsilon is divided as pure noise divides it, or as the mu^2 of Gaussian noise; a share of the limit is
+        the epsilon of one call that costs as much. What the noise costs is charged in any case.
+        """
+        price = self._with_epsilon(price, limit)
+        assert price.epsilon is not None
+        if pure:
+            return pure_parts(price.epsilon, shares)
+        delta = self._delta
+        whole = largest_mu_squared(price, delta)
+        return tuple(gaussian_part(price, root_down(whole * share), delta) for share in shares)
+
+    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
+        """What the call alone costs, for people to read: the typed price where it says it, rounded up."""
+        return self.loss(amount)
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        """What is left of the limit as a pair that may still be asked for, rounded down."""
+        """What is left of the limit as a pair that may still be asked for, rounded down: tried on one count."""
+        if not any(amount):
+            return PrivacyLoss(0.0)
+        low, high = 0.0, self.loss(amount).epsilon
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self._affords(middle, amount) else (low, middle)
+        return PrivacyLoss(low, shown_down(self._delta))
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         """What a caller whose call is refused should know of this accounting; empty where all is plain."""
+        return ""
+
+    @property
+    def _delta(self) -> Fraction:
+        """The delta at which it reads losses; 0 where it knows none."""
+        return Fraction(getattr(self, "delta", 0))
+
+    def _affords(self, epsilon: float, amount: Amount) -> bool:
+        """Whether a count at this price costs at most so much: of Gaussian noise, or without a delta of pure noise."""
+        price = Price(exactly("epsilon", epsilon))
+        pure = not self._delta
+        (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
+        if pure:
+            noise: Mechanism = Laplace.of_steps(1, part.epsilon or Fraction(0), 1.0)
+        else:
+            noise = Gaussian.of_mu(Fraction(1), part.mu or 0.0, 1.0)
+        return keeps(self.charge(price, None, (noise,)), amount, one_is_enough=self.one_is_enough)
+
+    def _with_epsilon(self, price: Price, limit: Amount | None) -> Price:
+        """The price with an epsilon: of a share that of one call that costs as much."""
+        if price.epsilon is not None:
+            return price
+        epsilon = self.remaining(share_of(price, limit)).epsilon
+        if not epsilon:
+            raise InvalidArgument(f"share must buy some noise with {self.name} accounting. Write a larger one.")
+        return replace(price, epsilon=exactly("epsilon", epsilon), share=None)
+
+    def _incomplete(self, member: str) -> InvalidType:
+        return InvalidType(
+            f"accounting must have the members of dpframe.accounting.Accounting, and {type(self).__name__} lacks "
+            f"{member}. Write it in its class."
+        )
 
 
 def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
     """Parts of a price for pure noise: epsilon by itself is divided, whatever the accounting adds up."""
     each = [epsilon * share for share in shares]
     return tuple(Part(one, None, PrivacyLoss(typed_down(one))) for one in each)
+
+
+def gaussian_part(price: Price, mu: float, delta: Fraction) -> Part:
+    """A part of this mu, and the pure noise of that mu; callables calibrate to it at the call's delta or `delta`."""
+    return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, delta))
 
 
 def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
@@ -100,8 +183,3 @@ def share_of(price: Price, limit: Amount | None) -> Amount:
             "Make one with dpf.Ledger(epsilon=...), or write epsilon= instead of share=."
         )
     return tuple(price.share * part for part in limit)
-
-
-def fullest(total: Amount, limit: Amount) -> Fraction:
-    """The part of the limit that is taken in the coordinate that has the least room."""
-    return max((part / most for part, most in zip(total, limit, strict=False) if most), default=Fraction(0))

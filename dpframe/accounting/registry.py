@@ -8,11 +8,16 @@ from dpframe.accounting.basic import Basic
 from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting
 from dpframe.accounting.renyi_dp import RenyiDP
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, checked_name, named, shown
+from dpframe.exact import Amount, is_exact
+
+SHIPPED = (Basic, GaussianDP, RenyiDP)
 
 
 def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accounting:
-    """The accounting that a caller names, or the one that suits the limit."""
+    """The accounting that a caller names or brings, or the one that suits the limit."""
+    if isinstance(name, Accounting):
+        return _brought(name, epsilon, delta)
     if name is None:
         name = "gdp" if delta else "basic"
     if name == "basic":
@@ -28,3 +33,32 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
     if not delta:
         raise InvalidArgument(f"delta must be above 0 for {name} accounting. Write for instance delta=1e-6.")
     return GaussianDP(delta) if name == "gdp" else RenyiDP(epsilon, delta)
+
+
+def is_shipped(accounting: Accounting) -> bool:
+    """Whether every process that opens a ledger knows it."""
+    return type(accounting) in SHIPPED
+
+
+def checked_limit(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Amount:
+    """The limit of a new ledger; typed errors where an accounting from outside gives no amount."""
+    found = accounting.limit(epsilon, delta)
+    if not isinstance(found, tuple) or not found or not all(map(is_exact, found)) or min(found) < 0:
+        raise InvalidType(
+            f"accounting.limit must return a tuple of Fractions of at least 0, not {named(found)}. "
+            "dpframe.testing.check_accounting says what an accounting must keep to."
+        )
+    return found
+
+
+def _brought(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Accounting:
+    """An accounting as a caller made it, for a ledger with this limit; one of dpframe's is as if it were named."""
+    if is_shipped(accounting):
+        return accounting_of(accounting.name, epsilon, delta)
+    name = accounting.name
+    if not isinstance(name, str) or name in (*(one.name for one in SHIPPED), "pld"):
+        raise InvalidArgument(
+            f"accounting must have a name of its own, not {shown(name)}, which is one of dpframe's. Rename it."
+        )
+    checked_name("accounting.name", name)
+    return accounting.of_ledger(epsilon, delta)

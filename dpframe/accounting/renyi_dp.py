@@ -8,7 +8,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Part, Shares, gaussian_loss, largest_mu_squared, pure_parts, share_of
+from dpframe.accounting.protocol import (
+    Accounting,
+    Part,
+    Shares,
+    gaussian_loss,
+    largest_mu_squared,
+    pure_parts,
+    share_of,
+)
 from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, up
 from dpframe.mechanisms import gaussian_curve, renyi
@@ -23,7 +31,7 @@ STEPS = range(-20, 181)  # orders from 1 + 2**-5 to 1 + 2**45, a quarter of a po
 
 
 @dataclass(frozen=True)
-class RenyiDP:
+class RenyiDP(Accounting):
     """Sums of Rényi divergences at six fixed orders, of which one must stay within its limit.
 
     The orders follow from the limit alone. The first is the best for Gaussian noise; it has nine tenths of delta, and
@@ -38,9 +46,9 @@ class RenyiDP:
     delta: Fraction
     name: ClassVar[str] = "rdp"
     one_is_enough: ClassVar[bool] = True
-    charges_price: ClassVar[bool] = False
-    has_own_delta: ClassVar[bool] = True
-    tight: ClassVar[bool] = False
+
+    def of_ledger(self, epsilon: Fraction, delta: Fraction) -> RenyiDP:
+        return RenyiDP(epsilon, delta)
 
     @property
     def orders(self) -> tuple[Fraction, ...]:
@@ -50,9 +58,6 @@ class RenyiDP:
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         converted = zip(self.orders, WEIGHTS, strict=True)
         return tuple(max(Fraction(0), floor(epsilon - conversion(a, w * delta), GRID)) for a, w in converted)
-
-    def filled(self, total: Amount, limit: Amount) -> Fraction:
-        return min((part / most for part, most in zip(total, limit, strict=True) if most), default=Fraction(0))
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         if price.epsilon is not None and pure:

@@ -1,20 +1,58 @@
-"""The denoisers that a call may name, and what each of them takes of what a call knows: its signature says it."""
+"""The denoisers that a call may name, and what a denoiser is told of what a call knows: its signature says it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from dpframe import denoise
 
+FACTS = ("nonnegative", "order", "graph")  # what a call knows of its cells beside the values and their noise
 NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
 
 DENOISERS = {name.replace("_", "-"): getattr(denoise, name) for name in denoise.__all__ if name not in NEED_MORE}
-TAKES = [(function, tuple(signature(function).parameters)[2:]) for function in DENOISERS.values()]
 
 
-def taken(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
-    """What a denoiser of dpframe is told of what is known; another one gets values and noise alone."""
-    names = next((names for one, names in TAKES if one is function), ())  # a caller's may not be hashable
-    return {name: known[name] for name in names if name in known}
+def facts_of(denoiser: Any) -> tuple[str, ...]:
+    """The facts that a denoiser, by name or as a function, takes by keyword: those that its signature names."""
+    return tuple(parameter.name for parameter in _facts(denoiser))
+
+
+def takes(denoiser: Any, fact: str) -> bool:
+    """Whether it has a use for a fact."""
+    return fact in facts_of(denoiser)
+
+
+def needs(denoiser: Any, fact: str) -> bool:
+    """Whether it cannot do without a fact."""
+    return any(one.name == fact and one.default is Parameter.empty for one in _facts(denoiser))
+
+
+def told(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
+    """What a denoiser is told of what is known."""
+    return {name: known[name] for name in facts_of(function) if name in known}
+
+
+def can_be_called(function: Callable[..., Any]) -> bool:
+    """Whether values, noise and the facts that it names are enough for it."""
+    try:
+        signature(function).bind(None, None, **dict.fromkeys(facts_of(function)))
+    except TypeError:
+        return False
+    except ValueError:  # written in C, without a signature
+        return True
+    return True
+
+
+def _facts(denoiser: Any) -> list[Parameter]:
+    function = DENOISERS.get(denoiser) if isinstance(denoiser, str) else denoiser
+    if not callable(function):
+        return []
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C, without a signature
+        return []
+    by_keyword = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    first = [one for one in parameters if one.kind is not Parameter.KEYWORD_ONLY][:2]  # values and noise, by any name
+    return [one for one in parameters if one not in first and one.name in FACTS and one.kind in by_keyword]

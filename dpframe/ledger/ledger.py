@@ -48,8 +48,9 @@ class Ledger:
     unit : PrivacyUnit or str, optional
         Who is protected; a string is short for ``PrivacyUnit(column)``. Without it each row is a unit. Its `max_rows`
         and `max_groups` are only defaults for calls that do not say them.
-    accounting : {"basic", "gdp", "rdp"}, optional
-        How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``.
+    accounting : {"basic", "gdp", "rdp"} or Accounting, optional
+        How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``. One from outside dpframe is for a ledger
+        in memory (``docs/extending.md``).
     path : path-like or URL, optional
         Keep it in this file (SQLite) or database (PostgreSQL), for every process that opens it. A ledger that is there
         already must agree in everything; `Ledger.open` asks it instead. Without a path it ends with the process.
@@ -88,11 +89,11 @@ class Ledger:
         delta: float | Fraction = 0,
         *,
         unit: PrivacyUnit | str | None = None,
-        accounting: Literal["basic", "gdp", "rdp"] | None = None,
+        accounting: Literal["basic", "gdp", "rdp"] | Accounting | None = None,
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
     ) -> None:
-        how, terms = made(epsilon, delta, unit, accounting, dataset)
+        how, terms = made(epsilon, delta, unit, accounting, dataset, durable=path is not None)
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.ledger.sql import SqlStore

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.exact import between, positive, rounded_up, up
+from dpframe.mechanisms.asked import LARGEST_SIGMA, scale_of
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON, typed
 from dpframe.mechanisms.generalized_gaussian import Reach
-from dpframe.mechanisms.stepped import LARGEST_SIGMA, scale_of
+from dpframe.mechanisms.stepped import steps_of
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 60
@@ -201,7 +202,7 @@ def probabilistic_gaussian(*, tail: Tail = "two-sided") -> Callable[[Reach, Priv
 
 def _gaussian(sensitivity: Reach, sigma: float, words: str) -> Gaussian:
     """Noise whose sigma is this many times the l2 sensitivity, both rounded up."""
-    steps = up(positive("sensitivity", sensitivity.norm(2.0)) / positive("grid", sensitivity.grid))
+    steps = up(steps_of(sensitivity.norm(2.0), sensitivity.grid))
     scale = scale_of(Fraction(steps) * Fraction(sigma), Fraction(1), LARGEST_SIGMA)
     return Gaussian(steps, scale, sensitivity.grid, calibration=words)
 

@@ -1,70 +1,235 @@
-"""What every mechanism answers. It is told by its answers, and by no list of classes: it may come from outside."""
+"""The contract of a mechanism: six members to write, and everything else that follows from them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar
 
 from dpframe import noise
-from dpframe.mechanisms import curves
+from dpframe.errors import InvalidArgument, InvalidType
+from dpframe.exact import exactly
+from dpframe.mechanisms import curves, from_tails, gaussian_curve, pure, renyi
+from dpframe.mechanisms.asked import checked_confidence, checked_outside, curve_point
+from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
 
 ANSWERS = ("add_noise", "delta", "deltas", "epsilon", "interval", "renyi")
+HALVINGS = 100
+
+Of = TypeVar("Of")
 
 
-class Mechanism(Protocol):
-    """What every calibrated noise answers; lengths are in the user's units."""
+if TYPE_CHECKING:
+    derived = property
+else:
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def p(self) -> float:
-        """The shape of the noise."""
+    class derived(Generic[Of]):  # noqa: N801  (it stands where property would)
+        """A property whose place a field of a dataclass may take: looked up on a class, it is not there."""
 
-    @property
-    def norm(self) -> float:
-        """The p of the l_p norm in which it covers the sensitivity, and in which units are weighted."""
+        def __init__(self, function: Callable[[Any], Of]) -> None:
+            self.function = function
+            self.__doc__ = function.__doc__
 
-    @property
+        def __get__(self, mechanism: Any, kind: type | None = None) -> Of:
+            if mechanism is None:
+                raise AttributeError(f"{self.function.__name__} is a member of each mechanism, not of its class")
+            return self.function(mechanism)
+
+
+class Mechanism:
+    """Noise that was calibrated, as a frozen value. A subclass writes six members; the others follow from these.
+
+    To write: ``name``, ``norm``, ``sensitivity``, ``grid``, ``add_noise`` and ``tail``, the law of the noise. Each may
+    be a field, a constant of the class or a property. Any other member may be written as well, where more is known than
+    what is derived here: a closed form, a tighter charge, more than one cell.
+
+    Attributes
+    ----------
+    name : str
+        What plans and provenances call the noise.
+    norm : float
+        The p of the l_p norm in which it covers the sensitivity, and in which units are weighted: 1, 2 or infinity, or
+        for noise of one cell any p of at least 1.
+    sensitivity : float
+        The sensitivity that it was calibrated for, in that norm and the user's units.
+    grid : float
+        The length of a grid step, in the user's units. Totals are whole numbers of steps.
+
+    Notes
+    -----
+    From ``tail`` follow ``variance``, ``interval``, ``scale``, ``delta``, ``epsilon`` and ``deltas``, for noise that is
+    symmetric and log-concave and added to one cell. Without it ``variance``, ``interval`` and ``delta`` must be
+    written, or for pure noise ``pure_epsilon`` in place of ``delta``. What is charged under ``basic`` and pld
+    accounting follows from the curve; under ``gdp`` and ``rdp`` only ``pure_epsilon`` says enough, and other noise
+    must write ``mu_squared`` and ``renyi`` with a proof, or is refused there.
+
+    `dpframe.testing.check_mechanism` tries a mechanism against all of this. ``docs/extending.md`` has more.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> from dpframe import noise
+    >>> class Geometric(dpf.Mechanism):
+    ...     name, norm, sensitivity, grid, pure_epsilon = "geometric", 1.0, 1.0, 1.0, 0.5
+    ...
+    ...     def tail(self, steps):
+    ...         return np.exp(-0.5 * steps) / (1.0 + np.exp(-0.5))
+    ...
+    ...     def add_noise(self, totals):
+    ...         return totals + noise.discrete_laplace(2.0, totals.size).reshape(totals.shape)
+    >>> round(Geometric().variance, 3), Geometric().interval(0.95), Geometric().epsilon(0.0)
+    (7.835, 6.0, 0.5)
+    """
+
+    if TYPE_CHECKING:  # a subclass has them, as fields or else: a class attribute here would be a field's default there
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def norm(self) -> float: ...
+        @property
+        def sensitivity(self) -> float: ...
+        @property
+        def grid(self) -> float: ...
+
+    @derived
     def additive(self) -> bool:
-        """Whether it adds noise of one law to every total."""
+        """Whether it adds noise of one law to every total, whatever the total is; it does."""
+        return True
 
-    @property
+    @derived
+    def cells(self) -> float:
+        """How many cells of a vector one unit may sway for the guarantee to hold: 1; infinity is any number."""
+        return 1.0
+
+    @derived
+    def pure_epsilon(self) -> float | None:
+        """The epsilon that holds without a delta, rounded up; None, which says that there is none."""
+        return None
+
+    @derived
+    def exact_mu(self) -> bool:
+        """Whether `mu_squared` says all of its curve, as of Gaussian noise; it does not."""
+        return False
+
+    def add_noise(self, totals: noise.Integers) -> noise.Integers:
+        """Totals (int64, in grid steps, of any shape) plus noise of their own each, modulo 2**64."""
+        raise self._incomplete("add_noise", "add_noise(totals)")
+
+    def tail(self, steps: curves.Floats) -> curves.Floats:
+        """The chance of noise of at least so many grid steps, for whole numbers of 1 and more; to 2**-40 of itself."""
+        raise self._incomplete("tail", "tail(steps), or variance, interval and delta")
+
+    @derived
+    def p(self) -> float:
+        """The shape by which denoisers know the noise, 1 as of Laplace and 2 as of Gaussian noise; the norm."""
+        return self.norm
+
+    @derived
+    def scale(self) -> float:
+        """The scale b of noise of shape p with this variance, in the user's units."""
+        return math.sqrt(self.variance * math.exp(math.lgamma(1.0 / self.p) - math.lgamma(3.0 / self.p)))
+
+    @derived
     def details(self) -> dict[str, Any]:
         """What the provenance says of it besides its shape and scale."""
+        return {}
 
-    @property
-    def sensitivity(self) -> float:
-        """The sensitivity that it was calibrated for, in that norm."""
+    @derived
+    def variance(self) -> float:
+        """The variance of the noise in squared units, from its tails; to 1 part in 10^6."""
+        return from_tails.variance(self.tail) * self.grid**2
 
-    @property
-    def cells(self) -> float:
-        """How many cells of a vector one unit may sway for the guarantee to hold."""
+    def interval(self, confidence: float) -> float:
+        """The smallest half-width that holds the noise with this confidence."""
+        return from_tails.half_width(self.tail, checked_confidence(confidence)) * self.grid
 
-    @property
-    def grid(self) -> float: ...
-    @property
-    def scale(self) -> float: ...
-    @property
-    def variance(self) -> float: ...
-    @property
-    def pure_epsilon(self) -> float | None:
-        """The epsilon that holds without a delta, rounded up; None where there is none."""
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon, rounded up: of the law of the noise, or else of any pure release."""
+        own, point = self.pure_epsilon, curve_point(epsilon)
+        if own is not None and point >= own:
+            return 0.0
+        if own is not None and not self._has_law:
+            return pure.delta_of_pure(own, exactly("epsilon", epsilon, typed=False))
+        return float(self._of_law(curves.one(point))[0])
 
-    @property
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up."""
+        outside, own = checked_outside(delta), self.pure_epsilon
+        if own is not None and not self._has_curve:
+            return pure.epsilon_of_pure(own, outside)
+        if self.delta(0.0) <= outside:
+            return 0.0
+        low, high = 0.0, self._enough(outside) if own is None else own
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self.delta(middle) <= outside else (middle, high)
+        return high
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, also negative ones, in double precision: what a loss distribution is made of."""
+        if type(self).delta is not Mechanism.delta:
+            return curves.both_sides(epsilons, lambda some: curves.chords(self.delta, some))
+        if self._has_law or self.pure_epsilon is None:
+            return curves.both_sides(epsilons, self._of_law)
+        scale = 1.0 / self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
+
+    @derived
     def mu_squared(self) -> Fraction:
-        """What it costs in Gaussian differential privacy, rounded up."""
+        """The charge in Gaussian differential privacy, rounded up: of pure noise that of any such release."""
+        if self.pure_epsilon is None:
+            raise self._unproven("mu", "gdp", "Gaussian or Laplace noise there, or a ledger with accounting='basic'")
+        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """What it costs in Rényi differential privacy of this order, rounded up."""
+        """The charge in Rényi differential privacy of this order, rounded up: of pure noise that of any such."""
+        if self.pure_epsilon is None:
+            raise self._unproven("Rényi divergence", "rdp", "a ledger with accounting='basic'")
+        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
-    def interval(self, confidence: float) -> float: ...
-    def delta(self, epsilon: float) -> float: ...
-    def epsilon(self, delta: float) -> float: ...
-    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, also negative ones, in double precision."""
+    def sharpened(self, factor: float) -> Self:
+        """The same noise with its scale divided by `factor`, rounded up; itself where it cannot be made so."""
+        return self
 
-    def add_noise(self, totals: noise.Integers) -> noise.Integers: ...
+    def _of_law(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta of a shift by the sensitivity, from the tails."""
+        if not self._has_law:
+            raise self._incomplete("delta", "tail(steps), or delta(epsilon), or pure_epsilon")
+        return from_tails.deltas(self.tail, from_tails.steps_of(self.sensitivity, self.grid), epsilons)
+
+    @property
+    def _has_law(self) -> bool:
+        return type(self).tail is not Mechanism.tail
+
+    @property
+    def _has_curve(self) -> bool:
+        return self._has_law or type(self).delta is not Mechanism.delta
+
+    def _enough(self, outside: float) -> float:
+        """An epsilon at which delta is at most `outside`."""
+        found = 1.0
+        while self.delta(found) > outside:
+            found *= 2.0
+            if found > LARGEST_EPSILON:
+                raise InvalidArgument(
+                    f"delta must be one that {self.name} reaches at some epsilon. Write a larger one, or give the "
+                    "mechanism a pure_epsilon."
+                )
+        return found
+
+    def _incomplete(self, asked: str, members: str) -> InvalidType:
+        return InvalidType(
+            f"mechanism must have the members of dpf.Mechanism, and {type(self).__name__} lacks {asked}. "
+            f"Write {members} in its class."
+        )
+
+    def _unproven(self, what: str, accounting: str, instead: str) -> InvalidArgument:
+        return InvalidArgument(
+            f"mechanism must have a proven {what} in a ledger with {accounting} accounting, and {self.name} has none. "
+            f"Use {instead}."
+        )
 
 
 def is_mechanism(value: object) -> TypeGuard[Mechanism]:

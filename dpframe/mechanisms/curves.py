@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.exact import down
+
 Floats = NDArray[np.float64]
 
 HALVINGS = 80
+NODES = 1_000  # of a curve that is known at one point at a time
+LARGEST_POWER = 700.0  # e to it is a float
 
 
 def both_sides(epsilons: Floats, curve: Callable[[Floats], Floats]) -> Floats:
@@ -63,3 +68,19 @@ def of_generalized(p: float, ratio: float, epsilons: Floats) -> Floats:
         above = np.abs(middle + ratio) ** p - np.abs(middle) ** p > epsilons
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return tail(high) - np.exp(np.minimum(epsilons, 700.0)) * tail(high + ratio)  # beyond, both are 0
+
+
+def one(epsilon: Fraction) -> Floats:
+    """A point of a curve as an array, rounded down: delta falls with epsilon."""
+    return np.array([down(epsilon)])
+
+
+def chords(curve: Callable[[float], float], epsilons: Floats) -> Floats:
+    """A curve at many epsilons of at least 0, from a few: delta is convex in e^epsilon, so that chords are above it."""
+    points = np.unique(epsilons)
+    nodes = points[np.unique(np.linspace(0, points.size - 1, min(points.size, NODES)).astype(np.int64))]
+    deltas = np.array([curve(float(node)) for node in nodes])
+    beyond = np.searchsorted(nodes, epsilons, side="right") - 1  # delta falls: that of the node before is above
+    if nodes[-1] > LARGEST_POWER:
+        return np.asarray(deltas[beyond])
+    return np.asarray(np.interp(np.exp(epsilons), np.exp(nodes), deltas) * (1.0 + 2.0**-40))

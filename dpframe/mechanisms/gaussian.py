@@ -10,17 +10,17 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpframe import noise
-from dpframe.exact import down, exact_delta, exact_epsilon, positive, up
+from dpframe.exact import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
-from dpframe.mechanisms.stepped import (
+from dpframe.mechanisms.asked import (
     LARGEST_SIGMA,
-    Stepped,
     checked_confidence,
     checked_integers,
     curve_point,
     scale_of,
     wrapped,
 )
+from dpframe.mechanisms.stepped import Stepped, steps_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Gaussian(Stepped):
     p: ClassVar[float] = 2.0
     norm: ClassVar[float] = 2.0
     cells: ClassVar[float] = math.inf
-    pure_epsilon: ClassVar[None] = None
+    exact_mu: ClassVar[bool] = True
     name: ClassVar[str] = "rounded Gaussian"
 
     @classmethod
@@ -84,7 +84,7 @@ class Gaussian(Stepped):
         8.4494
         """
         mu = gaussian_curve.largest_mu(down(exact_epsilon(epsilon)), down(exact_delta(delta)))
-        return cls.of_mu(positive("sensitivity", sensitivity) / positive("grid", grid), mu, grid)
+        return cls.of_mu(steps_of(sensitivity, grid), mu, grid)
 
     @classmethod
     def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
@@ -97,11 +97,14 @@ class Gaussian(Stepped):
         """The variance of the integer noise really added, in squared units: about sigma^2 + grid^2 / 12."""
         if self.step_scale > 8.0:  # the remainder is below exp(-2 pi^2 64)
             return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
+        steps = np.arange(1.0, 200.0)
+        return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
+
+    def tail(self, steps: curves.Floats) -> curves.Floats:
+        """The chance of noise of at least so many grid steps, of 1 and more: Phi(-(steps - 1/2) / sigma)."""
         from scipy.special import erfc
 
-        steps = np.arange(1.0, 200.0)
-        tails = erfc((steps - 0.5) / (self.step_scale * math.sqrt(2.0)))
-        return float(((2.0 * steps - 1.0) * tails).sum()) * self.grid**2
+        return np.asarray(erfc((steps - 0.5) / (self.step_scale * math.sqrt(2.0))) / 2.0)
 
     @property
     def mu(self) -> float:

@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.exact import down, exact_delta, exact_epsilon, positive, up
+from dpframe.exact import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian_curve, generalized_curve, renyi
-from dpframe.mechanisms.stepped import Stepped, checked_confidence, checked_integers, curve_point, scale_of, wrapped
+from dpframe.mechanisms.asked import checked_confidence, checked_integers, curve_point, scale_of, wrapped
+from dpframe.mechanisms.stepped import Stepped, steps_of
 from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"
@@ -62,7 +63,6 @@ class GeneralizedGaussian(Stepped):
     """
 
     p: float = field(kw_only=True)
-    cells: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +112,7 @@ class GeneralizedGaussian(Stepped):
                 "delta must be above 0 for noise of a shape p above 1. Write for instance delta=1e-6."
             )
         ratio = generalized_curve.ratio_for(guarantee)(shape, down(exact_epsilon(epsilon)), least)
-        steps = up(positive("sensitivity", sensitivity) / positive("grid", grid))
+        steps = up(steps_of(sensitivity, grid))
         scale = scale_of(Fraction(steps), Fraction(ratio), noise.LARGEST_SCALE)  # rounded up: more noise
         words = PROBABILISTIC if guarantee == "probabilistic" else ""
         return cls(steps, scale, grid, p=shape, calibration=words)
@@ -130,16 +130,19 @@ class GeneralizedGaussian(Stepped):
     @property
     def variance(self) -> float:
         """The variance of the integer noise really added, in squared units: about b^2 G(3/p)/G(1/p) + grid^2 / 12."""
-        from scipy.special import gammaincc
-
         if self.step_scale > WIDE:
             ratio = math.exp(math.lgamma(3.0 / self.p) - math.lgamma(1.0 / self.p))
             return (self.step_scale**2 * ratio + 1.0 / 12.0) * self.grid**2
         farthest = 2.0 + self.step_scale * 60.0 ** (1.0 / self.p)  # the tail beyond is below exp(-60)
         steps = np.arange(1.0, farthest)
+        return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
+
+    def tail(self, steps: curves.Floats) -> curves.Floats:
+        """The chance of noise of at least so many grid steps, of 1 and more."""
+        from scipy.special import gammaincc
+
         with np.errstate(over="ignore"):
-            tails = gammaincc(1.0 / self.p, ((steps - 0.5) / self.step_scale) ** self.p)
-        return float(((2.0 * steps - 1.0) * tails).sum()) * self.grid**2
+            return np.asarray(gammaincc(1.0 / self.p, ((steps - 0.5) / self.step_scale) ** self.p) / 2.0)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -149,14 +152,9 @@ class GeneralizedGaussian(Stepped):
     @property
     def mu_squared(self) -> Fraction:
         """What it costs in Gaussian differential privacy, rounded up; no mu is proven but for p = 1 and p = 2."""
-        if self.p == 1.0:
-            return Fraction(gaussian_curve.pure_to_mu(self._ratio)) ** 2
         if self.p == 2.0:
             return 2 * (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2  # b = sigma sqrt(2)
-        raise InvalidArgument(
-            f"mechanism must have a proven mu in a ledger with gdp accounting, and {self.name} has none. Use Gaussian "
-            "or Laplace noise there, or a ledger with accounting='basic'."
-        )
+        return super().mu_squared  # of p = 1 that of pure noise
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up; finite for every shape."""

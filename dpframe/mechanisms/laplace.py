@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from dpframe import noise
-from dpframe.exact import exact_epsilon, exactly, positive, rounded_up, up
-from dpframe.mechanisms import curves, gaussian_curve, renyi
-from dpframe.mechanisms.stepped import (
+from dpframe.exact import exact_epsilon, exactly, rounded_up, up
+from dpframe.mechanisms import curves, renyi
+from dpframe.mechanisms.asked import (
     LARGEST_LAPLACE,
-    Stepped,
     checked_confidence,
     checked_integers,
-    checked_outside,
     curve_point,
     scale_of,
     wrapped,
 )
+from dpframe.mechanisms.stepped import Stepped, steps_of
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,7 @@ class Laplace(Stepped):
         >>> dpf.Laplace.calibrate(sensitivity=3, epsilon=1.5).scale
         2.0
         """
-        steps = math.ceil(positive("sensitivity", sensitivity) / positive("grid", grid))
-        return cls.of_steps(steps, exact_epsilon(epsilon), grid)
+        return cls.of_steps(math.ceil(steps_of(sensitivity, grid)), exact_epsilon(epsilon), grid)
 
     @classmethod
     def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
@@ -99,10 +99,10 @@ class Laplace(Stepped):
         rate = 1.0 / self.step_scale
         return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2 * self.grid**2
 
-    @property
-    def mu_squared(self) -> Fraction:
-        """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
+    def tail(self, steps: curves.Floats) -> curves.Floats:
+        """The chance of noise of at least so many grid steps, of 1 and more: r^steps / (1 + r) with r = exp(-1/t)."""
+        rate = 1.0 / self.step_scale
+        return np.asarray(np.exp(-rate * steps) / (1.0 + math.exp(-rate)))
 
     def renyi(self, order: Fraction) -> Fraction:
         """What it costs in Rényi differential privacy of this order, rounded up."""
@@ -139,17 +139,6 @@ class Laplace(Stepped):
             rate = mpmath.exp(-1 / t)
             upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
             return rounded_up(upper / (1 + rate))
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
-        outside = checked_outside(delta)
-        low, high = 0.0, self.pure_epsilon
-        if self.delta(0.0) <= outside:
-            return 0.0
-        for _ in range(100):
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if self.delta(middle) <= outside else (middle, high)
-        return high
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""

@@ -13,14 +13,15 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
-from dpframe.mechanisms import curves, gaussian_curve, pure, renyi
-from dpframe.mechanisms.stepped import checked_confidence, checked_integers, checked_outside, curve_point, length
+from dpframe.mechanisms import pure
+from dpframe.mechanisms.asked import checked_confidence, checked_integers, curve_point, length
+from dpframe.mechanisms.contract import Mechanism
 
 HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism:
+class ExponentialMechanism(Mechanism):
     """The choice of one of several options, with probability proportional to exp(epsilon score / spread).
 
     Made by `ExponentialMechanism.of_steps`, for the counts of a release. Lengths are in the user's units, those of
@@ -145,28 +146,10 @@ class ExponentialMechanism:
             return 0.0
         return pure.delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
 
-    def epsilon(self, delta: float) -> float:
-        """An epsilon at this delta: at 0 its own; rounded up."""
-        return pure.epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
-
-    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons: at most that of randomized response, as of any pure release."""
-        scale = 1.0 / self.pure_epsilon
-        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
-
     @property
     def pure_epsilon(self) -> float:
         """The epsilon that it keeps without a delta, rounded up."""
         return up(self.budget)
-
-    @property
-    def mu_squared(self) -> Fraction:
-        """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
-
-    def renyi(self, order: Fraction) -> Fraction:
-        """What it costs in Rényi differential privacy of this order, rounded up."""
-        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def choose(self, scores: noise.Integers) -> int:
         """The place of the chosen score, of an int64 array in grid steps."""

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, rounded_up, up
-from dpframe.mechanisms import bounded, curves, gaussian_curve, pure, renyi
+from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, positive, rounded_up, up
+from dpframe.mechanisms import bounded
+from dpframe.mechanisms.asked import checked_confidence, checked_integers
 from dpframe.mechanisms.bounded import Boundary, Formula, Range
-from dpframe.mechanisms.stepped import Stepped, checked_confidence, checked_integers, checked_outside, curve_point
+from dpframe.mechanisms.stepped import Stepped, steps_of
 from dpframe.privacy import PrivacyLoss
 
 Floats = NDArray[np.float64]
@@ -148,8 +149,7 @@ class TruncatedGeneralizedGaussian(Stepped):
         >>> round(kind.calibrate(p=2, sensitivity=1, epsilon=1, output=(0, 20), boundary="inflated").scale, 3)
         6.318
         """
-        step = positive("grid", grid)
-        steps = up(positive("sensitivity", sensitivity) / step)
+        step, steps = positive("grid", grid), up(steps_of(sensitivity, grid))
         lowest, highest = (Fraction(bound) / step for bound in bounded.checked_output(output))
         ends = (math.ceil(lowest), math.floor(highest))  # inward: no answer lies beyond the bounds
         if not -(2**52) <= ends[0] < ends[1] <= 2**52:
@@ -241,30 +241,6 @@ class TruncatedGeneralizedGaussian(Stepped):
 
         quantile = self.step_scale * float(gammaincinv(1.0 / self.p, max(0.0, inside))) ** (1.0 / self.p)
         return max(0, math.ceil(quantile - 0.5)) if quantile < MOST else MOST
-
-    def delta(self, epsilon: float) -> float:
-        """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
-        point = curve_point(epsilon)
-        own = self.pure_epsilon
-        return 0.0 if point >= own else pure.delta_of_pure(own, exactly("epsilon", epsilon, typed=False))
-
-    def epsilon(self, delta: float) -> float:
-        """An epsilon at this delta: at 0 its own; rounded up."""
-        return pure.epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
-
-    @property
-    def mu_squared(self) -> Fraction:
-        """What it costs in Gaussian differential privacy, rounded up."""
-        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
-
-    def renyi(self, order: Fraction) -> Fraction:
-        """What it costs in Rényi differential privacy of this order: at most what any pure release does."""
-        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
-
-    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons: at most that of randomized response, as of any pure release."""
-        scale = 1.0 / self.pure_epsilon
-        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps), clamped to the bounds, with independent noise that stays within them."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.display import pages
+from dpframe.exact import up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
@@ -29,6 +30,7 @@ class Choice:
 
     mechanisms: Noises
     variances: tuple[tuple[str, float], ...]  # by the name of the noise, the least first
+    is_pure: bool  # whether it needs no delta
     reach: str  # how many cells one unit may sway, in words
     usual: tuple[str, ...]  # the names of the noises that a call takes by itself, with which it is compared
 
@@ -36,11 +38,6 @@ class Choice:
     def name(self) -> str:
         """The noise that was chosen."""
         return self.variances[0][0]
-
-    @property
-    def is_pure(self) -> bool:
-        """Whether it needs no delta."""
-        return all(isinstance(noise, Laplace) for noise in self.mechanisms)
 
     @property
     def why(self) -> str:
@@ -81,7 +78,8 @@ def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: A
     found = sorted(((_typical_variance(noises), noises[0].name, noises) for noises in tried), key=lambda one: one[0])
     variances = tuple((name, variance) for variance, name, _ in found)
     usual_names = tuple(noises[0].name for noises in usual)
-    return Choice(found[0][2], variances, _reach_in_words(reach[0]), usual_names)
+    pure = all(_keeps(noise, part.epsilon) for noise, part in zip(found[0][2], parts, strict=True))
+    return Choice(found[0][2], variances, pure, _reach_in_words(reach[0]), usual_names)
 
 
 def _usual(both: Both) -> Iterator[Noises]:
@@ -104,6 +102,11 @@ def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
             )
             for one, part in both
         )
+
+
+def _keeps(noise: Mechanism, epsilon: Fraction | None) -> bool:
+    """Whether it keeps this epsilon without a delta."""
+    return epsilon is not None and noise.pure_epsilon is not None and noise.pure_epsilon <= up(epsilon)
 
 
 def _typical_variance(noises: Noises) -> float:

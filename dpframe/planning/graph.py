@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.denoise.by_name import DENOISERS, needs, takes
 from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.kinds import is_frame
@@ -19,7 +20,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.sameness import same_key
 
 EXAMPLE = 'Write for instance graph=[("A", "B"), ("B", "C")].'
-USES = ("auto", "spanning-tree-wavelets", "trend-filter")  # denoisers that know what to do with a graph
+USES = tuple(sorted(name for name in DENOISERS if takes(name, "graph")))
 
 End = tuple[Any, ...]  # a key for each column
 
@@ -93,8 +94,9 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
     """Refuse a graph that the question has no use for, and a denoiser that lacks one."""
     wanted = denoise if isinstance(denoise, (list, tuple)) else [denoise]
     if pairs is None:
-        if "spanning-tree-wavelets" in wanted:
-            raise InvalidArgument(f"graph must be given for denoise='spanning-tree-wavelets'. {EXAMPLE}")
+        for one in wanted:
+            if needs(one, "graph"):
+                raise InvalidArgument(f"graph must be given for denoise={called(one)}. {EXAMPLE}")
         return
     if not query.keys.axes:
         raise InvalidArgument('graph must be left out of a single number. Write group_by("ward", keys=[...]) first.')
@@ -104,8 +106,13 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
         raise InvalidArgument("graph must be left out with rollup=True, whose fit has no use for it. Keep one.")
     if not any(statistic.denoisable for _, statistic in query.statistics):
         raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
-    if not any(isinstance(name, str) and name in USES for name in wanted):
+    if not any(takes(one, "graph") for one in wanted):
         raise InvalidArgument(
-            f"graph must come with a denoiser that uses it, one of {sorted(USES)}, not {shown(denoise)}. Keep one."
+            f"graph must come with a denoiser that uses it, one of {list(USES)}, not {shown(denoise)}. Keep one."
         )
     edges_among(query.keys, pairs)
+
+
+def called(denoiser: Any) -> str:
+    """A denoiser as an error names it."""
+    return repr(denoiser) if isinstance(denoiser, str) else str(getattr(denoiser, "__name__", "a function"))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dpframe.denoise.by_name import DENOISERS
-from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown, takes_two
+from dpframe.denoise.by_name import DENOISERS, can_be_called
+from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
@@ -81,7 +81,7 @@ class Denoising:
                     f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
                     f"a list of them, or None, not {shown(name)}."
                 )
-            if callable(name) and not takes_two(name):
+            if callable(name) and not can_be_called(name):
                 called = getattr(name, "__name__", "it")
                 raise InvalidArgument(
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "

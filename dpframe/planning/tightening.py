@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.accounting.pld import composed_epsilon
-from dpframe.exact import down, root_down, up
+from dpframe.exact import down, root_down
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.auto import Noises
 
 CLOSE = 1e-6  # relative, of the factor and of epsilon
@@ -22,10 +21,12 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
     They must keep it by basic composition as they are. Where all are Gaussian, or pure without a delta, the factor has
     a closed form; else it is found by the privacy loss distribution of the whole.
     """
+    if _divided(noises, 2.0) == noises:
+        return noises
     if not delta:
-        whole = sum((Fraction(noise.pure_epsilon or 0.0) for noise in noises), Fraction(0))
+        whole = sum((_pure(noise) for noise in noises), Fraction(0))
         return _divided(noises, max(1.0, down(epsilon / whole)))
-    if all(isinstance(noise, Gaussian) for noise in noises):
+    if all(noise.exact_mu for noise in noises):
         mu_squared = sum((noise.mu_squared for noise in noises), Fraction(0))
         most = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
         return _divided(noises, max(1.0, root_down(most / mu_squared)))
@@ -35,7 +36,7 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
         return math.log(composed_epsilon(_divided(noises, factor), outside) / most_epsilon)
 
     low, low_excess = 1.0, excess(1.0)
-    if low_excess > 0.0 or not any(noise.additive for noise in noises):
+    if low_excess > 0.0:
         return noises
     high, high_excess = 2.0, excess(2.0)
     while high_excess <= 0.0:
@@ -56,9 +57,11 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
     return _divided(noises, low)
 
 
+def _pure(noise: Mechanism) -> Fraction:
+    """The epsilon that it keeps without a delta."""
+    return Fraction(noise.epsilon(0.0) if noise.pure_epsilon is None else noise.pure_epsilon)
+
+
 def _divided(noises: Noises, factor: float) -> Noises:
-    """Less noise by this factor, each scale rounded up; bounded answers, whose noise has no common law, stay."""
-    return tuple(
-        replace(noise, step_scale=up(Fraction(noise.step_scale) / Fraction(factor))) if noise.additive else noise  # type: ignore[type-var, attr-defined]
-        for noise in noises
-    )
+    """Less noise by this factor, each scale rounded up; noise that cannot be made so stays."""
+    return tuple(noise.sharpened(factor) for noise in noises)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
-from dpframe.denoise.by_name import DENOISERS, taken
+from dpframe.denoise.by_name import DENOISERS, takes
+from dpframe.denoise.by_name import told as told_to
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.planning.graph import USES, edges_among
+from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
@@ -54,7 +55,7 @@ def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, 
         cells, words = _step(cells, denoiser, law, told)
         if said:  # the noise is no longer of that law once something was done to it, so nothing is known of the error
             words.pop("estimated_rmse", None)
-        said.append(words if edges is None or denoiser not in USES else {**words, "edges": len(edges)})
+        said.append(words if edges is None or not takes(denoiser, "graph") else {**words, "edges": len(edges)})
     return cells.reshape(values.shape), said
 
 
@@ -85,6 +86,6 @@ def is_own(function: Any) -> bool:
 
 
 def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:
-    """What a denoiser of dpframe may be told. Who asks for wavelets says that neighboring cells are alike."""
+    """What a denoiser is told. Who asks by name for one that takes an order says that neighboring cells are alike."""
     said = told if told["order"] else {**told, "order": True}
-    return taken(function, said)
+    return told_to(function, said)

@@ -1,6 +1,18 @@
-"""Checks for what people add to dpframe."""
+"""Checks for what people add to dpframe: each tries one thing against its contract and says which rule it breaks.
 
+    from dpframe.testing import check_mechanism
+
+    def test_my_noise():
+        check_mechanism(MyNoise.calibrate(sensitivity=1, epsilon=1.0))
+
+What passes keeps to the rules that can be tried. A privacy claim still needs its proof: a check finds noise that is 2%
+too small, and not noise that leaks in its last bits. ``docs/extending.md`` has an example of each kind.
+"""
+
+from dpframe.testing.accounting_rules import check_accounting
 from dpframe.testing.broken import ContractBroken
+from dpframe.testing.denoiser_rules import check_denoiser
+from dpframe.testing.mechanism_rules import check_mechanism
 from dpframe.testing.statistic_rules import check_statistic
 
-__all__ = ["ContractBroken", "check_statistic"]
+__all__ = ["ContractBroken", "check_accounting", "check_denoiser", "check_mechanism", "check_statistic"]

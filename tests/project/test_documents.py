@@ -53,7 +53,7 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
     skip_where_missing("".join(code))
     namespace: dict[str, object] = {"__name__": "document"}
     for number, block in enumerate(code, start=1):
-        exec(compile(block, f"{document.name}, block {number}", "exec"), namespace)
+        exec(compile(block, f"{document.name}, block {number}", "exec", dont_inherit=True), namespace)
 
 
 def docstring_tests() -> list[doctest.DocTest]:

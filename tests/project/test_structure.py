@@ -74,7 +74,7 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
         assert "dpframe.noise.random_bits" not in own(path) or room(dotted(path)) == "noise"
     if room(dotted(path)) != "testing":  # which makes up tables
         assert "np.random" not in text
-    assert "default_rng" not in text
+        assert "default_rng" not in text
 
 
 @pytest.mark.parametrize("path", FILES, ids=dotted)

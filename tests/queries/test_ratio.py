@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -66,6 +68,8 @@ def test_a_divisor_of_unknown_sign_has_no_bounded_interval(tmp_path):
     assert (found["cost_per_days_low"].item(), found["cost_per_days_high"].item()) == (-np.inf, np.inf)
     found.dp.write_parquet(tmp_path / "found.parquet")
     assert dpf.read_parquet(tmp_path / "found.parquet").equals(found)
+    pytest.importorskip("altair")
+    json.dumps(found.dp.plot().to_dict(), allow_nan=False)
     assert repr(frame.dp.preview.agg(COST, epsilon=0.01, size=5))
 
 

@@ -1,0 +1,273 @@
+"""The rules of an accounting, tried on releases whose privacy loss together is known exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.accounting import Accounting
+from dpframe.errors import InvalidArgument, named
+from dpframe.exact import Amount, exactly, is_exact, keeps
+from dpframe.mechanisms import curves
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.privacy import Price, PrivacyLoss
+from dpframe.testing.broken import ContractBroken, require
+
+LIMITS = ((Fraction(1), Fraction(1, 10**6)), (Fraction(3), Fraction(1, 10**5)), (Fraction(1, 5), Fraction(1, 10**4)))
+PIECES = (1, 3, 10, 100)
+MOST = 20_000  # releases
+WHOLE = (Fraction(1),)
+PARTS = (Fraction(1, 4), Fraction(3, 4))
+SLACK = 1e-9  # relative: double precision
+
+
+def check_accounting(accounting: Accounting) -> None:
+    """Try an accounting, as it is handed to ``dpf.Ledger(accounting=...)``, against the rules of a ledger.
+
+    Parameters
+    ----------
+    accounting : Accounting
+        From outside, or one of dpframe's.
+
+    Raises
+    ------
+    ContractBroken
+        If amounts are no tuples of Fractions of one length; if releases that fit a limit cost more than it says, or a
+        reading says less than they cost; if a share of the limit takes more than that share, parts of a price more
+        than the price, or what remains cannot be asked for.
+
+    Notes
+    -----
+    Three limits are filled with equal releases, 1 to some thousands: Gaussian noise, randomized response (discrete
+    Laplace noise of sensitivity 1 is that), and both in one call. Their loss together is known exactly: k Gaussians of
+    mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over these. An accounting
+    that undercharges by a few percent shows. That it holds for every mechanism, and for prices chosen after earlier
+    answers, is for its author to prove.
+
+    Examples
+    --------
+    >>> from dpframe.accounting import Basic
+    >>> from dpframe.testing import check_accounting
+    >>> check_accounting(Basic())
+    """
+    require(
+        isinstance(accounting, Accounting),
+        "kind",
+        f"an accounting must be a dpframe.accounting.Accounting, not {named(accounting)}.",
+    )
+    name = accounting.name
+    require(isinstance(name, str) and name, "name", "an accounting must have a name, a word for plans and provenances.")
+    for epsilon, delta in LIMITS:
+        ledger = _Ledger.of(accounting, epsilon, delta)
+        _check_amounts(ledger)
+        for calls in _calls(ledger):
+            _check_filled(ledger, calls)
+        _check_shares(ledger)
+        _check_remaining(ledger)
+    if not accounting.has_own_delta:
+        ledger = _Ledger.of(accounting, Fraction(1), Fraction(0))
+        for pieces in PIECES:
+            price = Price(ledger.epsilon / pieces)
+            _check_filled(ledger, _priced(ledger, price, pure=True))
+
+
+@dataclass(frozen=True)
+class _Ledger:
+    """A ledger's accounting and its limit."""
+
+    accounting: Accounting
+    epsilon: Fraction
+    delta: Fraction
+    limit: Amount
+
+    @classmethod
+    def of(cls, accounting: Accounting, epsilon: Fraction, delta: Fraction) -> _Ledger:
+        own = accounting.of_ledger(epsilon, delta)
+        found = cls(own, epsilon, delta, own.limit(epsilon, delta))
+        found.check_amount("limit", found.limit)
+        return found
+
+    def check_amount(self, member: str, amount: Any) -> None:
+        fine = isinstance(amount, tuple) and amount and all(map(is_exact, amount)) and min(amount) >= 0
+        words = f"{member} must return a tuple of Fractions of at least 0, not {named(amount)}."
+        require(fine and len(amount) == len(getattr(self, "limit", amount)), "amount", words)
+
+    def holds(self, amount: Amount) -> bool:
+        return keeps(amount, self.limit, one_is_enough=self.accounting.one_is_enough)
+
+    def many(self, amount: Amount) -> int:
+        """How many charges of this amount fit, up to MOST."""
+        fits = [math.floor(most / part) if part else MOST for part, most in zip(amount, self.limit, strict=True)]
+        return min(MOST, (max if self.accounting.one_is_enough else min)(fits))
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Equal calls: their noise, and what each is charged."""
+
+    price: Price
+    noises: tuple[Mechanism, ...]
+    amount: Amount
+
+    def delta(self, count: int, epsilon: float) -> float:
+        """The exact delta of so many of them together."""
+        gaussians = [noise for noise in self.noises if isinstance(noise, Gaussian)]
+        coins = [noise for noise in self.noises if isinstance(noise, Laplace)]
+        mu = math.sqrt(count * sum(float(noise.mu_squared) for noise in gaussians))
+        losses, chances = _losses([(1.0 / noise.step_scale, count) for noise in coins])
+        return float((chances * _of_gaussian(mu, epsilon - losses)).sum())
+
+    def pure(self, count: int) -> float:
+        """Their epsilon without a delta."""
+        return count * math.fsum(noise.pure_epsilon or math.inf for noise in self.noises)
+
+    def __str__(self) -> str:
+        return " and ".join(f"{noise.name} noise of scale {noise.scale:.4g}" for noise in self.noises)
+
+
+def _losses(coins: list[tuple[float, int]]) -> tuple[Any, Any]:
+    """The losses of coins together and their chances; each has a loss of +-epsilon, + with chance 1 / (1 + e^-eps)."""
+    from scipy.stats import binom
+
+    losses, chances = np.zeros(1), np.ones(1)
+    for epsilon, count in coins:
+        heads = np.arange(count + 1)
+        own = (2 * heads - count) * epsilon
+        chance = binom.pmf(heads, count, 1.0 / (1.0 + math.exp(-epsilon)))
+        losses = (losses[:, None] + own).ravel()
+        chances = (chances[:, None] * chance).ravel()
+    return losses, chances
+
+
+def _of_gaussian(mu: float, epsilons: Any) -> Any:
+    """The delta of Gaussian noise at any epsilons; of no noise at all where mu is 0."""
+    if mu == 0.0:
+        return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
+    return curves.both_sides(epsilons, lambda some: curves.of_gaussian(mu, some))
+
+
+def _calls(ledger: _Ledger) -> Iterator[_Calls]:
+    """Calls of several prices: Gaussian and pure noise at a typed epsilon, and where noise is charged both in one."""
+    accounting = ledger.accounting
+    for pieces in PIECES:
+        own = None if accounting.has_own_delta else ledger.delta / pieces
+        gaussian = _priced(ledger, Price(ledger.epsilon / pieces, own), pure=False)
+        coin = _priced(ledger, Price(ledger.epsilon / pieces), pure=True)
+        yield gaussian
+        yield coin
+        if not accounting.charges_price:
+            both = (*gaussian.noises, *coin.noises)
+            amount = accounting.charge(gaussian.price, ledger.limit, both)
+            ledger.check_amount("charge", amount)
+            yield _Calls(gaussian.price, both, amount)
+
+
+def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction, ...] = WHOLE) -> _Calls:
+    """A call at this price: the noise that a plan would take, and what it is charged."""
+    parts = ledger.accounting.parts(price, ledger.limit, shares, pure=pure)
+    require(len(parts) == len(shares), "parts", f"parts must return one part for each of {len(shares)} shares.")
+    noises: list[Mechanism] = []
+    for part in parts:
+        if pure:
+            require(part.epsilon is not None, "parts", "a part of a pure price must have an epsilon.")
+            noises.append(Laplace.of_steps(1, Fraction(part.epsilon or 0), 1.0))
+        else:
+            require(part.mu is not None, "parts", "a part of a price with a delta must have a mu.")
+            noises.append(Gaussian.of_mu(Fraction(1), float(part.mu or 0.0), 1.0))
+    amount = ledger.accounting.charge(price, ledger.limit, tuple(noises))
+    ledger.check_amount("charge", amount)
+    require(any(amount), "charge", "charge must be above 0 for a release.")
+    return _Calls(price, tuple(noises), amount)
+
+
+def _check_amounts(ledger: _Ledger) -> None:
+    more = ledger.accounting.of_ledger(2 * ledger.epsilon, ledger.delta)
+    if more == ledger.accounting:  # of rdp the orders, and so the quantity, depend on the limit
+        higher = more.limit(2 * ledger.epsilon, ledger.delta)
+        require(keeps(ledger.limit, higher), "limit", "limit must grow with epsilon.")
+
+
+def _check_filled(ledger: _Ledger, calls: _Calls) -> None:
+    """As many calls as fit the limit must keep it, and what is said of them must be true."""
+    count = ledger.many(calls.amount)
+    if count == 0:
+        return
+    words = (
+        f"{count:,} calls with {calls} fit a limit of epsilon {float(ledger.epsilon):g}, delta {float(ledger.delta):g}"
+    )
+    if ledger.delta:
+        found = calls.delta(count, float(ledger.epsilon))
+        require(
+            found <= float(ledger.delta) * (1.0 + SLACK),
+            "charge",
+            f"what fits a limit must cost no more than it. {words}, and their delta there is {found:.4g}.",
+        )
+    else:
+        found = calls.pure(count)
+        require(
+            found <= float(ledger.epsilon) * (1.0 + SLACK),
+            "charge",
+            f"what fits a limit must cost no more than it. {words}, and their epsilon is {found:.4g}.",
+        )
+    total = tuple(count * part for part in calls.amount)
+    _check_reading("loss", ledger.accounting.loss(total), calls, count)
+    cost = ledger.accounting.cost(calls.price, calls.amount, pure=calls.noises[0].pure_epsilon is not None)
+    if len(calls.noises) == 1:
+        _check_reading("cost", cost, calls, 1)
+    filled = ledger.accounting.filled(total, ledger.limit)
+    require(ledger.holds(total) == (filled <= 1), "filled", "filled must be at most 1 exactly where the limit holds.")
+
+
+def _check_reading(member: str, said: PrivacyLoss, calls: _Calls, count: int) -> None:
+    """What is said of calls must not be less than their loss."""
+    words = f"{member} must be rounded up: of {count:,} calls with {calls} it says {said}"
+    if said.delta == 0.0:
+        found = calls.pure(count)
+        require(found <= said.epsilon * (1.0 + SLACK), "reading", f"{words}, and their epsilon is {found:.6g}.")
+    else:
+        found = calls.delta(count, said.epsilon)
+        require(found <= said.delta * (1.0 + 1e-6), "reading", f"{words}, and their delta there is {found:.4g}.")
+
+
+def _check_shares(ledger: _Ledger) -> None:
+    pure = not ledger.accounting.has_own_delta and not ledger.delta
+    for share in (Fraction(1, 3), Fraction(1, 50)):
+        try:
+            call = _priced(ledger, Price(share=share), pure=pure)
+        except InvalidArgument as error:
+            raise ContractBroken(f"share: parts must take a price that is a share of the limit. {error}") from error
+        total = tuple(part / share for part in call.amount)
+        require(ledger.holds(total), "share", f"a call at share {share} must take at most that share of the limit.")
+    price = Price(ledger.epsilon / 2, None if ledger.accounting.has_own_delta else ledger.delta)
+    for kind in (True, False):
+        own = Price(price.epsilon) if kind else price
+        whole = _priced(ledger, own, pure=kind).amount
+        parts = _priced(ledger, own, pure=kind, shares=PARTS).amount
+        room = tuple(part * (1 + Fraction(1, 10**9)) for part in whole)
+        within = keeps(parts, room, one_is_enough=ledger.accounting.one_is_enough)
+        require(within, "parts", "the parts of a price must not cost more than the price.")
+
+
+def _check_remaining(ledger: _Ledger) -> None:
+    """What remains can be asked for: by a call of one count, with the noise that it takes by itself."""
+    accounting = ledger.accounting
+    for left in (ledger.limit, tuple(part * Fraction(2, 7) for part in ledger.limit)):
+        said = accounting.remaining(left)
+        if said.epsilon <= 0.0:
+            continue
+        price = Price(exactly("epsilon", said.epsilon))
+        call = _priced(ledger, price, pure=not accounting.has_own_delta)
+        require(
+            keeps(call.amount, left, one_is_enough=accounting.one_is_enough),
+            "remaining",
+            f"remaining must be rounded down: it says {said}, and a call at that epsilon costs more.",
+        )
+    nothing = tuple(part * 0 for part in ledger.limit)
+    require(accounting.loss(nothing).epsilon == 0.0, "loss", "loss must be 0 where nothing was spent.")

@@ -1,0 +1,136 @@
+"""The rules of a denoiser, tried on made-up values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.random import get_state
+from numpy.typing import NDArray
+
+from dpframe.denoise.by_name import DENOISERS, can_be_called, facts_of
+from dpframe.denoise.noise_law import NoiseLaw
+from dpframe.errors import named
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.testing.broken import ContractBroken, require
+
+Floats = NDArray[np.float64]
+
+SHAPES = ((2,), (1,), (3,), (40,), (6, 9))
+
+
+def check_denoiser(denoise: str | Callable[..., Any]) -> None:
+    """Try a denoiser, a function ``(values, noise, *, ...) -> values``, against the rules of ``denoise=``.
+
+    Parameters
+    ----------
+    denoise : callable or str
+        A function, or the name of one of dpframe's. Beside values and their noise it is told those facts that its
+        signature names: ``nonnegative`` (bool), ``order`` (True, or the axes along which neighbors may be alike) and
+        ``graph`` (pairs of positions).
+
+    Raises
+    ------
+    ContractBroken
+        If it cannot be called so; raises an error; changes the values that it gets; returns another shape, or what is
+        no finite number; gives two results for the same values; or touches NumPy's global random numbers.
+
+    Notes
+    -----
+    The values are made up: whole numbers and others, equal ones, zeros, negative and very large ones, on a line and on
+    a grid, under discrete Laplace and Gaussian noise on a coarse and on a fine grid. Whether a denoiser makes errors
+    smaller is not tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpframe.testing import check_denoiser
+    >>> check_denoiser(lambda values, noise: np.maximum(values, 0.0))
+    >>> check_denoiser("haar")
+    """
+    function = DENOISERS.get(denoise) if isinstance(denoise, str) else denoise
+    if not callable(function):
+        raise ContractBroken(f"signature: a denoiser must be a function or the name of one, not {named(denoise)}.")
+    require(
+        can_be_called(function),
+        "signature",
+        "a denoiser must be a function (values, noise, *, ...) whose other parameters have defaults or are "
+        "nonnegative, order or graph.",
+    )
+    for noise in _laws():
+        for shape in SHAPES:
+            for values in _made_up(shape, noise):
+                for facts in _facts(shape):
+                    _check_once(function, values, noise, {name: facts[name] for name in facts_of(function)})
+
+
+def _laws() -> Iterator[NoiseLaw]:
+    yield Laplace.calibrate(sensitivity=1, epsilon=0.5)
+    yield Gaussian.calibrate(sensitivity=1, epsilon=0.5, delta=1e-6)
+    yield Gaussian.calibrate(sensitivity=2.5, epsilon=0.5, delta=1e-6, grid=2.0**-20)
+
+
+def _made_up(shape: tuple[int, ...], noise: NoiseLaw) -> Iterator[Floats]:
+    """Multiples of the noise's grid, as released totals are."""
+    places = np.arange(float(np.prod(shape))).reshape(shape)
+    spread = np.sqrt(noise.variance)
+    for values in (
+        places + 1.0,
+        np.zeros(shape),
+        np.full(shape, 7.0),
+        spread * 3.0 * np.sin(1.7 * places),
+        200.0 * np.exp(-places) - 5.0 * spread * np.cos(2.3 * places),
+        1e12 * np.cos(places),
+    ):
+        yield np.rint(values / noise.grid) * noise.grid
+
+
+def _facts(shape: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    places = np.arange(int(np.prod(shape)))
+    graph = np.stack([places[:-1], places[1:]], axis=1).astype(np.int64)
+    yield {"nonnegative": True, "order": True, "graph": graph}
+    yield {"nonnegative": False, "order": (0,), "graph": graph[:1]}
+
+
+def _check_once(function: Callable[..., Any], values: Floats, noise: NoiseLaw, facts: dict[str, Any]) -> None:
+    given, state = values.copy(), _random_state()
+    results = []
+    for _ in range(2):
+        try:
+            found = function(given, noise, **facts)
+        except Exception as error:
+            raise ContractBroken(
+                f"success: a denoiser must not fail, and on {values.size} values it raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        results.append(_as_floats(found))
+        shape = results[-1].shape
+        require(np.array_equal(given, values), "input", "a denoiser must not change the values that it gets.")
+        require(
+            shape == values.shape,
+            "shape",
+            f"a denoiser must return an array of the shape that it got, {values.shape}, not {shape}.",
+        )
+        require(np.isfinite(results[-1]).all(), "finite", "a denoiser must return finite numbers for finite values.")
+    require(
+        results[0].tobytes() == results[1].tobytes(),
+        "determinism",
+        "a denoiser must give one result for the same values: a replayed release shows the same numbers, and all "
+        "random bits come from dpframe.noise.",
+    )
+    require(_random_state() == state, "randomness", "a denoiser must not touch NumPy's global random numbers.")
+
+
+def _as_floats(found: Any) -> Floats:
+    try:
+        return np.array(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ContractBroken(f"numbers: a denoiser must return an array of numbers, not {named(found)}.") from None
+
+
+def _random_state() -> tuple[bytes, int]:
+    """The state of the generator that functions without one share; it is compared, and nothing is drawn from it."""
+    state: Any = get_state(legacy=False)
+    return state["state"]["key"].tobytes(), int(state["state"]["pos"])

@@ -1,0 +1,303 @@
+"""Toys of each kind, defined here from outside the package, checked by its contracts and used through ``.dp``.
+
+No other file of the package knows them: what a mechanism, a denoiser or an accounting must be is in its contract.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe import noise
+from dpframe.accounting import Accounting
+from dpframe.testing import check_accounting, check_denoiser, check_mechanism
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62, 70, 18] * 40, "ward": ["A", "B", "B", "C", "C"] * 40})
+DELTA = 1e-6
+
+
+# A mechanism: the difference of two geometric numbers, which is discrete Laplace noise
+
+
+@dataclass(frozen=True)
+class Geometric(dpf.Mechanism):
+    """Noise of P(k) proportional to r^|k|, r = exp(-1/scale); pure, and additive."""
+
+    sensitivity: float
+    steps: float  # of the scale
+    grid: float
+
+    name = "geometric toy"
+    norm = 1.0
+    cells = math.inf
+
+    @classmethod
+    def calibrated(cls, sensitivity, loss):
+        reach = sensitivity.norm(1)
+        return cls(reach, math.nextafter(reach / sensitivity.grid / loss.epsilon, math.inf), sensitivity.grid)
+
+    @property
+    def pure_epsilon(self):
+        return math.nextafter(self.sensitivity / self.grid / self.steps, math.inf)
+
+    def tail(self, steps):
+        rate = 1.0 / self.steps
+        return np.exp(-rate * steps) / (1.0 + math.exp(-rate))
+
+    def add_noise(self, totals):
+        drawn = noise.discrete_laplace(self.steps, totals.size).reshape(totals.shape)
+        return (totals.view(np.uint64) + drawn.view(np.uint64)).view(np.int64)
+
+
+@dataclass(frozen=True)
+class Rounded(dpf.Mechanism):
+    """Rounded Gaussian noise that knows no more than its tails: private for one cell, at a delta."""
+
+    sensitivity: float
+    sigma: float  # in grid steps
+    grid: float
+
+    name = "bell toy"
+    norm = 2.0
+
+    def tail(self, steps):
+        from scipy.special import erfc
+
+        return erfc((steps - 0.5) / (self.sigma * math.sqrt(2.0))) / 2.0
+
+    def add_noise(self, totals):
+        drawn = noise.rounded_generalized_gaussian(2.0, self.sigma * math.sqrt(2.0), totals.size).reshape(totals.shape)
+        return (totals.view(np.uint64) + drawn.view(np.uint64)).view(np.int64)
+
+
+def bell(sensitivity, loss):
+    """The least sigma that keeps the price, by halving; a function of a sensitivity and a loss."""
+    reach = sensitivity.norm(2)
+    low, high = 1e-3, 1e6
+    for _ in range(60):
+        middle = (low + high) / 2
+        toy = Rounded(reach, middle / sensitivity.grid, sensitivity.grid)
+        low, high = (low, middle) if toy.delta(loss.epsilon) <= loss.delta else (middle, high)
+    return Rounded(reach, high / sensitivity.grid, sensitivity.grid)
+
+
+@pytest.mark.parametrize("grid", [1.0, 2.0**-20], ids=["coarse", "fine"])
+def test_toy_mechanisms_keep_the_contract(grid):
+    check_mechanism(Geometric(2.0, 3.0 / grid, grid))
+    check_mechanism(Rounded(1.0, 4.0 / grid, grid))
+
+
+def test_what_is_derived_is_what_is_known():
+    """The toys have the laws of two shipped mechanisms, whose variances, intervals and curves have closed forms."""
+    pairs = [
+        (Geometric(2.0, 3.0, 1.0), dpf.Laplace(2, 3.0)),
+        (Geometric(2.0, 3.0 * 2**20, 2.0**-20), dpf.Laplace(2 * 2**20, 3.0 * 2**20, 2.0**-20)),
+        (Rounded(1.0, 4.0, 1.0), dpf.GeneralizedGaussian(1.0, 4.0 * math.sqrt(2.0), p=2.0)),
+        (
+            Rounded(1.0, 4.0 * 2**20, 2.0**-20),
+            dpf.GeneralizedGaussian(2.0**20, 2**22 * math.sqrt(2.0), 2.0**-20, p=2.0),
+        ),
+    ]
+    for toy, known in pairs:
+        assert toy.variance == pytest.approx(known.variance, rel=1e-6)
+        assert [toy.interval(share) for share in (0.5, 0.95, 0.999)] == pytest.approx(
+            [known.interval(share) for share in (0.5, 0.95, 0.999)]
+        )
+        for epsilon in (0.0, 0.1, 0.3, 0.6):
+            exact = known.delta(epsilon)
+            rounding = 0.05 if isinstance(toy, Rounded) and toy.grid == 1.0 else 1e-9  # in which the tails know more
+            assert exact * (1 - rounding) <= toy.delta(epsilon) <= exact * (1 + 1e-9) + 1e-11
+        assert toy.epsilon(1e-4) == pytest.approx(known.epsilon(1e-4), rel=1e-2)
+    geometric, laplace = pairs[0]
+    assert geometric.mu_squared == pytest.approx(laplace.mu_squared, rel=1e-12)
+    assert geometric.renyi(Fraction(8)) >= laplace.renyi(Fraction(8))
+    assert geometric.scale == pytest.approx(3.0, rel=0.01)
+
+
+def test_a_toy_mechanism_answers():
+    ledger = dpf.Ledger(epsilon=2.0)
+    released = PEOPLE.dp.group_by("ward", keys=["A", "B", "C"]).count(
+        epsilon=0.5, mechanism=Geometric.calibrated, ledger=ledger
+    )
+    told = released.dp.provenance["statistics"][0]
+    assert (told["noise"], told["p"]) == ("geometric toy", 1.0)
+    assert told["variance"] == pytest.approx(dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5).variance, rel=1e-6)
+    assert released["count_error"].to_list() == [dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5).interval(0.95)] * 3
+    assert ledger.spent.epsilon == 0.5
+    assert (
+        PEOPLE.dp.mean("age", bounds=(0, 100), epsilon=0.5, mechanism=Geometric.calibrated, ledger=ledger).height == 1
+    )
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_a_pure_toy_is_charged_as_any_pure_noise(accounting):
+    ledger = dpf.Ledger(epsilon=3.0, delta=DELTA, accounting=accounting)
+    plan = PEOPLE.dp.preview.count(epsilon=0.5, mechanism=Geometric.calibrated, ledger=ledger)
+    (toy,) = plan.noises
+    assert plan.amount[0] >= (toy.mu_squared if accounting == "gdp" else toy.renyi(ledger.accounting.orders[0]))
+    PEOPLE.dp.count(epsilon=0.5, mechanism=Geometric.calibrated, ledger=ledger)
+
+
+def test_a_toy_with_a_delta_answers_one_cell_and_is_refused_where_nothing_is_proven():
+    count = PEOPLE.dp.preview.count(epsilon=1.0, delta=DELTA, mechanism=bell)
+    assert count.noises[0].scale / math.sqrt(2.0) == pytest.approx(4.2247, rel=0.02)
+    with pytest.raises(dpf.InvalidArgument, match="bell toy has none"):
+        PEOPLE.dp.preview.count(epsilon=1.0, mechanism=bell, ledger=dpf.Ledger(epsilon=1, delta=DELTA))
+    replaced = dpf.PrivacyUnit(neighbors="replace")
+    with pytest.raises(dpf.InvalidArgument, match="must cover the 2 cells"):
+        PEOPLE.dp.preview.group_by("ward", keys=["A", "B"]).count(
+            epsilon=1.0, delta=DELTA, mechanism=bell, unit=replaced
+        )
+
+
+def test_a_mechanism_that_is_not_finished_says_what_it_lacks():
+    @dataclass(frozen=True)
+    class Half(dpf.Mechanism):
+        sensitivity: float
+        grid: float
+        name = "half"
+        norm = 1.0
+
+    with pytest.raises(dpf.InvalidType, match=r"Half lacks delta. Write tail\(steps\)"):
+        PEOPLE.dp.preview.count(epsilon=1.0, mechanism=lambda sensitivity, loss: Half(1.0, 1.0))
+    with pytest.raises(dpf.InvalidType, match="Half lacks add_noise"):
+        Half(1.0, 1.0).add_noise(np.zeros(1, np.int64))
+    with pytest.raises(dpf.InvalidType, match="Half lacks tail"):
+        _ = Half(1.0, 1.0).variance
+
+
+# A denoiser: halfway to the mean, told what it asks for
+
+
+def halfway(values, noise, *, nonnegative=False, order=None):
+    """Halfway between each value and the mean; not below 0 where totals cannot be."""
+    found = (values + values.mean()) / 2.0
+    SEEN.append((nonnegative, order))
+    return np.maximum(found, 0.0) if nonnegative else found
+
+
+def neighbors(values, noise, *, graph):
+    """Each cell with the cells that an edge joins to it, averaged; it cannot do without a graph."""
+    flat = values.ravel()
+    total, many = flat.copy(), np.ones(flat.size)
+    for one, other in ((graph[:, 0], graph[:, 1]), (graph[:, 1], graph[:, 0])):
+        np.add.at(total, one, flat[other])
+        np.add.at(many, one, 1.0)
+    return (total / many).reshape(values.shape)
+
+
+SEEN = []
+
+
+def test_toy_denoisers_keep_the_contract():
+    check_denoiser(halfway)
+    check_denoiser(neighbors)
+
+
+def test_a_toy_denoiser_answers_and_is_told_what_its_signature_names():
+    SEEN.clear()
+    released = PEOPLE.dp.histogram(
+        "age", bins=[0, 30, 60, 90], epsilon=5.0, denoise=halfway, ledger=dpf.Ledger(epsilon=9)
+    )
+    noisy = released["count_noisy"].to_numpy()
+    assert released["count"].to_numpy() == pytest.approx(np.maximum((noisy + noisy.mean()) / 2.0, 0.0))
+    assert "'name': 'halfway'" in repr(released.dp.provenance)
+    assert SEEN[-1] == (True, (0,))
+
+
+def test_a_toy_denoiser_gets_a_graph():
+    wards = PEOPLE.dp.group_by("ward", keys=["A", "B", "C"])
+    ledger = dpf.Ledger(epsilon=9)
+    released = wards.count(epsilon=1.0, denoise=neighbors, graph=[("A", "B")], ledger=ledger)
+    noisy = released["count_noisy"].to_numpy()
+    assert released["count"].to_numpy() == pytest.approx(
+        [(noisy[0] + noisy[1]) / 2, (noisy[0] + noisy[1]) / 2, noisy[2]]
+    )
+    with pytest.raises(dpf.InvalidArgument, match="graph must be given for denoise=neighbors"):
+        wards.count(epsilon=1.0, denoise=neighbors, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match="graph must come with a denoiser that uses it"):
+        wards.count(epsilon=1.0, denoise=halfway, graph=[("A", "B")], ledger=ledger)
+
+
+# An accounting: zero-concentrated differential privacy
+
+
+@dataclass(frozen=True)
+class Concentrated(Accounting):
+    """Sums of rho (Bun and Steinke 2016): mu^2 / 2 of Gaussian noise, epsilon^2 / 2 of pure noise."""
+
+    delta: Fraction = Fraction(0)
+    name = "zcdp"
+
+    def of_ledger(self, epsilon, delta):
+        return replace(self, delta=delta)
+
+    def limit(self, epsilon, delta):
+        log = -math.log(delta)
+        return (Fraction((math.sqrt(log + epsilon) - math.sqrt(log)) ** 2 * (1 - 1e-9)),)
+
+    def charge(self, price, limit, mechanisms):
+        each = [one.mu_squared if one.exact_mu else Fraction(one.pure_epsilon) ** 2 for one in mechanisms]
+        return (sum(each, Fraction(0)) / 2,)
+
+    def loss(self, amount):
+        rho, log = float(amount[0]), -math.log(self.delta)
+        epsilon = (rho + 2 * math.sqrt(rho * log)) * (1 + 1e-9)
+        return dpf.PrivacyLoss(epsilon, float(self.delta) if rho else 0.0)
+
+
+def test_a_toy_accounting_keeps_the_contract():
+    check_accounting(Concentrated())
+
+
+def test_a_toy_accounting_keeps_a_ledger():
+    ledger = dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=Concentrated())
+    assert ledger.accounting.name == "zcdp"
+    before = ledger.remaining.epsilon
+    released = PEOPLE.dp.count(epsilon=0.2, ledger=ledger)
+    PEOPLE.dp.count(share=0.25, ledger=ledger)
+    PEOPLE.dp.count(epsilon=0.1, mechanism="laplace", ledger=ledger)
+    wards = PEOPLE.dp.group_by("ward", keys=["A", "B"]).agg(
+        dpf.count(), dpf.mean("age", bounds=(0, 100)), epsilon=0.2, mechanism="auto", ledger=ledger
+    )
+    assert wards.height == 2
+    assert released.dp.provenance["cost"]["accounting"] == "zcdp"
+    assert 0 < ledger.spent.epsilon < 1
+    assert 0 < ledger.remaining.epsilon < before
+    assert "zcdp accounting" in repr(ledger)
+    with pytest.raises(dpf.BudgetExceeded):
+        PEOPLE.dp.count(epsilon=0.9, ledger=ledger)
+    ledger.raise_limit(epsilon=3.0, reason="a toy may cost more")
+    PEOPLE.dp.count(epsilon=0.9, ledger=ledger)
+
+
+def test_a_toy_accounting_of_everything_together():
+    ledger = dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=Concentrated())
+    with ledger:
+        plans = {"rows": PEOPLE.dp.preview.count(), "ages": PEOPLE.dp.preview.histogram("age", bins=[0, 50, 100])}
+        found = dpf.release_together(plans, epsilon=0.5)
+    assert set(found) == {"rows", "ages"}
+    assert 0.5 < ledger.spent.epsilon < 0.7  # zcdp reads Gaussian noise of epsilon 0.5 as more
+
+
+def test_a_durable_ledger_refuses_a_toy_accounting(tmp_path):
+    path = tmp_path / "toy.ledger"
+    with pytest.raises(dpf.InvalidArgument, match=r"for a durable ledger, not zcdp.*Leave path out"):
+        dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=Concentrated(), path=path)
+    assert not path.exists()
+
+
+def test_an_accounting_has_a_name_of_its_own():
+    class Renamed(Concentrated):
+        name = "gdp"
+
+    with pytest.raises(dpf.InvalidArgument, match="must have a name of its own, not 'gdp'"):
+        dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=Renamed())
+    with pytest.raises(dpf.InvalidType, match="Nothing lacks limit"):
+        dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=type("Nothing", (Accounting,), {"name": "none"})())

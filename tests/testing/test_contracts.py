@@ -1,0 +1,507 @@
+"""The contract checks: all that ships passes them, and broken toys of each kind are refused with the rule's name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpframe as dpf
+from dpframe import noise
+from dpframe.accounting import Accounting, Basic, GaussianDP, RenyiDP
+from dpframe.denoise.by_name import DENOISERS
+from dpframe.testing import ContractBroken, check_accounting, check_denoiser, check_mechanism
+
+DELTA = Fraction(1, 10**6)
+bounded = dpf.TruncatedGeneralizedGaussian.calibrate
+choice = dpf.ExponentialMechanism.of_steps
+SHIPPED = {
+    "laplace": dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5),
+    "laplace of hardly any noise": dpf.Laplace.calibrate(sensitivity=1, epsilon=20),
+    "laplace of a wide reach": dpf.Laplace.calibrate(sensitivity=7, epsilon=2),
+    "laplace on a fine grid": dpf.Laplace.calibrate(sensitivity=3.3, epsilon=1, grid=2.0**-20),
+    "gaussian": dpf.Gaussian.calibrate(sensitivity=1, epsilon=0.5, delta=1e-6),
+    "gaussian of little noise": dpf.Gaussian.calibrate(sensitivity=1, epsilon=30, delta=1e-3),
+    "gaussian on a fine grid": dpf.Gaussian.calibrate(sensitivity=7, epsilon=0.5, delta=1e-6, grid=2.0**-25),
+    "p = 1": dpf.GeneralizedGaussian.calibrate(p=1, sensitivity=1, epsilon=1, delta=1e-6),
+    "p = 1.5": dpf.GeneralizedGaussian.calibrate(p=1.5, sensitivity=1, epsilon=1, delta=1e-6, grid=0.1),
+    "p = 2": dpf.GeneralizedGaussian.calibrate(p=2, sensitivity=1, epsilon=1, delta=1e-6, grid=2.0**-12),
+    "p = 3": dpf.GeneralizedGaussian.calibrate(p=3, sensitivity=1, epsilon=1, delta=1e-6),
+    "p = 16": dpf.GeneralizedGaussian.calibrate(p=16, sensitivity=1, epsilon=1, delta=1e-3),
+    "truncated": bounded(p=2, sensitivity=1, epsilon=1, output=(0, 20)),
+    "truncated of any number of cells": bounded(p=1, sensitivity=1, epsilon=1, output=(0, 50), cells=math.inf),
+    "inflated": bounded(p=1, sensitivity=2, epsilon=0.5, output=(-100, 2000), boundary="inflated"),
+    "choice": choice(1, 0.5, monotonic=True, options=10),
+    "choice of scores that move both ways": choice(2, 1.0, monotonic=False, options=3),
+}
+CLASSES = {value for value in vars(dpf).values() if isinstance(value, type) and issubclass(value, dpf.Mechanism)}
+
+
+def test_every_mechanism_that_ships_is_checked():
+    assert {type(mechanism) for mechanism in SHIPPED.values()} == CLASSES - {dpf.Mechanism}
+
+
+def some(values, few):
+    """As parameters; all but a few are left out of quick runs."""
+    return [
+        pytest.param(value, id=name, marks=() if name in few else pytest.mark.slow) for name, value in values.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    "mechanism", some(SHIPPED, {"laplace", "gaussian on a fine grid", "p = 3", "truncated", "choice"})
+)
+def test_mechanisms_that_ship_keep_the_contract(mechanism):
+    check_mechanism(mechanism)
+
+
+@pytest.mark.parametrize(
+    "denoiser", some({name: name for name in DENOISERS}, DENOISERS.keys() - {"auto", "trend-filter"})
+)
+def test_denoisers_that_ship_keep_the_contract(denoiser):
+    check_denoiser(denoiser)
+
+
+@pytest.mark.parametrize(
+    "accounting", [Basic(), GaussianDP(DELTA), RenyiDP(Fraction(2), DELTA)], ids=lambda one: one.name
+)
+def test_accountings_that_ship_keep_the_contract(accounting):
+    check_accounting(accounting)
+
+
+def broken(check, extension, rule):
+    """The check refuses, naming the rule, with an error that is of dpframe and of a test alike."""
+    with pytest.raises(ContractBroken, match=f"^{rule}: ") as caught:
+        check(extension)
+    assert isinstance(caught.value, AssertionError)
+    assert isinstance(caught.value, dpf.DpframeError)
+
+
+# Mechanisms
+
+
+def geometric(scale, size):
+    return noise.discrete_laplace(scale, size)
+
+
+@dataclass(frozen=True)
+class Toy(dpf.Mechanism):
+    """Discrete Laplace noise as it should be."""
+
+    sensitivity: float = 1.0
+    steps: float = 4.0
+    grid: float = 1.0
+    name = "toy"
+    norm = 1.0
+
+    @property
+    def pure_epsilon(self):
+        return math.nextafter(self.sensitivity / self.grid / self.steps, math.inf)
+
+    def tail(self, steps):
+        rate = 1.0 / self.steps
+        return np.exp(-rate * steps) / (1.0 + math.exp(-rate))
+
+    def add_noise(self, totals):
+        return self.plus(totals, geometric(self.steps, totals.size))
+
+    def plus(self, totals, drawn):
+        return (totals.view(np.uint64) + drawn.reshape(totals.shape).view(np.uint64)).view(np.int64)
+
+
+class TooLittle(Toy):
+    def add_noise(self, totals):
+        return self.plus(totals, geometric(0.98 * self.steps, totals.size))
+
+
+class TooLittleUnnoticed(Toy):
+    """2% too little, and the variance says so."""
+
+    variance = replace(dpf.Laplace(1, 0.98 * 4.0)).variance
+
+    def add_noise(self, totals):
+        return self.plus(totals, geometric(0.98 * self.steps, totals.size))
+
+
+class LowCurve(Toy):
+    def delta(self, epsilon):
+        return 0.98 * super().delta(epsilon)
+
+
+class LowManyCurve(Toy):
+    def deltas(self, epsilons):
+        return 0.98 * super().deltas(epsilons)
+
+
+class RisingCurve(Toy):
+    def delta(self, epsilon):
+        return 0.0 if epsilon >= self.pure_epsilon else 0.2 + 0.1 * epsilon
+
+
+class SmallEpsilon(Toy):
+    def epsilon(self, delta):
+        return 0.9 * super().epsilon(delta)
+
+
+class Narrow(Toy):
+    def interval(self, confidence):
+        return max(0.0, super().interval(confidence) - self.grid)
+
+
+class WrongVariance(Toy):
+    variance = 33.0
+
+
+class LowMu(Toy):
+    mu_squared = Fraction(1, 20)
+
+
+class LowDivergence(Toy):
+    def renyi(self, order):
+        return super().renyi(order) / 10
+
+
+class FloatCharge(Toy):
+    mu_squared = 0.2
+
+
+class OneNoise(Toy):
+    def add_noise(self, totals):
+        return self.plus(totals, np.repeat(geometric(self.steps, totals.size), 2)[: totals.size])
+
+
+class SameAgain(Toy):
+    def add_noise(self, totals):
+        return self.plus(totals, np.resize(KEPT, totals.size))
+
+
+KEPT = geometric(4.0, 2**20)
+
+
+class Saturating(Toy):
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, totals.size).reshape(totals.shape)
+        ends = np.iinfo(np.int64)
+        found = self.plus(totals, drawn)
+        wrapped = (found < totals) != (drawn < 0)
+        return np.where(wrapped, np.where(drawn > 0, ends.min + 10**6, ends.max - 10**6), found)
+
+
+class Raising(Toy):
+    def add_noise(self, totals):
+        if totals.size and abs(int(totals.max())) > 2**62:
+            raise OverflowError("too large")
+        return super().add_noise(totals)
+
+
+class Floats(Toy):
+    def add_noise(self, totals):
+        return super().add_noise(totals).astype(np.float64)
+
+
+class InPlace(Toy):
+    def add_noise(self, totals):
+        totals += geometric(self.steps, totals.size).reshape(totals.shape)
+        return totals
+
+
+class OffCentre(Toy):
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, totals.size)
+        return self.plus(totals, drawn + (np.arange(totals.size) % 20 == 0))
+
+
+class OfTheTotal(Toy):
+    def add_noise(self, totals):
+        own = super().add_noise(totals)
+        return np.where(np.abs(totals) > 1000, self.plus(totals, geometric(1.1 * self.steps, totals.size)), own)
+
+
+class Bounded(Toy):
+    """Answers that stop at 0, with the curve of noise that does not depend on the total."""
+
+    additive = False
+
+    tail = dpf.Mechanism.tail
+    pure_epsilon = None
+    variance = 32.0
+
+    def interval(self, confidence):
+        return 100.0
+
+    def delta(self, epsilon):
+        return max(0.0, 1e-9 - epsilon)
+
+    def add_noise(self, totals):
+        return np.maximum(0, super().add_noise(totals))
+
+
+class HeavyTail(Toy):
+    def tail(self, steps):
+        return 0.3 / steps**2 + 1e-12
+
+
+BROKEN = {
+    TooLittle: "variance",
+    TooLittleUnnoticed: "variance",
+    LowCurve: "delta",
+    LowManyCurve: "curve",
+    RisingCurve: "curve",
+    SmallEpsilon: "curve",
+    Narrow: "interval",
+    WrongVariance: "variance",
+    LowMu: "charge",
+    LowDivergence: "charge",
+    FloatCharge: "charge",
+    OneNoise: "independence",
+    SameAgain: "independence",
+    Saturating: "add_noise",
+    Raising: "add_noise",
+    Floats: "add_noise",
+    InPlace: "add_noise",
+    OffCentre: "centre",
+    OfTheTotal: "additive",
+    Bounded: "delta",
+}
+
+
+def test_the_toy_that_the_broken_ones_are_made_of_is_whole():
+    check_mechanism(Toy())
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_broken_mechanisms_are_refused(kind):
+    broken(check_mechanism, kind(), BROKEN[kind])
+
+
+def test_noise_with_heavy_tails_is_refused():
+    with pytest.raises((ContractBroken, dpf.InvalidArgument)):
+        check_mechanism(HeavyTail())
+
+
+def test_a_sensitivity_between_two_steps_counts_as_the_next():
+    """Half a step more than one step is two: a total moves by whole steps. A rounding error more is none."""
+    assert Toy(1.5).delta(0.2) == Toy(2.0).delta(0.2) > Toy(1.0).delta(0.2)
+    assert Toy(math.nextafter(1.0, 2.0)).delta(0.1) == Toy(1.0).delta(0.1)
+
+
+@pytest.mark.parametrize("name", ["grid", "sensitivity", "norm", "name"])
+def test_a_member_of_the_wrong_kind_is_refused(name):
+    class Wrong(Toy):
+        pass
+
+    toy = Wrong()
+    object.__setattr__(toy, name, -1.0)
+    broken(check_mechanism, toy, "members")
+
+
+def test_what_is_no_mechanism_is_refused():
+    broken(check_mechanism, dpf.Laplace, "kind")
+    broken(check_mechanism, 3.0, "kind")
+    broken(check_mechanism, type("Bare", (dpf.Mechanism,), {"name": "bare"})(), "members")
+
+
+def test_a_choice_that_is_too_sharp_is_refused():
+    class Sharp(dpf.ExponentialMechanism):
+        def choose(self, scores):
+            return int(np.argmax(scores)) if np.ptp(scores) else super().choose(scores)
+
+    broken(check_mechanism, Sharp.of_steps(1, 0.5, monotonic=True, options=3), "choice")
+
+
+# Denoisers
+
+
+def changes_shape(values, noise):
+    return values.ravel()[:1]
+
+
+def reads_randomness(values, noise):
+    return values + np.random.normal(size=values.shape)
+
+
+def seeds_randomness(values, noise):
+    np.random.seed(3)
+    return values + np.random.normal(size=values.shape)
+
+
+def remembers(values, noise, seen=[]):  # noqa: B006
+    seen.append(1)
+    return values + len(seen)
+
+
+def in_place(values, noise):
+    values *= 0.5
+    return values
+
+
+def not_finite(values, noise):
+    return values / values
+
+
+def fails_on_one(values, noise):
+    return np.full(values.shape, np.sort(values.ravel())[1])
+
+
+def words(values, noise):
+    return "denoised"
+
+
+def needs_more(values, noise, *, prior):
+    return values
+
+
+def one_argument(values):
+    return values
+
+
+BAD = {
+    changes_shape: "shape",
+    reads_randomness: "determinism",
+    seeds_randomness: "randomness",
+    remembers: "determinism",
+    in_place: "input",
+    not_finite: "finite",
+    fails_on_one: "success",
+    words: "numbers",
+    needs_more: "signature",
+    one_argument: "signature",
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("denoiser", BAD, ids=lambda one: one.__name__)
+def test_broken_denoisers_are_refused(denoiser):
+    broken(check_denoiser, denoiser, BAD[denoiser])
+
+
+def test_what_is_no_denoiser_is_refused():
+    broken(check_denoiser, "no such", "signature")
+
+
+# Accountings
+
+
+@dataclass(frozen=True)
+class Sum(Accounting):
+    """Gaussian differential privacy as it should be, from the defaults."""
+
+    delta: Fraction = Fraction(0)
+    name = "sum"
+
+    def of_ledger(self, epsilon, delta):
+        return type(self)(delta)
+
+    def limit(self, epsilon, delta):
+        return GaussianDP(delta).limit(epsilon, delta)
+
+    def charge(self, price, limit, mechanisms):
+        return GaussianDP(self.delta).charge(price, limit, mechanisms)
+
+    def loss(self, amount):
+        return GaussianDP(self.delta).loss(amount)
+
+
+class Undercharging(Sum):
+    """3% less than it costs."""
+
+    def charge(self, price, limit, mechanisms):
+        return tuple(part * Fraction(97, 100) for part in super().charge(price, limit, mechanisms))
+
+
+class OneOfTwo(Sum):
+    """Of several releases in a call only the dearest."""
+
+    def charge(self, price, limit, mechanisms):
+        return (max(one.mu_squared for one in mechanisms),)
+
+
+class HighLimit(Sum):
+    def limit(self, epsilon, delta):
+        return tuple(part * Fraction(103, 100) for part in super().limit(epsilon, delta))
+
+
+class PureAtNothing(Sum):
+    """As if pure noise of a small epsilon cost its square by halves."""
+
+    def charge(self, price, limit, mechanisms):
+        each = [one.mu_squared if one.exact_mu else one.mu_squared / 2 for one in mechanisms]
+        return (sum(each, Fraction(0)),)
+
+
+class LowReading(Sum):
+    def loss(self, amount):
+        said = super().loss(amount)
+        return dpf.PrivacyLoss(said.epsilon * 0.97, said.delta)
+
+
+class FloatAmount(Sum):
+    def charge(self, price, limit, mechanisms):
+        return tuple(map(float, super().charge(price, limit, mechanisms)))
+
+
+class TwoParts(Sum):
+    def charge(self, price, limit, mechanisms):
+        return super().charge(price, limit, mechanisms) * 2
+
+
+class Greedy(Sum):
+    """A share of the limit takes twice as much."""
+
+    def parts(self, price, limit, shares, *, pure):
+        price = price if price.share is None else replace(price, share=price.share * 2)
+        return super().parts(price, limit, shares, pure=pure)
+
+
+class HighRemaining(Sum):
+    def remaining(self, amount):
+        said = super().remaining(amount)
+        return dpf.PrivacyLoss(said.epsilon * 1.1, said.delta)
+
+
+class AlwaysFull(Sum):
+    def filled(self, total, limit):
+        return Fraction(2)
+
+
+class WholeParts(Sum):
+    """Every statistic of a call at the price of the whole."""
+
+    def parts(self, price, limit, shares, *, pure):
+        return super().parts(price, limit, (Fraction(1),), pure=pure) * len(shares)
+
+
+class NoName(Sum):
+    name = ""
+
+
+UNSOUND = {
+    Undercharging: "(charge|reading)",
+    OneOfTwo: "charge",
+    HighLimit: "charge",
+    PureAtNothing: "charge",
+    LowReading: "reading",
+    FloatAmount: "amount",
+    TwoParts: "amount",
+    Greedy: "share",
+    HighRemaining: "(share|remaining)",
+    AlwaysFull: "filled",
+    WholeParts: "parts",
+    NoName: "name",
+}
+
+
+def test_the_accounting_that_the_broken_ones_are_made_of_is_whole():
+    check_accounting(Sum())
+
+
+@pytest.mark.parametrize("kind", UNSOUND, ids=lambda kind: kind.__name__)
+def test_broken_accountings_are_refused(kind):
+    broken(check_accounting, kind(), UNSOUND[kind])
+
+
+def test_what_is_no_accounting_is_refused():
+    broken(check_accounting, "gdp", "kind")
