@@ -13,8 +13,9 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.plan import Plan
-from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, reaches
+from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
 from dpframe.planning.request import Calibration, Request
+from dpframe.planning.sensitivity import reaches
 from dpframe.planning.shares import shares_of, weights_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit

@@ -9,6 +9,7 @@ from fractions import Fraction
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, up
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.query import Query
 from dpframe.queries.total import WEIGHT_BITS, Total, Vector
 from dpframe.queries.unit_weights import counts_whole, groups_of
 
@@ -138,6 +139,12 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
         replace=unit.neighbors == "replace",
         grid=total.grid(weighted),
     )
+
+
+def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
+    """How far one unit moves the vector of each Total."""
+    merged = [None if total.by is None else query.cells_of(total) for total in query.totals]
+    return [of(total, unit, query.keys.cells, most) for total, most in zip(query.totals, merged, strict=True)]
 
 
 def _of_whole_units(total: Total, unit: PrivacyUnit, cells: int) -> Sensitivity:

@@ -153,6 +153,23 @@ def test_the_form_follows_the_noise():
     assert "ranks" in repr(within)
 
 
+def test_auto_compares_the_errors_of_both_forms():
+    """At (1, 1e-6) a tree has less error than the factorization; at a large delta it has more."""
+    asked = people().dp.preview
+    words = {"epsilon": 1.0, "mechanism": "auto", "ledger": dpf.Ledger(epsilon=9, delta=0.5, accounting="basic")}
+    tree = asked.median("age", bounds=(0, 120), delta=1e-6, **words)
+    assert (tree.choice.name, tree.cost.delta) == ("discrete Laplace", 0.0)
+    assert tree.parts[0].sensitivity.steps(1) == 2
+    running = asked.median("age", bounds=(0, 120), delta=0.05, **words)
+    assert (running.choice.name, running.cost.delta) == ("rounded Gaussian", 0.05)
+    assert running.error["age_median"] < tree.error["age_median"]
+    assert asked.variance("age", bounds=(0, 120), delta=1e-6, **words).choice.name == "discrete Laplace"
+    gdp = asked.median("age", bounds=(0, 120), epsilon=1.0, mechanism="auto", ledger=dpf.Ledger(epsilon=9, delta=1e-6))
+    assert gdp.parts[0].mechanism.p == 2.0
+    found = people().dp.median("age", bounds=(0, 120), delta=1e-6, **words)
+    assert found.dp.provenance["chosen"]["mechanism"] == "auto"
+
+
 def test_candidates():
     ends = {
         (0, 120): (121, 1.0),

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.testing import check_statistic
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "provenance.schema.json").read_text())
 ASKED = {
@@ -34,6 +35,18 @@ ASKED = {
         total=dpf.sum("x", unit_bounds=(0, 50)),
         **words,
     ),
+}
+CHECKED = {
+    "n_units": dpf.n_units(),
+    "n_units of x": dpf.n_units("x"),
+    "unit sum": dpf.sum("x", unit_bounds=(-3, 50)),
+    "variance": dpf.variance("x", bounds=(0, 100)),
+    "std": dpf.std("x", bounds=(-20, 100), ddof=0),
+    "median": dpf.median("x", bounds=(0, 100)),
+    "quantile": dpf.quantile("x", q=0.9, bounds=(0, 100)),
+    "proportion": dpf.proportion("x"),
+    "mean": dpf.mean("x", bounds=(0, 100), missing="midpoint"),
+    "ratio": dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}),
 }
 SIZED = ("variance", "std", "ecdf", "proportion", "mean", "ratio")
 
@@ -155,3 +168,10 @@ def test_other_noises(name):
     if name in ("median", "quantile", "ecdf", "all"):
         with pytest.raises(dpf.InvalidArgument):
             ASKED[name](frame().dp, epsilon=0.5, delta=1e-6, mechanism=dpf.generalized_gaussian(p=3), ledger=ledger)
+
+
+@pytest.mark.parametrize("pure", [True, False], ids=["pure", "gaussian"])
+@pytest.mark.parametrize("name", CHECKED)
+def test_the_contract_of_statistics(name, pure):
+    """In either form: no unit moves it farther than it is charged for, its intervals cover, with either noise."""
+    check_statistic(CHECKED[name].under(pure))

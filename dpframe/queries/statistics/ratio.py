@@ -33,6 +33,7 @@ class Ratio(Statistic):
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
+    unbounded: ClassVar[bool] = True
 
     column: str
     bounds: tuple[float, float]

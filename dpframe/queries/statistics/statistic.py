@@ -38,6 +38,10 @@ class Statistic:
         Whether it releases one of the declared cells, and no number.
     endings : tuple of str
         Of further columns that it releases, such as ``"_low"``: `more` gives them.
+    fewest : int
+        Of how many values it is defined; a variance of 2.
+    unbounded : bool
+        Whether its error may be infinite, as of a quotient whose divisor may be 0.
 
     Examples
     --------
@@ -54,6 +58,8 @@ class Statistic:
     whole: ClassVar[bool] = False
     chooses: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
+    fewest: ClassVar[int] = 1
+    unbounded: ClassVar[bool] = False
 
     @property
     def default_name(self) -> str:

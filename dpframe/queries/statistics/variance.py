@@ -34,6 +34,7 @@ class Variance(Clipped):
     sized: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
+    fewest: ClassVar[int] = 2
 
     ddof: int = 1
     pure: bool = False  # the form that it has for pure noise; its answer means the same
