@@ -15,7 +15,7 @@ Examples
 
 from dpframe import audit, denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessor import PrivateFrame, ReleasedFrame, of, released
+from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
 from dpframe.accessor import accessor as _accessor
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -35,6 +35,7 @@ from dpframe.errors import (
     WrongDtype,
 )
 from dpframe.frames.build import read_parquet
+from dpframe.frames.marks import public
 from dpframe.frames.register import register as _register
 from dpframe.ledger.ambient import default_ledger, set_default_ledger
 from dpframe.ledger.ledger import Ledger
@@ -131,6 +132,7 @@ __all__ = [
     "classical_gaussian",
     "classical_gaussian_sigma",
     "compare_accounting",
+    "concat",
     "count",
     "default_ledger",
     "denoise",
@@ -146,6 +148,7 @@ __all__ = [
     "probabilistic_gaussian",
     "probabilistic_gaussian_sigma",
     "proportion",
+    "public",
     "quantile",
     "ratio",
     "read_parquet",

@@ -41,13 +41,13 @@ class _TooLong(Exception):
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number that can be taken exactly; True, False and durations are none."""
+    """Tell whether a value is a real number that can be taken exactly; True, False and durations are none."""
     kinds = (int, float, Decimal, numbers.Rational, np.floating)
     return isinstance(value, kinds) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is an integer; np.timedelta64 is registered as one and is none."""
+    """Tell whether a value is an integer; np.timedelta64 is registered as one and is none."""
     return isinstance(value, numbers.Integral) and is_number(value)
 
 
@@ -140,7 +140,7 @@ def exact_share(value: object) -> Fraction:
 
 
 def checked_amount(amount: object, parts: int) -> Amount:
-    """What a caller wants charged: so many exact rationals, none below 0."""
+    """The amount that a caller wants charged: exact rationals, none below 0."""
     way_out = f" Write a tuple of {parts} Fractions."
     if not isinstance(amount, (tuple, list)) or len(amount) != parts:
         raise InvalidType(f"amount must have {parts} parts in this accounting, not {shown(amount)}.{way_out}")
@@ -169,13 +169,13 @@ def plus(spent: Amount, amount: Amount) -> Amount:
 
 
 def keeps(total: Amount, limit: Amount, *, one_is_enough: bool = False) -> bool:
-    """Whether every part of what was spent is within its limit, or where one is enough, at least one."""
+    """Tell whether every spent part is within its limit, or where one is enough, at least one."""
     within = [part <= most for part, most in zip(total, limit, strict=True)]
     return any(within) if one_is_enough else all(within)
 
 
 def is_exact(value: object) -> bool:
-    """Whether it is a Fraction, and of Python integers alone, whose arithmetic is exact."""
+    """Tell whether a value is a Fraction of Python integers alone, whose arithmetic is exact."""
     return type(value) is Fraction and type(value.numerator) is int and type(value.denominator) is int
 
 

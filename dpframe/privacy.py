@@ -1,4 +1,4 @@
-"""Who is protected and how much: the privacy unit, the privacy loss, and the price of a call."""
+"""The privacy unit, the privacy loss, and the price of a call: who is protected, and how much."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_COLUMN = (
 
 @dataclass(frozen=True)
 class Contribution:
-    """How much one unit may sway at full weight: so many rows in each of so many groups."""
+    """Bounds of contribution: one unit sways at full weight so many rows in each of so many groups."""
 
     max_rows: int = 1
     max_groups: int = 1
@@ -33,7 +33,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """Who is protected: a row, or all the rows that share a value of one column.
+    """The unit that is protected: a row, or all the rows that share a value of one column.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ class PrivacyUnit:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it says how much one unit may sway."""
+        """Tell whether the unit says how much one of it may sway."""
         return self.max_rows is not None or self.max_groups is not None
 
     @property
     def contribution(self) -> Contribution:
-        """How much one unit may sway: what is not given is 1 if the other is; MissingArgument where none is."""
+        """The bounds of contribution: one that is left out is 1 if the other is given; MissingArgument without both."""
         if self.column is not None and not self.is_bounded:
             raise MissingArgument(NO_BOUNDS.format(column=self.column))
         return Contribution(self.max_rows or 1, self.max_groups or 1)
@@ -196,7 +196,7 @@ class PrivacyLoss:
 
 @dataclass(frozen=True)
 class Price:
-    """What the caller offers for one call: epsilon (and delta), or a share of the ledger's limit."""
+    """An offer for one call: epsilon (and delta), or a share of the ledger's limit."""
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None

@@ -67,7 +67,7 @@ CONTRACTS = (
     bug(
         "contracts",
         "a durable ledger of an accounting that others do not know",
-        "making.made",
+        "new_terms",
         "if durable and not is_shipped(how):",
         "if False:",
         f"{TOYS}::test_a_durable_ledger_refuses_a_toy_accounting",

@@ -1,117 +1,43 @@
-"""What a call may say: the options of every verb, and refusals in words for what its signature rules out."""
+"""Calls of verbs: help and signature made from the table of options, and refusals in words for what they rule out."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast, get_type_hints
 
+from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, explained, options_of, parameters_of
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.ledger.ledger import Ledger
-from dpframe.planning.request import OPTIONS, Calibration
-from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import Statistic
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-class _AutoInTables:
-    """How help shows the default of `denoise`, which depends on whether the answer is a table."""
-
-    def __repr__(self) -> str:
-        return "'auto' in tables"
-
-
-AUTO_IN_TABLES = _AutoInTables()
-
-
-NOT_OF = {  # what a verb does not take of the options, and why
-    "mode": {
-        "delta": "the exponential mechanism is purely private and needs none",
-        "mechanism": "it is the exponential mechanism itself",
-        "denoise": "it releases no number",
-        "keep_noisy": "it releases no number",
-        "rollup": "it releases no number",
-        "order": "it releases no number",
-        "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
-        "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
-        "size": "it releases no mean",
-    },
-    "ecdf": {
-        "denoise": "its shares never fall, which is what denoising them means",
-        "order": "its bins are in order by themselves",
-        "graph": "its bins are in order by themselves",
-        "rollup": "shares of groups do not add up",
-    },
-    "contributions": {
-        "max_rows": "each unit is counted once, whatever it contributes",
-        "max_groups": "each unit is counted once, whatever it contributes",
-        "rollup": "its cells are numbers of rows and groups, which have no subtotals",
-        "graph": "its cells are numbers of rows and groups",
-        "size": "it releases no mean",
-    },
-}
-
-
-class ModeOptions(TypedDict, total=False):
-    """What ``mode`` takes besides its own arguments."""
-
-    epsilon: float | Fraction | Sequence[float] | None
-    share: float | Fraction | None
-    ledger: Ledger | None
-    unit: PrivacyUnit | str | None
-    max_rows: int | None
-    max_groups: int | None
-    label: str | None
-    snapshot: str | None
-    max_cells: int
-
-
-class CallOptions(TypedDict, total=False):
-    """What every verb takes besides its own arguments."""
-
-    epsilon: float | Fraction | Sequence[float] | None
-    delta: float | Fraction | None
-    share: float | Fraction | None
-    within: float | Mapping[str, float] | Sequence[float] | None
-    confidence: float | None
-    size: int | None
-    weights: Mapping[str, float] | None
-    mechanism: Literal["laplace", "gaussian", "auto"] | Calibration | None
-    denoise: Any
-    keep_noisy: bool
-    rollup: bool
-    order: bool | str | None
-    graph: Any
-    ledger: Ledger | None
-    unit: PrivacyUnit | str | None
-    max_rows: int | None
-    max_groups: int | None
-    label: str | None
-    snapshot: str | None
-    max_cells: int
-
-
 def asks(verb: Verb) -> Verb:
-    """Let help show the options by name instead of ``**options``, and refuse in words what the signature rules out."""
-    own = [p for p in inspect.signature(verb).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    defaults = {name: OPTIONS[name] for name in CallOptions.__annotations__} | {"denoise": AUTO_IN_TABLES}
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    left_out = NOT_OF.get(verb.__name__, {})
-    options = [inspect.Parameter(name, by_name, default=defaults[name]) for name in defaults if name not in left_out]
-    signature = inspect.Signature([*own, *options])
+    """Make a verb's signature and help from the table of options, and refuse in words what the signature rules out."""
+    kind = options_of(verb)
+    options = parameters_of(kind)
+    written = inspect.signature(verb)
+    own = [one for one in written.parameters.values() if one.name != "options"]
+    place = len(own) - any(one.kind is inspect.Parameter.VAR_KEYWORD for one in own)
+    signature = written.replace(parameters=[*own[:place], *options, *own[place:]])
 
     @trimmed
     @functools.wraps(verb)
     def asked(*given: Any, **named: Any) -> Any:
         if verb.__name__ != "agg":  # whose statistics may have any name
             _check_call(verb.__name__, signature, given, named)
+        if isinstance(named.get("denoise"), str) and named["denoise"] == OPTIONS["denoise"].default:
+            del named["denoise"]
         return verb(*given, **named)
 
     asked.__signature__ = signature  # type: ignore[attr-defined]
+    hints = {name: hint for name, hint in get_type_hints(verb).items() if name != "options"}
+    asked.__annotations__ = hints | get_type_hints(kind)
+    if verb.__doc__ is not None:  # it is under python -OO
+        asked.__doc__ = explained(verb.__doc__, [option.name for option in options])
     return cast(Verb, asked)
 
 
@@ -119,7 +45,7 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
     arguments = list(signature.parameters)[1:]
     for name, value in named.items():
         if name not in arguments:
-            reason = NOT_OF.get(verb, {}).get(name)
+            reason = REFUSED.get(verb, {}).get(name)
             words = f"{name} is not an argument of {verb}"
             raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
         if isinstance(value, Statistic):
@@ -136,7 +62,7 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
 
 
 def nearest_of(name: str, arguments: Sequence[str]) -> str:
-    """What to tell the caller of an argument that is none."""
+    """The way out for the caller of an argument that is none."""
     near = closest(name, arguments)
     return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."
 

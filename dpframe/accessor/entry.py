@@ -1,33 +1,45 @@
-"""Which accessor a frame has: of a private frame the questions, of a released one its record."""
+"""The accessor of each frame: the questions of a private one, the record of a released one, nothing of a public one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
+from dpframe.accessor.public_frame import PublicFrame
 from dpframe.accessor.released_frame import ReleasedFrame
+from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
-from dpframe.frames.kinds import checked_frame
+from dpframe.frames.kinds import Library, checked_frame
+from dpframe.frames.marks import is_public
 
 if TYPE_CHECKING:
     from dpframe.frames.kinds import PandasFrame, PolarsFrame, PolarsLazyFrame
 
 
 @overload
-def of(frame: PolarsFrame | PolarsLazyFrame) -> PrivateFrame[PolarsFrame]: ...
+def of(frame: Any, like: Literal["pandas"]) -> PrivateFrame[PandasFrame]: ...
 
 
 @overload
-def of(frame: PandasFrame) -> PrivateFrame[PandasFrame]: ...
+def of(frame: Any, like: Literal["polars"]) -> PrivateFrame[PolarsFrame]: ...
 
 
 @overload
-def of(frame: Any) -> PrivateFrame[Any]: ...
+def of(frame: PolarsFrame | PolarsLazyFrame, like: None = None) -> PrivateFrame[PolarsFrame]: ...
+
+
+@overload
+def of(frame: PandasFrame, like: None = None) -> PrivateFrame[PandasFrame]: ...
+
+
+@overload
+def of(frame: Any, like: None = None) -> PrivateFrame[Any]: ...
 
 
 @trimmed
-def of(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
+def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:
     """The accessor of a frame: ``df.dp``, typed, and for frames that have no ``.dp``.
 
     Parameters
@@ -35,6 +47,8 @@ def of(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
     frame : DataFrame or LazyFrame
         Of pandas or Polars, or of another library that narwhals reads (Arrow, DuckDB, ...): its rows are then
         collected into Polars, and so is the result.
+    like : {"pandas", "polars"}, optional
+        The library of the results; by default pandas for pandas, and Polars for any other.
 
     Returns
     -------
@@ -45,6 +59,10 @@ def of(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
     ------
     InvalidType
         If it is no frame.
+    InvalidArgument
+        If `like` is another word, or is given for a result, which is a frame already.
+    ImportError
+        If the library that `like` names is not installed. Nothing was charged.
 
     Examples
     --------
@@ -52,7 +70,15 @@ def of(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
     >>> dpf.of(pl.DataFrame({"age": [31]}))
     <.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>
     """
-    return accessor(checked_frame(frame))
+    found = accessor(checked_frame(frame))
+    if like is None:
+        return found
+    library = build.checked_library(like)
+    if not isinstance(found, PrivateFrame):
+        raise InvalidArgument("like must be left out for a public frame, which dpframe does not convert. Drop it.")
+    if library == "pandas":
+        import_module("pandas")  # now, and not after a charge
+    return PrivateFrame(frame, like=library)
 
 
 @trimmed
@@ -86,7 +112,9 @@ def released(frame: Any) -> ReleasedFrame:
     raise without_provenance()
 
 
-def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame:
-    """What ``.dp`` gives."""
+def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:
+    """The value of ``.dp``."""
+    if is_public(frame):
+        return PublicFrame()
     facts = build.record_of(frame)
     return PrivateFrame(frame) if facts is None else ReleasedFrame(frame, facts)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
+from dpframe.accessor.calls import asks, nearest_of, sorted_out
+from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
 from dpframe.accessor.quantities import Quantities
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.kinds import is_frame
+from dpframe.frames.kinds import Library, is_frame
 from dpframe.frames.load import height_of, key_rows
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request, checked_flag
@@ -24,55 +25,18 @@ from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
 from dpframe.release.path import preview, release
 
+if TYPE_CHECKING:
+    from dpframe.ledger.ledger import Ledger
+    from dpframe.privacy import PrivacyUnit
+
 F = TypeVar("F")  # the frame of the results
 
 
 class PrivateFrame(Quantities[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
-    Every verb takes the column first and everything else by keyword, and the same options:
-
-    epsilon : float
-        The price of the whole call, in privacy; or ``share=`` of the ledger's limit. There is no default.
-    delta : float, optional
-        For Gaussian noise; by default the ledger's.
-    within : float, or dict of them by output column, optional
-        Instead of `epsilon`: the half-width of the interval that the noise is to stay within; the smallest epsilon that
-        gives it, with `weights` as they are, is the price. With ``confidence=`` other than 0.95, and for a mean with
-        ``size=``, the number of values that a group is assumed to have. Denoising only comes on top.
-    weights : dict, optional
-        Of output columns: how much of the price each takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
-        left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.
-    mechanism : {"laplace", "gaussian", "auto"} or callable, optional
-        The noise; by default the call decides (see ``docs/noise.md``); ``"auto"`` takes the least variance.
-    denoise : str, callable, list or None
-        By default ``"auto"`` for histograms and group-bys, and None for a single number. Costs no privacy.
-    keep_noisy : bool
-        Whether the unbiased values stay beside the denoised ones.
-    order : bool or str, optional
-        After `group_by`: keys are declared in an order in which neighbors may be alike (True), or those of one column
-        among several (its name). Bins are in order by themselves; False says that theirs means nothing.
-    graph : list of pairs, or frame, optional
-        After `group_by`: edges between declared keys whose groups may be alike. Public, like the keys.
-    rollup : bool
-        After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is the
-        sum of its parts (see ``docs/denoising.md``).
-    ledger : Ledger, optional
-        Who pays; by default the ``with`` around the call.
-    unit : PrivacyUnit or str, optional
-        Who is protected, where the ledger does not say it; a string names the column of the unit.
-    max_rows, max_groups : int, optional
-        How many rows of one unit may count at full weight in a group, and in how many groups; by default the unit's.
-        Where only one of them is given the other is 1. Larger bounds leave out less and take more noise;
-        `contributions` tells which fit. Refused where each row is a unit. A single cell does not use `max_groups`.
-    label : str, optional
-        A name for the ledger's entry and the provenance.
-    snapshot : str, optional
-        What the data are: a week, a snapshot, a commit. With a label, a durable ledger stores the answer, and the same
-        call on the same snapshot returns it at no cost (``docs/ledger.md``).
-    max_cells : int
-        How many cells (keys times bins) and how many edges of a graph the call may have; more are refused before any
-        is made.
+    Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
+    ``help(df.dp.count)``.
 
     Examples
     --------
@@ -84,8 +48,14 @@ class PrivateFrame(Quantities[F]):
     ['ward', 'n', 'n_noisy', 'n_error']
     """
 
-    def __init__(self, frame: Any, axes: tuple[Any, ...] = (), finish: Callable[[Request], F] = release) -> None:
-        self._frame, self._axes, self._finish = frame, axes, finish
+    def __init__(
+        self,
+        frame: Any,
+        axes: tuple[Any, ...] = (),
+        finish: Callable[[Request], F] = release,
+        like: Library | None = None,
+    ) -> None:
+        self._frame, self._axes, self._finish, self._like = frame, axes, finish, like
 
     @asks
     def count(self, column: str | None = None, **options: Unpack[CallOptions]) -> F:
@@ -95,8 +65,6 @@ class PrivateFrame(Quantities[F]):
         ----------
         column : str, optional
             Count its values that are neither null nor NaN; without it, count rows.
-        **options
-            See `PrivateFrame`.
 
         Returns
         -------
@@ -142,8 +110,6 @@ class PrivateFrame(Quantities[F]):
         unit_bounds : tuple of two numbers
             Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
             `max_rows` plays no part.
-        **options
-            See `PrivateFrame`.
 
         Returns
         -------
@@ -179,8 +145,6 @@ class PrivateFrame(Quantities[F]):
             As for `sum`; the answer never lies outside them.
         missing : {"drop", "midpoint"}
             Whether missing values are left out, or count as the middle of the bounds.
-        **options
-            See `PrivateFrame`.
 
         Returns
         -------
@@ -206,10 +170,10 @@ class PrivateFrame(Quantities[F]):
         bins: Any = None,
         range: Any = None,
         categories: Any = None,
-        outside: str = "drop",
+        outside: Literal["drop", "clip"] = "drop",
         **options: Unpack[CallOptions],
     ) -> F:
-        """How many rows fall in each bin of `column`, or in each pair of bins of two columns.
+        """The number of rows in each bin of `column`, or in each pair of bins of two columns.
 
         Parameters
         ----------
@@ -224,8 +188,6 @@ class PrivateFrame(Quantities[F]):
             Instead of bins, for strings and other values.
         outside : {"drop", "clip"}
             Whether values outside the edges are left out or counted in the end bins.
-        **options
-            See `PrivateFrame`.
 
         Returns
         -------
@@ -259,9 +221,6 @@ class PrivateFrame(Quantities[F]):
         categories : list
             The values to choose from, from what you know and never from the data; None among them stands for missing
             values. A Polars Enum declares its own.
-        **options
-            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label``, ``snapshot`` and ``max_cells``; see
-            `PrivateFrame`.
 
         Returns
         -------
@@ -300,9 +259,9 @@ class PrivateFrame(Quantities[F]):
 
     @asks
     def contributions(
-        self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[CallOptions]
+        self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[ContributionsOptions]
     ) -> F:
-        """How many units have how many rows in how many groups: it tells which bounds of contribution leave out little.
+        """The numbers of units by their rows and groups, which tell the bounds of contribution that leave out little.
 
         Parameters
         ----------
@@ -311,8 +270,6 @@ class PrivateFrame(Quantities[F]):
         keys : list, tuple, range, dict or frame, optional
             The groups, declared as in `group_by`: rows of others are in none. Without it the distinct values of `by`
             are the groups, a missing one among them.
-        **options
-            As of a histogram, but for `max_rows` and `max_groups`; see `PrivateFrame`.
 
         Returns
         -------
@@ -355,34 +312,65 @@ class PrivateFrame(Quantities[F]):
         asker: PrivateFrame[F] = PrivateFrame(self._frame, grid_of(grouping), self._finish)
         return asker._asked("contributions", {"count": Contributors()}, options, grouping)
 
-    @asks
-    def agg(self, *statistics: Statistic | Mapping[str, Statistic], **named: Any) -> F:
-        """Several statistics, priced and released as one call.
+    if TYPE_CHECKING:  # CallOptions, and a statistic under any other name: what Unpack[...] cannot say
 
-        Parameters
-        ----------
-        *statistics : Count, Sum or Mean, or one dict of them
-            Made by ``dpf.count``, ``dpf.sum`` and ``dpf.mean``; they get their default names.
-        **named
-            Statistics by the name of their output column, and the options of `PrivateFrame`.
+        def agg(
+            self,
+            *statistics: Statistic | Mapping[str, Statistic],
+            epsilon: Number | Sequence[Number] | None = ...,
+            delta: Number | None = ...,
+            share: Number | None = ...,
+            within: Within | Sequence[Within] | None = ...,
+            confidence: float | None = ...,
+            size: int | None = ...,
+            weights: Mapping[str, float] | None = ...,
+            mechanism: Noise = ...,
+            denoise: Denoise = ...,
+            keep_noisy: bool = ...,
+            rollup: bool = ...,
+            order: bool | str | None = ...,
+            graph: Any = ...,
+            ledger: Ledger | None = ...,
+            unit: PrivacyUnit | str | None = ...,
+            max_rows: int | None = ...,
+            max_groups: int | None = ...,
+            label: str | None = ...,
+            snapshot: str | None = ...,
+            max_cells: int = ...,
+            **named: Statistic,
+        ) -> F:
+            """Several statistics, priced and released as one call."""
 
-        Returns
-        -------
-        DataFrame
-            One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``.
+    else:
 
-        Examples
-        --------
-        >>> import dpframe as dpf, polars as pl
-        >>> people = pl.DataFrame({"age": [31, 45, 62]})
-        >>> people.dp.agg(n=dpf.count(), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
-        ['n', 'n_error']
-        """
-        asked, options = sorted_out(statistics, named)
-        return self._asked("agg", asked, options)
+        @asks
+        def agg(self, *statistics: Statistic | Mapping[str, Statistic], **named: Statistic) -> F:
+            """Several statistics, priced and released as one call.
+
+            Parameters
+            ----------
+            *statistics : Count, Sum or Mean, or one dict of them
+                Made by ``dpf.count``, ``dpf.sum`` and ``dpf.mean``; they get their default names.
+            **named
+                Statistics by the name of their output column. One named as an option needs the dict.
+
+            Returns
+            -------
+            DataFrame
+                One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``.
+
+            Examples
+            --------
+            >>> import dpframe as dpf, polars as pl
+            >>> people = pl.DataFrame({"age": [31, 45, 62]})
+            >>> people.dp.agg(n=dpf.count(), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+            ['n', 'n_error']
+            """
+            asked, options = sorted_out(statistics, named)
+            return self._asked("agg", asked, options)
 
     @trimmed
-    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Any) -> PrivateFrame[F]:
+    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Never) -> PrivateFrame[F]:
         """The same questions per group.
 
         Parameters
@@ -415,23 +403,23 @@ class PrivateFrame(Quantities[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        return PrivateFrame(self._frame, (*self._axes, *_declared(_flat(by), keys)), self._finish)
+        return PrivateFrame(self._frame, (*self._axes, *_declared(_flat(by), keys)), self._finish, self._like)
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
         answer: Callable[[Request], Any] = preview  # of several prices a PlanTable
-        return PrivateFrame(self._frame, self._axes, answer)
+        return PrivateFrame(self._frame, self._axes, answer, self._like)
 
     def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
-        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish, self._like)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         keys = Keys(counts.made(self._axes, _most(options)))
         rollup = checked_flag("rollup", options.get("rollup", False))
         query = Query(verb, keys, tuple(statistics.items()), rollup, grouping)
         told = {"denoise": "auto" if self._axes else None, **options}
-        return self._finish(Request.of(self._frame, query, told))
+        return self._finish(Request.of(self._frame, query, told, like=self._like))
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
 
@@ -460,7 +448,7 @@ def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
 
 
 def _most(options: Any) -> int:
-    """How many cells the call allows."""
+    """The number of cells that the call allows."""
     return counts.checked_most(options.get("max_cells", counts.MOST_CELLS))
 
 

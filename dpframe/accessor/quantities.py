@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, Self, TypeVar, Unpack
 
-from dpframe.accessor.calls import CallOptions, asks
+from dpframe.accessor.calls import asks
+from dpframe.accessor.options import CallOptions, EcdfOptions
 from dpframe.queries import counts
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import bin_axes
@@ -29,8 +30,6 @@ class Quantities(Generic[F]):
         ----------
         column : str, optional
             Count the units with a value of it that is neither null nor NaN; without it, those with a row.
-        **options
-            See `PrivateFrame`. `max_rows` plays no part, and `max_groups` none in a single cell.
 
         Returns
         -------
@@ -61,8 +60,6 @@ class Quantities(Generic[F]):
         ----------
         column : str
             A Boolean column, or one of numbers, each clipped to [0, 1]. Nulls and NaN are left out.
-        **options
-            See `PrivateFrame`; ``within=`` needs ``size=``.
 
         Returns
         -------
@@ -93,8 +90,6 @@ class Quantities(Generic[F]):
             As for `sum`; the noise grows with the square of their distance.
         ddof : {1, 0}
             What is taken off the number of values in the divisor.
-        **options
-            See `PrivateFrame`.
 
         Returns
         -------
@@ -122,8 +117,6 @@ class Quantities(Generic[F]):
         ----------
         column, bounds, ddof
             As for `variance`.
-        **options
-            See `PrivateFrame`.
 
         Returns
         -------
@@ -156,8 +149,6 @@ class Quantities(Generic[F]):
         ----------
         column, bounds, step, candidates
             As for `quantile`.
-        **options
-            See `PrivateFrame`; ``within=`` is an error in ranks.
 
         Returns
         -------
@@ -200,8 +191,6 @@ class Quantities(Generic[F]):
             thousandth of their distance.
         candidates : list of numbers, optional
             Instead of `bounds` and `step`: increasing, at most 2**14.
-        **options
-            See `PrivateFrame`; ``within=`` is an error in ranks.
 
         Returns
         -------
@@ -230,7 +219,7 @@ class Quantities(Generic[F]):
         *,
         bins: Any = None,
         range: Any = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[EcdfOptions],
     ) -> F:
         """The distribution function of `column`: which share of its values is in each bin and all below it.
 
@@ -242,8 +231,6 @@ class Quantities(Generic[F]):
             As for `histogram`; values beyond the edges count in the end bins. A number of bins needs `range`.
         range : pair
             The first and the last edge of equal bins.
-        **options
-            See `PrivateFrame`; ``within=`` needs ``size=``.
 
         Returns
         -------

@@ -1,22 +1,44 @@
-"""What ``.dp`` is on a released result: public numbers, and the record of how they came about."""
+"""``.dp`` of a released result: public numbers, and the record of how they came about."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dpframe.accessor.joined import parts_of
 from dpframe.display import result_charts, result_tables
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
+from dpframe.frames.marks import public
 from dpframe.planning import suggestion
 from dpframe.privacy import PrivacyUnit
 from dpframe.release import provenance
 
-OF_RESULTS = ("provenance", "errors", "plot", "table", "suggest", "to_numpy", "write_parquet")
+OF_RESULTS = ("provenance", "errors", "plot", "table", "suggest", "to_numpy", "write_parquet", "parts")
+VERBS = (
+    "count",
+    "sum",
+    "mean",
+    "variance",
+    "std",
+    "proportion",
+    "median",
+    "quantile",
+    "ecdf",
+    "n_units",
+    "histogram",
+    "mode",
+    "contributions",
+    "agg",
+    "group_by",
+    "preview",
+)  # of private frames
 
 
 class ReleasedFrame:
-    """What ``.dp`` is on a result: its provenance, a chart, an array, a file.
+    """The record of a released result, ``.dp`` of its frame: provenance, a chart, an array, a file.
 
     Examples
     --------
@@ -29,32 +51,48 @@ class ReleasedFrame:
     (2,)
     """
 
-    verbs: ClassVar[tuple[str, ...]] = (
-        "count",
-        "sum",
-        "mean",
-        "variance",
-        "std",
-        "proportion",
-        "median",
-        "quantile",
-        "ecdf",
-        "n_units",
-        "histogram",
-        "mode",
-        "contributions",
-        "agg",
-        "group_by",
-        "preview",
-    )
-
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What was asked, how it was protected, what it cost: plain JSON values (``docs/provenance.md``)."""
-        return provenance.current(self._frame, self._facts)
+        """The record of the question, of its protection and of its cost: plain JSON values (``docs/provenance.md``).
+
+        A frame that `dpframe.concat` joined has ``{"schema": "dpframe.parts/1", "parts": [...]}``, a record per part.
+        """
+        if "parts" not in self._facts:
+            return provenance.current(self._frame, self._facts)
+        return {**self._facts, "altered": self._is_altered()}
+
+    @property
+    def parts(self) -> list[Any]:
+        """The releases that `dpframe.concat` joined, each a frame with its own record; else the frame itself, alone.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> visits = pl.DataFrame({"week": [1, 1, 2]})
+        >>> with dpf.Ledger(epsilon=1.0):
+        ...     weeks = [visits.dp.group_by("week", keys=[week]).count(epsilon=0.5) for week in (1, 2)]
+        >>> [part.dp.provenance["cost"]["epsilon"] for part in dpf.concat(weeks).dp.parts]
+        [0.5, 0.5]
+        """
+        return [frame for frame, _ in parts_of(self._frame)]
+
+    def _is_altered(self) -> bool:
+        try:
+            return any(provenance.current(*part)["altered"] for part in parts_of(self._frame))
+        except InvalidArgument:  # lost rows
+            return True
+
+    def _alone(self, verb: str) -> dict[str, Any]:
+        """The record of one release; refused of several that were joined."""
+        if "parts" in self._facts:
+            raise InvalidArgument(
+                f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
+                f"Write [part.dp.{verb}(...) for part in frame.dp.parts]."
+            )
+        return self._facts
 
     def plot(self) -> Any:
         """Bars with 95% error bars, or a map of a grid.
@@ -69,9 +107,10 @@ class ReleasedFrame:
         ImportError
             Without the extra ``dpframe[plot]``.
         """
-        places = provenance.checked_numbers(self._frame, self._facts)
-        frame = build.reordered(self._frame, places) if "levels" in self._facts else self._frame
-        return result_charts.of_result(frame, self._facts)
+        facts = self._alone("plot")
+        places = provenance.checked_numbers(self._frame, facts)
+        frame = build.reordered(self._frame, places) if "levels" in facts else self._frame
+        return result_charts.of_result(frame, facts)
 
     def table(self) -> Any:
         """A table for a report: each value with its 95% error, and below it what it cost.
@@ -86,11 +125,12 @@ class ReleasedFrame:
         ImportError
             Without the extra ``dpframe[tables]``.
         """
-        provenance.checked_numbers(self._frame, self._facts)
-        return result_tables.of_result(self._frame, self._facts)
+        facts = self._alone("table")
+        provenance.checked_numbers(self._frame, facts)
+        return result_tables.of_result(self._frame, facts)
 
     def errors(self) -> Any:
-        """How far off the released numbers may be: the intervals of the noise, and the error of what was denoised.
+        """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
 
         Returns
         -------
@@ -100,7 +140,8 @@ class ReleasedFrame:
             *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise (null for a
             mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error that denoising
             expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
-            biased, and this is no interval: see ``docs/denoising.md``.
+            biased, and this is no interval: see ``docs/denoising.md``. Of joined releases the column ``part`` comes
+            first, counted from 0.
 
         Raises
         ------
@@ -115,9 +156,12 @@ class ReleasedFrame:
         >>> ages.dp.errors().columns
         ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
         """
-        places = provenance.checked_numbers(self._frame, self._facts)
-        rows = provenance.errors(build.reordered(self._frame, places), self._facts)
-        return build.of_rows(rows, library_of(self._frame))
+        rows = []
+        for number, (frame, facts) in enumerate(parts_of(self._frame)):
+            places = provenance.checked_numbers(frame, facts)
+            found = provenance.errors(build.reordered(frame, places), facts)
+            rows += [{"part": number, **row} for row in found] if "parts" in self._facts else found
+        return public(build.of_rows(rows, library_of(self._frame)))
 
     def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:
         """Bounds of contribution for counts by the same groups, from a result of `contributions`; it costs nothing.
@@ -158,7 +202,7 @@ class ReleasedFrame:
         >>> grid.dp.suggest(epsilon=1.0).columns
         ['max_rows', 'max_groups', 'rows_kept', 'noise', 'left_out', 'total_error']
         """
-        if "groups" not in self._facts:
+        if "groups" not in self._alone("suggest"):
             raise InvalidArgument(
                 "suggest must be asked of a result of contributions, which tells how much units contribute. "
                 "Ask for df.dp.contributions(by=..., epsilon=0.1) first."
@@ -177,7 +221,7 @@ class ReleasedFrame:
             delta=delta,
             mechanism=mechanism,
         )
-        return build.of_rows(rows, library_of(self._frame))
+        return public(build.of_rows(rows, library_of(self._frame)))
 
     def to_numpy(self, name: str) -> Any:
         """A released column as an array in the shape of the cells.
@@ -191,17 +235,18 @@ class ReleasedFrame:
         -------
         array of float64
             One axis for each column of keys or bins (one together for a frame of combinations); ``()`` for a single
-            number.
+            number. Of joined releases of the same shape there is one more, the first.
 
         Raises
         ------
         InvalidArgument
-            If there is no such column of numbers.
+            If there is no such column of numbers, or joined releases have different shapes.
         """
-        if name not in self._facts["columns"]:
-            raise InvalidArgument(f"name must be one of {self._facts['columns']}, not {shown(name)}.")
-        places = provenance.checked_numbers(self._frame, self._facts)
-        return build.numbers(self._frame, name)[places].reshape(provenance.shape(self._facts))
+        parts = parts_of(self._frame)
+        if len({provenance.shape(facts) for _, facts in parts}) > 1:
+            self._alone("to_numpy")
+        arrays = [_array(frame, facts, name) for frame, facts in parts]
+        return np.stack(arrays) if "parts" in self._facts else arrays[0]
 
     def write_parquet(self, path: Any) -> None:
         """Write the frame with its provenance; `dpframe.read_parquet` reads both.
@@ -212,13 +257,14 @@ class ReleasedFrame:
             If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
             rows may be in any order. An index and other attributes of a pandas frame are not written.
         """
-        provenance.checked(self._frame, self._facts)
+        for part in parts_of(self._frame):
+            provenance.checked(*part)
         build.write_parquet(self._frame, path, self._facts)
 
     if not TYPE_CHECKING:  # which must see a mistyped name
 
         def __getattr__(self, name: str) -> Any:
-            if name in self.verbs:
+            if name in VERBS:
                 raise AlreadyReleased(
                     f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
                 )
@@ -226,3 +272,11 @@ class ReleasedFrame:
 
     def __repr__(self) -> str:
         return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"
+
+
+def _array(frame: Any, facts: dict[str, Any], name: str) -> Any:
+    """A column of one release as an array in the shape of its cells."""
+    if name not in facts["columns"]:
+        raise InvalidArgument(f"name must be one of {facts['columns']}, not {shown(name)}.")
+    places = provenance.checked_numbers(frame, facts)
+    return build.numbers(frame, name)[places].reshape(provenance.shape(facts))

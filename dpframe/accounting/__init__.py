@@ -1,4 +1,4 @@
-"""How losses add up: each accounting has one additive, exact quantity."""
+"""Addition of losses: each accounting has one additive, exact quantity."""
 
 from dpframe.accounting.basic import Basic
 from dpframe.accounting.gaussian_dp import GaussianDP

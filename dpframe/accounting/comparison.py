@@ -26,7 +26,7 @@ EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
 
 @dataclass(frozen=True)
 class Compared:
-    """What one accounting says of a workload: the smallest epsilon at the common delta, or None, and why."""
+    """One accounting's answer for a workload: the smallest epsilon at the common delta, or None, and why."""
 
     accounting: str
     epsilon: float | None
@@ -35,7 +35,7 @@ class Compared:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What each accounting says of one workload at one delta: what `compare_accounting` returns.
+    """The answer of each accounting for one workload at one delta: the result of `compare_accounting`.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Comparison:
 
 
 def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparison:
-    """What each accounting says of the same releases: the smallest epsilon at one delta.
+    """Compare accountings: the smallest epsilon of the same releases at one delta, in each of them.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ MOST = 10**6  # releases
 def advanced_composition(
     epsilon: float | Fraction, delta: float | Fraction, count: int, *, slack: float | Fraction
 ) -> PrivacyLoss:
-    """What `count` releases of (epsilon, delta) each are together, by the advanced composition theorem.
+    """The loss of `count` releases of (epsilon, delta) each together, by the advanced composition theorem.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def advanced_composition(
 def optimal_composition(
     epsilon: float | Fraction, delta: float | Fraction, count: int, *, total_delta: float | Fraction
 ) -> PrivacyLoss:
-    """What `count` releases of (epsilon, delta) each are together, exactly, if no more is known of them.
+    """The exact loss of `count` releases of (epsilon, delta) each together, if no more is known of them.
 
     Parameters
     ----------

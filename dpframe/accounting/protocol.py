@@ -1,4 +1,4 @@
-"""What a ledger asks of its accounting, and the exact arithmetic that accountings share."""
+"""The members of an accounting that a ledger calls, and the exact arithmetic that accountings share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HALVINGS = 60
 
 @dataclass(frozen=True)
 class Part:
-    """What one Total of a call may cost: as pure epsilon, as mu, and as a pair for callables."""
+    """The price of one Total of a call: as pure epsilon, as mu, and as a pair for callables."""
 
     epsilon: Fraction | None
     mu: float | None
@@ -28,7 +28,7 @@ class Part:
 
 
 class Accounting:
-    """How losses add up, as a frozen value. A subclass writes five members; the others follow from these.
+    """The rules by which losses add up, as a frozen value. A subclass writes five members; the others follow.
 
     To write: ``name``, ``limit``, ``charge``, ``loss`` and, where it reads losses at the ledger's delta, a field
     ``delta`` with ``of_ledger``, which fills it in. An amount is a tuple of Fractions that only grow: what it is of
@@ -52,16 +52,16 @@ class Accounting:
             """A word for it, in plans and provenances."""
 
     one_is_enough: ClassVar[bool] = False
-    """Whether one part of an amount within its limit is enough, or every part must be."""
+    """True where one part of an amount within its limit is enough, or every part must be."""
 
     charges_price: ClassVar[bool] = False
-    """Whether a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
+    """True where a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
 
     has_own_delta: ClassVar[bool] = True
-    """Whether every loss is read at one delta, fixed with the limit, so that a call need not name any."""
+    """True where every loss is read at one delta, fixed with the limit, so that a call need not name any."""
 
     tight: ClassVar[bool] = False
-    """Whether one Gaussian (or pure) call may take the whole limit."""
+    """True where one Gaussian (or pure) call may take the whole limit."""
 
     def of_ledger(self, epsilon: Fraction, delta: Fraction) -> Accounting:
         """The accounting of a ledger with this limit: itself, or where it depends on the limit a copy that knows it."""
@@ -72,7 +72,7 @@ class Accounting:
         raise self._incomplete("limit(epsilon, delta)")
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
-        """What the call costs, rounded up."""
+        """The exact cost of the call, rounded up."""
         raise self._incomplete("charge(price, limit, mechanisms)")
 
     def loss(self, amount: Amount) -> PrivacyLoss:
@@ -80,7 +80,7 @@ class Accounting:
         raise self._incomplete("loss(amount)")
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
-        """How much of the limit that is: at most 1 where it is allowed."""
+        """The part of the limit that is spent: at most 1 where it is allowed."""
         parts = [part / most for part, most in zip(total, limit, strict=False) if most]
         return (min if self.one_is_enough else max)(parts, default=Fraction(0))
 
@@ -99,11 +99,11 @@ class Accounting:
         return tuple(gaussian_part(price, root_down(whole * share), delta) for share in shares)
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        """What the call alone costs, for people to read: the typed price where it says it, rounded up."""
+        """The cost of the call alone, for people to read: the typed price where it says it, rounded up."""
         return self.loss(amount)
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        """What is left of the limit as a pair that may still be asked for, rounded down: tried on one count."""
+        """The rest of the limit as a pair that may still be asked for, rounded down: tried on one count."""
         if not any(amount):
             return PrivacyLoss(0.0)
         low, high = 0.0, self.loss(amount).epsilon
@@ -113,7 +113,7 @@ class Accounting:
         return PrivacyLoss(low, shown_down(self._delta))
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        """What a caller whose call is refused should know of this accounting; empty where all is plain."""
+        """Advice on this accounting for a caller whose call is refused; empty where all is plain."""
         return ""
 
     @property
@@ -122,7 +122,7 @@ class Accounting:
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
-        """Whether a count at this price costs at most so much: of Gaussian noise, or without a delta of pure noise."""
+        """Tell whether a count at this price costs at most so much: by Gaussian, or without a delta by pure noise."""
         price = Price(exactly("epsilon", epsilon))
         pure = not self._delta
         (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
@@ -160,7 +160,7 @@ def gaussian_part(price: Price, mu: float, delta: Fraction) -> Part:
 
 
 def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
-    """What callables calibrate a part of this mu to, at the call's delta or else the ledger's; rounded down."""
+    """The loss that callables calibrate a part of this mu to, at the call's delta or the ledger's; rounded down."""
     at = typed_down(price.delta or delta)
     return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
 

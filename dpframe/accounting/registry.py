@@ -1,4 +1,4 @@
-"""Which accounting a ledger has."""
+"""The accountings that ship, by name, and the one that a ledger gets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
 
 
 def is_shipped(accounting: Accounting) -> bool:
-    """Whether every process that opens a ledger knows it."""
+    """Tell whether every process that opens a ledger knows it."""
     return type(accounting) in SHIPPED
 
 

@@ -110,7 +110,7 @@ class RenyiDP(Accounting):
 
 
 def conversion(order: Fraction, delta: Fraction) -> Fraction:
-    """What (order, cost)-RDP adds to its cost to be an epsilon at `delta`; rounded up. It may be negative.
+    """The term that turns the cost of (order, cost)-RDP into an epsilon at `delta`; rounded up. It may be negative.
 
     log(1 - 1/order) - log(delta * order) / (order - 1): Canonne, Kamath and Steinke (2020), Proposition 12; Balle,
     Barthe, Gaboardi, Hsu and Sato (2020), Theorem 21.

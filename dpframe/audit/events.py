@@ -1,4 +1,4 @@
-"""Which event tells two sides apart: learned and chosen on one half of the samples, counted on the other."""
+"""Events that tell two sides apart: learned and chosen on one half of the samples, counted on the other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def strongest(first: Any, second: Any, teach: Teach, bound: Bound, alpha: float)
 
 
 def _hits(values: Floats, cuts: Floats, below: bool) -> Integers:
-    """How many values lie at or above each cut, or below it."""
+    """The number of values at or above each cut, or below it."""
     under = np.searchsorted(np.sort(values), cuts)
     return under if below else values.size - under
 
@@ -61,7 +61,7 @@ def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
 
 
 def of_texts(first: Integers, second: Integers) -> list[tuple[str, Score]]:
-    """How much oftener the first side showed a text, the texts being numbered."""
+    """Score a text by how much more often the first side showed it, the texts being numbered."""
     most = int(max(first.max(initial=0), second.max(initial=0))) + 2
     counts = [np.bincount(np.minimum(side, most), minlength=most + 1) + 1.0 for side in (first, second)]
     ratio = np.log(counts[0] / counts[1])
@@ -101,7 +101,7 @@ def _laplace(first: Floats, second: Floats) -> Score:
 
 
 def _low_bits(first: Floats, second: Floats, place: int) -> Score:
-    """How much oftener the first side showed the lowest bits of a sample's significand."""
+    """Score the lowest bits of a sample's significand by how much more often the first side showed them."""
     counts = [np.bincount(_bits(side), minlength=2**LOW_BITS) + 1.0 for side in (first, second)]
     ratio = np.log(counts[0] / counts[1])
     return lambda samples: np.asarray(ratio[_bits(samples[:, place])])

@@ -1,4 +1,4 @@
-"""What an audit found, in words."""
+"""The finding of an audit, in words."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether the samples are consistent with the claim. They never prove it."""
+        """Tell whether the samples are consistent with the claim. They never prove it."""
         return self.lower_bound <= self.claimed
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What one call lets out: the numbers, and everything else as one text."""
+"""The outcome of one call: the numbers, and everything else as one text."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _rows(found: list[Floats], outcomes: int) -> Floats | None:
 
 
 def _parts(value: Any, found: list[Floats]) -> Any:
-    """What of a value is text, as JSON takes it; its numbers are appended to `found`."""
+    """The text in a value, as JSON takes it; its numbers are appended to `found`."""
     if hasattr(value, "columns") and hasattr(value, "dtypes"):
         return _of_frame(value, found)
     if isinstance(value, dict):
@@ -152,7 +152,7 @@ def _is_number(value: Any) -> bool:
 
 
 def apart(first: list[str], second: list[str]) -> tuple[str, ...]:
-    """What texts only one side showed, each from a little before where it parts from a text of the other side."""
+    """The texts that only one side showed, each from a little before its difference from a text of the other side."""
     only = [(text, second) for text in sorted(set(first) - set(second))]
     only += [(text, first) for text in sorted(set(second) - set(first))]
     return tuple(_from_parting(text, others) for text, others in only[:4])
@@ -165,6 +165,6 @@ def _from_parting(text: str, others: list[str]) -> str:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """The number of characters that two texts begin with alike."""
     alike = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
     return min(len(one), len(other)) if alike is None else alike

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from dpframe._version import VERSION
+from dpframe.accessor import released
 from dpframe.errors import DpframeError, InvalidArgument
 from dpframe.errors.words import harmless, no_formula
 from dpframe.frames import build
@@ -80,22 +81,24 @@ def _show(options: Any) -> None:
 
 def _verify(options: Any) -> None:
     ledger = Ledger.open(options.file)
-    place = ledger.verify(*(_released(release) for release in options.releases))
+    given = [(name, part) for name in options.releases for part in _parts_of(name)]
+    place = ledger.verify(*(part for _, part in given))
     releases = place.get("releases", [])
-    known = f", and it knows {len(releases)} of {len(options.releases)} releases" if releases else ""
+    known = f", and it knows {len(releases)} of {len(given)} releases" if releases else ""
     print(f"intact: {place['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}")
     if "without_nonce" in place:
         print(f"the first {place['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
-    for name, release in zip(options.releases, releases, strict=True):
+    for (name, _), release in zip(given, releases, strict=True):
         print(f"{name!r} is entry {release['entry']}: record {release['record']}, numbers {release['numbers']}")
     print(f"head {place['head']}")
 
 
-def _released(release: str) -> Any:
-    found = read_parquet(release)
-    if "ledger" not in found.dp.provenance:
-        raise InvalidArgument(f"releases must be of a ledger in a file, and {release!r} is of one in memory.")
-    return found
+def _parts_of(file: str) -> list[Any]:
+    """The releases in a file: several where they were joined."""
+    parts = released(read_parquet(file)).parts
+    if any("ledger" not in released(part).provenance for part in parts):
+        raise InvalidArgument(f"releases must be of a ledger in a file, and {file!r} is of one in memory.")
+    return parts
 
 
 def _export(options: Any) -> None:

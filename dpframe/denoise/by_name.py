@@ -20,22 +20,22 @@ def facts_of(denoiser: Any) -> tuple[str, ...]:
 
 
 def takes(denoiser: Any, fact: str) -> bool:
-    """Whether it has a use for a fact."""
+    """Tell whether it has a use for a fact."""
     return fact in facts_of(denoiser)
 
 
 def needs(denoiser: Any, fact: str) -> bool:
-    """Whether it cannot do without a fact."""
+    """Tell whether it cannot do without a fact."""
     return any(one.name == fact and one.default is Parameter.empty for one in _facts(denoiser))
 
 
 def told(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
-    """What a denoiser is told of what is known."""
+    """The known facts that a denoiser is told."""
     return {name: known[name] for name in facts_of(function) if name in known}
 
 
 def can_be_called(function: Callable[..., Any]) -> bool:
-    """Whether values, noise and the facts that it names are enough for it."""
+    """Tell whether values, noise and the facts that it names are enough for it."""
     try:
         signature(function).bind(None, None, **dict.fromkeys(facts_of(function)))
     except TypeError:

@@ -31,7 +31,7 @@ LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of de
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, what it gives, and its estimated root mean squared error."""
+    """A chosen denoiser, its values, and its estimated root mean squared error."""
 
     name: str
     values: Floats

@@ -162,12 +162,12 @@ def centred(values: Floats, centre: Centre) -> Floats:
 
 
 def fitted(centre: Centre) -> int:
-    """How many numbers of the centre were taken from the values."""
+    """The number of parameters of the centre that were taken from the values."""
     return int(isinstance(centre, str))
 
 
 def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:
-    """How much James-Stein takes off, as a part of what values differ from a centre by: between 0 and 1."""
+    """The part of the distance from a centre that James-Stein takes off: between 0 and 1."""
     squares = float(np.square(rest).sum())
     if rest.size < 3 + fitted or squares == 0.0:
         return 0.0

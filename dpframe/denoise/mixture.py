@@ -125,7 +125,7 @@ class Bins:
         return np.arange(self.counts.shape[1], dtype=np.float64) + self.first
 
     def atoms(self, nonnegative: bool) -> Integers:
-        """Where the prior may have its mass: bins where values are, zero among them, a quarter of a deviation apart."""
+        """The points of the prior's mass: bins that hold values, zero among them, a quarter of a deviation apart."""
         inside = np.arange(self.counts.shape[1])[self.fitted]
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         apart = max(1, int(deviation / 4.0))
@@ -136,13 +136,13 @@ class Bins:
         return chosen
 
     def unseen(self, atoms: Integers) -> float:
-        """What each atom has beyond the fit, in cells: a total that is alone must not be pulled to far ones."""
+        """The mass of each atom beyond the fit, in cells: a total that is alone must not be pulled to far ones."""
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         apart = (float(atoms[-1] - atoms[0]) / max(atoms.size - 1, 1)) or deviation
         return UNSEEN * min(1.0, apart / deviation)
 
     def shift(self, counts: Floats, nonnegative: bool) -> Floats:
-        """What the posterior mean takes off in each bin, in bins, under the prior fitted to these counts."""
+        """The correction of the posterior mean in each bin, in bins, under the prior fitted to these counts."""
         atoms, size = self.atoms(nonnegative), counts.size
         if not counts.any():
             return np.zeros(size)

@@ -1,4 +1,4 @@
-"""What denoisers know of the noise: its exact probabilities on the grid, and shares of them in bins of the grid."""
+"""The noise as denoisers know it: exact probabilities on the grid, and their shares in bins of the grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Integers = NDArray[np.int64]
 
 
 class NoiseLaw(Protocol):
-    """What a denoiser may know: the shape, variance, scale and grid of the noise. Mechanisms are such laws."""
+    """The law of a noise: its shape, variance, scale and grid. Mechanisms are such laws."""
 
     @property
     def p(self) -> float: ...
@@ -26,7 +26,7 @@ class NoiseLaw(Protocol):
 
 
 def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
-    """How much of the noise falls `width` m +- width / 2 grid steps from the truth, for m of -reach to reach.
+    """The shares of the noise that are `width` m +- width / 2 grid steps from the truth, for m of -reach to reach.
 
     The width is odd, so that the bounds lie between grid points, where the law is known exactly: p = 1 is the discrete
     Laplace law or the rounded one, every other p a generalized Gaussian rounded to the grid.

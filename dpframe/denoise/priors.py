@@ -97,7 +97,7 @@ def _under_density(values: Floats, noise: NoiseLaw, density: Callable[[Floats], 
 
 
 def _read(density: Callable[[Floats], Floats], totals: Floats) -> Floats:
-    """What the caller's function gives, of which only proportions matter: scaled so that nothing underflows."""
+    """The values of the caller's function, of which only proportions matter: scaled so that nothing underflows."""
     found = np.asarray(density(totals), dtype=np.float64)
     if found.shape != totals.shape or not np.isfinite(found).all() or found.min(initial=0.0) < 0.0:
         raise InvalidArgument(

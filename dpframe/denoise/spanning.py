@@ -124,7 +124,7 @@ class Basis:
 
 
 def _taken_off(coefficients: Floats, basis: Basis, noise: NoiseLaw) -> tuple[Floats, float, float]:
-    """What the thresholds take off, what that adds to the estimated summed squared error, and its variance."""
+    """The part that thresholds take off, its addition to the estimated summed squared error, and its variance."""
     scale = np.floor(np.log2(np.maximum(basis.sizes, 1)))
     largest = np.flatnonzero(np.cumsum(np.bincount(scale.astype(np.int64))[::-1]) >= FEWEST)
     if largest.size:  # the few largest wavelets have one threshold together

@@ -1,4 +1,4 @@
-"""What must add up: values to a public total, children to their parents in a tree."""
+"""Sums that must hold: of values to a public total, of children to their parents in a tree."""
 
 from __future__ import annotations
 
@@ -255,6 +255,6 @@ def _summed(values: Floats, group: Integers, size: int) -> Floats:
 
 
 def _shares(spreads: Floats, group: Integers, size: int) -> Floats:
-    """Which part of a group's variance each has; equal parts where there is none."""
+    """The part of a group's variance that each has; equal parts where there is none."""
     total, count = _summed(spreads, group, size)[group], np.bincount(group, minlength=size)[group]
     return np.divide(spreads, total, out=1.0 / count, where=total > 0.0)

@@ -91,7 +91,7 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
 
 @dataclass(frozen=True)
 class Penalty:
-    """What is to be mostly zero: a matrix P of differences, and the graph along which they are taken."""
+    """A penalty: the matrix P of differences that are to be mostly zero, and the graph along which they are taken."""
 
     matrix: Sparse
     edges: Integers
@@ -240,7 +240,7 @@ def split(
 def _freedom(
     flat: Floats, noise: NoiseLaw, penalty: Penalty, strength: float, dual: Floats, patch: Integers, enough: float
 ) -> float:
-    """What E[z b(y)] is, in variances: the sum over cells of how far a cell's own noise moves its value.
+    """E[z b(y)] in variances: the sum over cells of the effect that a cell's own noise has on its value.
 
     Where noise is wide against its grid and Gaussian that is the slope, one over the size of the cell's patch, and the
     sum is the number of patches. On a coarse grid it is the mean slope between a step down and a step up, and for
@@ -262,7 +262,7 @@ def _freedom(
 
 
 def is_fine(noise: NoiseLaw) -> bool:
-    """Whether Stein's identity holds as it stands: for noise like the Gaussian, on a grid that is fine against it."""
+    """Tell whether Stein's identity holds as it stands: for noise like the Gaussian, on a fine grid."""
     return noise.p != 1.0 and noise.grid <= FINE * math.sqrt(noise.variance)
 
 

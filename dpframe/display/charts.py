@@ -25,7 +25,7 @@ LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(da
 
 @dataclass(frozen=True)
 class Words:
-    """What is written around a chart: a title, and notes in small print below it."""
+    """The words around a chart: a title, and notes in small print below it."""
 
     title: str
     notes: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
 
 
 def budget(points: Sequence[dict[str, Any]], words: Words) -> Any:
-    """What was spent over time as steps, and the limit above it; `points` are rows of ``time``, ``spent``, ``limit``.
+    """Draw the spent budget over time as steps, below the limit; `points` have ``time``, ``spent``, ``limit``.
 
     ``time`` is in ISO 8601, and ``limit`` is None where there is none.
     """
@@ -191,7 +191,7 @@ def panel(chart: Any, title: str) -> Any:
 
 
 def _spread(altair: Any, across: Scale, along: str) -> dict[str, Any]:
-    """Where a bar begins and ends."""
+    """The two ends of a bar."""
     if across.kind == "name":
         return _centre(altair, across, along)
     channel = altair.X if along == "x" else altair.Y
@@ -202,7 +202,7 @@ def _spread(altair: Any, across: Scale, along: str) -> dict[str, Any]:
 
 
 def _centre(altair: Any, across: Scale, along: str) -> dict[str, Any]:
-    """Where a bar has its middle."""
+    """The middle of a bar."""
     channel = altair.X if along == "x" else altair.Y
     if across.kind == "name":
         axis = altair.Axis(labelAngle=0, labelLimit=300)

@@ -1,4 +1,4 @@
-"""What a record says of denoising: how far off values are expected to be, and the notes of charts and tables."""
+"""Denoising as a record tells it: the expected errors of values, and the notes of charts and tables."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
 
 
 def _does(step: Mapping[str, Any]) -> str:
-    """What a denoiser did; "auto" may have chosen to do nothing."""
+    """The work of a denoiser in words; "auto" may have chosen to do nothing."""
     return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))

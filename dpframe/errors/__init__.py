@@ -256,7 +256,7 @@ def closest(name: str, names: Iterable[str]) -> str | None:
 
 
 def takes_two(function: Callable[..., Any]) -> bool:
-    """Whether it can be called with two arguments by position."""
+    """Tell whether a function can be called with two arguments by position."""
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:

@@ -33,7 +33,7 @@ def cleaned(error: BaseException, outer: BaseException | None, *, tell: bool) ->
 
 
 def _places(error: BaseException) -> list[str]:
-    """Where in dpframe the error was, the innermost place first."""
+    """The lines of dpframe that the error passed, the innermost first."""
     steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename.startswith(PACKAGE)]
     return [f"{os.path.relpath(step.filename, PACKAGE)}:{step.lineno}" for step in reversed(steps)]
 

@@ -21,7 +21,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads such a 
 
 
 def fault_of_name(text: str, longest: int) -> str | None:
-    """What a new name must not hold and does, in words; None where there is nothing."""
+    """The fault of a new name, in words; None where it has none."""
     if len(text) > longest:
         return f"have at most {longest:,} characters, not {len(text):,}"
     if text.isprintable():

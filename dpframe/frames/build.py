@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import foreign
-from dpframe.frames.kinds import is_missing, is_pandas
+from dpframe.frames.kinds import Library, is_missing, is_pandas
+
+if TYPE_CHECKING:
+    from dpframe.frames.kinds import PandasFrame
 
 RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
 ATTRIBUTE = "_dpframe_record"  # on a Polars frame, whose operations all make new objects without it
@@ -43,6 +46,31 @@ def row_of(frame: Any, place: int) -> Any:
     return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]
 
 
+def rows_between(frame: Any, start: int, end: int) -> Any:
+    """Some rows of a released frame as a frame of its own, without a record."""
+    if not is_pandas(frame):
+        return frame[start:end]
+    part = frame.iloc[start:end].reset_index(drop=True)
+    part.attrs = {}
+    return part
+
+
+def stacked(frames: Sequence[Any]) -> Any:
+    """Frames of the same columns and dtypes, row below row, without a record."""
+    if not is_pandas(frames[0]):
+        return pl.concat(frames)
+    import pandas
+
+    whole = pandas.concat(frames, ignore_index=True)
+    whole.attrs = {}
+    return whole
+
+
+def dtypes_of(frame: Any) -> dict[str, str]:
+    """The dtype of each column, by name."""
+    return dict(zip(map(str, frame.columns), map(str, frame.dtypes), strict=True))
+
+
 def of_rows(
     rows: Sequence[Mapping[str, Any]],
     like: str,
@@ -68,11 +96,11 @@ def of_rows(
     return pandas.DataFrame({name: pandas.Series(columns[name], dtype=dtypes[types[name]]) for name in types})
 
 
-def checked_library(like: object) -> str:
+def checked_library(like: object) -> Library:
     """Refuse a library that dpframe does not build frames of."""
     if like not in ("pandas", "polars"):
         raise InvalidArgument(f"like must be 'pandas' or 'polars', not {shown(like)}.")
-    return str(like)
+    return "pandas" if like == "pandas" else "polars"
 
 
 def attach(frame: Any, record: Mapping[str, Any]) -> Any:
@@ -139,7 +167,15 @@ def write_parquet(frame: Any, path: str | PathLike[str], record: Mapping[str, An
     pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), path)
 
 
-def read_parquet(path: str | PathLike[str], like: str = "polars") -> Any:
+@overload
+def read_parquet(path: str | PathLike[str], like: Literal["polars"] = "polars") -> pl.DataFrame: ...
+
+
+@overload
+def read_parquet(path: str | PathLike[str], like: Literal["pandas"]) -> PandasFrame: ...
+
+
+def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
     """Read a released frame back, with its provenance.
 
     Parameters

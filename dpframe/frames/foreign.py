@@ -19,6 +19,7 @@ from typing import Any
 from dpframe.errors import DpframeError, NoProvenance, shown
 from dpframe.privacy import PrivacyUnit
 
+PARTS = "dpframe.parts/1"  # the schema of a frame that was joined of several releases
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
 LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
 SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
@@ -72,7 +73,7 @@ def _check_footer(path: str | PathLike[str], where: str) -> None:
 
 
 def _is_released(kind: Any) -> bool:
-    """Whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
+    """Tell whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -108,10 +109,12 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
 
 
 def problem_of(record: Any) -> str:
-    """What is wrong with the form of a record, in words; "" where nothing is."""
+    """The fault in the form of a record, in words; "" where there is none."""
     if not isinstance(record, dict):
         return "it must be an object"
     schema = record.get("schema")
+    if schema == PARTS:
+        return _problem_of_parts(record.get("parts"))
     if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
         return "its schema must be dpframe.release.provenance/ and a number"
     if schema not in KNOWN:
@@ -124,8 +127,17 @@ def problem_of(record: Any) -> str:
     return _contradiction(record)
 
 
+def _problem_of_parts(parts: Any) -> str:
+    """The first problem among the records of joined releases."""
+    if not isinstance(parts, list) or not parts:
+        return "its parts must be a list of records"
+    if any(isinstance(part, dict) and part.get("schema") == PARTS for part in parts):
+        return "its parts must be records of releases"
+    return next(filter(None, map(problem_of, parts)), "")
+
+
 def _contradiction(record: Mapping[str, Any]) -> str:
-    """What does not fit together among fields that are each of the right form."""
+    """The contradiction between fields that are each of the right form; "" where there is none."""
     levels = record.get("levels") or [None]
     labels = labels_of(record)
     if record.get("rows") is not None and record["rows"]["labels"] != labels:

@@ -1,4 +1,4 @@
-"""Which library a frame is of, told without importing any that is not there."""
+"""The library of a frame, told without importing any that is not there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Library = Literal["pandas", "polars"]
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value is a frame of any library that dpframe reads."""
+    """Tell whether a value is a frame of any library that dpframe reads."""
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value):
         return True
     native = nw.from_native(value, pass_through=True)
@@ -30,7 +30,7 @@ def is_frame(value: object) -> bool:
 
 
 def is_pandas(value: object) -> bool:
-    """Whether a value is a pandas DataFrame; pandas is not imported to find out."""
+    """Tell whether a value is a pandas DataFrame; pandas is not imported to find out."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
 

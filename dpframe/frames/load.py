@@ -30,7 +30,7 @@ def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any,
 
 
 def height_of(frame: Any) -> int:
-    """How many rows a public frame has; none of them is made into values."""
+    """The number of rows of a public frame; none of them is made into values."""
     if is_pandas(frame) or isinstance(frame, pl.DataFrame):
         return len(frame)
     counted = nw.from_native(frame).lazy().select(nw.len()).collect(backend="polars").to_native()

@@ -1,4 +1,4 @@
-"""What tells whether a released frame is still what was released, whatever the order of its rows and its library.
+"""Prints of released frames: a hash tells whether one was changed, whatever its library and the order of its rows.
 
 Rows are told apart by their labels: the keys or the edges of bins. Each label column is ranked, rows are sorted by
 these ranks, and one hash is taken of labels and numbers in that order, which is called the canonical one.
@@ -147,7 +147,7 @@ def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
 
 
 def _is_small(series: pl.Series) -> bool:
-    """Whether every integer is a float of its own."""
+    """Tell whether every integer is a float of its own."""
     least, most = series.min(), series.max()
     return least is None or most is None or max(-int(least), int(most)) <= EXACT  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Where a durable ledger is kept: a file, or a database on a server."""
+"""The address of a durable ledger: a file, or a database on a server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Address:
 
     @property
     def key(self) -> str:
-        """What leads here again: it goes into pickles, with a password if the URL has one."""
+        """The text that leads here again: it goes into pickles, with a password if the URL has one."""
         return self.file or self.url or ""
 
     @property

@@ -1,4 +1,4 @@
-"""Which ledger a call is charged to: named, ambient, or the default one."""
+"""The ledger that a call is charged to: named, ambient, or the default one."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
 
 
 def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pair, ...]) -> bool:
-    """Whether a total is exactly the one before and the amount, without building a fraction."""
+    """Tell whether a total is exactly the one before and the amount, without building a fraction."""
     for (n, d), (more, of), (found, per) in zip(before or ((0, 1),) * len(total), amount, total, strict=True):
         if d == of == per:
             if found != n + more:
@@ -115,10 +115,10 @@ def entries_of(rows: Iterable[Row], where: str) -> list[tuple[int, Entry]]:
     return found
 
 
-def place_of(trail: Trail, provenance: Mapping[str, Any], where: str | None) -> int:
+def entry_of_receipt(trail: Trail, provenance: Mapping[str, Any], where: str | None) -> int:
     """The entry of a release; refused where it is not in the chain."""
-    place = provenance.get("ledger", provenance)
-    entry, head = (place.get("entry"), place.get("head")) if isinstance(place, Mapping) else (None, None)
+    receipt = provenance.get("ledger", provenance)
+    entry, head = (receipt.get("entry"), receipt.get("head")) if isinstance(receipt, Mapping) else (None, None)
     if type(entry) is not int or not 0 <= entry < len(trail.heads) or trail.heads[entry] != head:
         raise LedgerError(
             f"the ledger at {where} does not know the release that is its entry {shown(entry)}: "

@@ -120,7 +120,7 @@ class Database:
                 raise LedgerError(_words(DAMAGED, type(error).__name__, self.address)) from None
 
     def _manners(self, write: bool) -> tuple[str, ...]:
-        """What PostgreSQL must be told; SQLite has one snapshot a transaction, and one writer, anyway."""
+        """The settings that PostgreSQL needs; SQLite has one snapshot a transaction, and one writer, anyway."""
         if self.address.url is None:
             return ()
         # a writer waits for the row of the terms, and must then see what was written while it waited
@@ -211,7 +211,7 @@ class Database:
         self._raw = raw
 
     def _state(self) -> tuple[int, ...]:
-        """What tells whether anybody else wrote to the file; nothing for a server, which tells by itself."""
+        """The state of the file, which changes when others write to it; nothing for a server, which tells by itself."""
         if self.address.file is None:
             return ()
         try:
@@ -301,7 +301,7 @@ def _server(address: Address, keep_raw: Callable[[Any], None]) -> Engine:
 
 
 def _patience(driver: str) -> dict[str, Any]:
-    """How long a network may be silent, in the words of PostgreSQL's own library; the URL may say otherwise."""
+    """The longest silence of a network, in the words of PostgreSQL's own library; the URL may say otherwise."""
     if driver not in ("psycopg", "psycopg2"):
         return {}
     seconds = max(3, int(SILENCE))
@@ -352,7 +352,7 @@ REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
 
 
 def _refusal(error: Exception, address: Address) -> LedgerError:
-    """What a database said, as the error that it means."""
+    """The error that a database's words mean."""
     cause = getattr(error, "orig", None) or error
     said = address.without_secrets(str(cause)).strip().split("\n")[0][:80]
     if getattr(cause, "sqlstate", getattr(cause, "pgcode", None)) in TORN:

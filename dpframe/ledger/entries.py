@@ -1,4 +1,4 @@
-"""What a store holds: a ledger's entries, and the chain of hashes that ties them together."""
+"""Entries of a ledger, and the chain of hashes that ties them together: the contents of a store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["charge", "limit", "recovery", "answer"]
 
 @dataclass(frozen=True)
 class Entry:
-    """What happened: a charge, a raised limit, a recovery, or an answer that was stored. Only some have a cost."""
+    """An event: a charge, a raised limit, a recovery, or an answer that was stored. Only some have a cost."""
 
     time: str
     label: str | None
@@ -37,7 +37,7 @@ class Entry:
 
     @property
     def name(self) -> str | None:
-        """What a release is found by again: only one that says both its label and its snapshot has a name."""
+        """The name by which a release is found again: only one that says both its label and its snapshot has one."""
         return name_of(self.label, self.snapshot)
 
 
@@ -82,7 +82,7 @@ class Trail:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a printed ledger tells: the end of the chain, how many charges there are, and the last entries."""
+    """A summary for a printed ledger: the end of the chain, the number of charges, and the last entries."""
 
     last: Mark
     charges: int
@@ -94,13 +94,13 @@ Allowed = Callable[[Mark, Amount], None]  # raises where the total may not be sp
 
 @dataclass(frozen=True)
 class Answer:
-    """What was stored under a name: the bytes of a release."""
+    """An answer that was stored under a name: the bytes of a release."""
 
     content: bytes
 
 
 class Store(Protocol):
-    """What a ledger asks of the place where its entries are kept."""
+    """A store of entries: the members that a ledger calls."""
 
     @property
     def shown(self) -> str | None:
@@ -122,7 +122,7 @@ class Store(Protocol):
         """The end of the chain: what was spent, and the limit."""
 
     def summary(self, count: int) -> Summary:
-        """What a printed ledger tells, with so many of the last entries."""
+        """The summary for a printed ledger, with so many of the last entries."""
 
     def verify(self) -> Trail:
         """Follow the chain, and hold every stored answer against its entry."""
@@ -172,7 +172,7 @@ class Row:
         return cls(last.entry + 1, body, link(last.head, body), entry.name)
 
     def follows(self, head: str | None) -> bool:
-        """Whether its hash is that of its content and of the hash before it."""
+        """Tell whether its hash is that of its content and of the hash before it."""
         return head is not None and isinstance(self.body, str) and self.head == link(head, self.body)
 
     @property
@@ -185,7 +185,7 @@ class Row:
         return Mark.of({**self.facts, "entry": self.number, "head": self.head})
 
     def entry(self) -> Entry:
-        """What was stored; ValueError where it cannot be read."""
+        """The entry that was stored; ValueError where it cannot be read."""
         found = self.facts
         label = found["label"]
         return Entry(

@@ -23,7 +23,7 @@ synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data 
 
 @dataclass(frozen=True)
 class Head:
-    """What was last written beside the file: of which ledger, and where its chain ends."""
+    """The head that was last written beside the file: the ledger, and the end of its chain."""
 
     ledger: str
     mark: Mark
@@ -97,7 +97,7 @@ def _begin(path: str, text: bytes, size: int) -> None:
 
 
 def _facts_of(slot: bytes) -> dict[str, Any] | None:
-    """What a slot holds, None where it was torn."""
+    """The facts in a slot, None where it was torn."""
     told, _, facts = slot.rstrip().partition(b" ")
     if told.decode("ascii", "replace") != digest(facts):
         return None

@@ -21,11 +21,9 @@ from dpframe.errors import (
 from dpframe.exact import Amount, checked_amount
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry, Mark, Store
-from dpframe.ledger.making import made
 from dpframe.ledger.memory import MemoryStore
-from dpframe.ledger.raising import checked_reason, raising
 from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
-from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, refuse_other
+from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
@@ -93,7 +91,7 @@ class Ledger:
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
     ) -> None:
-        how, terms = made(epsilon, delta, unit, accounting, dataset, durable=path is not None)
+        how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=path is not None)
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.ledger.sql import SqlStore
@@ -175,12 +173,12 @@ class Ledger:
 
     @property
     def accounting(self) -> Accounting:
-        """How losses add up."""
+        """The accounting, which adds up losses."""
         return self._accounting
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """Who is protected; None on the default ledger, where each call says."""
+        """The unit that is protected; None on the default ledger, where each call says it."""
         return None if self._terms is None else self._terms.unit
 
     @property
@@ -190,7 +188,7 @@ class Ledger:
 
     @property
     def is_durable(self) -> bool:
-        """Whether it is kept in a file or a database, and outlives the process."""
+        """Tell whether the ledger is kept in a file or a database, and outlives the process."""
         return self._store.shown is not None
 
     @property
@@ -205,12 +203,12 @@ class Ledger:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """What was charged so far, by every process, rounded up."""
+        """The sum of all charges so far, by every process, rounded up."""
         return spent_of(self._accounting, self._store.last().total)
 
     @property
     def remaining(self) -> PrivacyLoss:
-        """What one more call may cost, rounded down; infinite on the default ledger."""
+        """The most that one more call may cost, rounded down; infinite on the default ledger."""
         return left_of(self._limit_at(last := self._store.last()), self._accounting, last.total)
 
     def charge(
@@ -251,7 +249,7 @@ class Ledger:
         mark = self._store.charge(entry, allowed)
         if not isinstance(mark, Mark):
             return mark
-        return self._place(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
@@ -322,7 +320,7 @@ class Ledger:
         """
         trail = self._store.verify()
         assert self._terms is not None  # only a durable ledger has a chain
-        found = self._place(trail.last)
+        found = self._receipt(trail.last)
         if self._terms.plain:
             found["without_nonce"] = self._terms.plain
         return found | ({"releases": vouched(self._store, self._terms, trail, releases)} if releases else {})
@@ -335,7 +333,7 @@ class Ledger:
     def _limit_at(self, last: Mark) -> Limit | None:
         return None if self._terms is None else last.limit
 
-    def _place(self, mark: Mark) -> dict[str, Any]:
+    def _receipt(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
     def unit_for(self, unit: PrivacyUnit | str | None) -> PrivacyUnit:
@@ -377,7 +375,7 @@ class Ledger:
         return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
 
     def plot(self) -> Any:
-        """What was spent over time, and the limit: a line of steps.
+        """Draw the spent budget over time, and the limit: a line of steps.
 
         Returns
         -------

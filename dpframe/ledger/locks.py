@@ -46,7 +46,7 @@ def held(file: str, *, wait: float, create: bool) -> Iterator[int | None]:
 
 
 def is_held(file: str, opened: int) -> bool:
-    """Whether the lock that is held is still the one that others would take."""
+    """Tell whether the lock that is held is still the one that others would take."""
     try:
         return os.path.samestat(os.fstat(opened), os.stat(path_of(file), follow_symlinks=False))
     except OSError:
@@ -132,12 +132,12 @@ def _open(file: str, flags: int) -> int:
 
 
 def _writable(file: str) -> bool:
-    """Whether this user could write the ledger, and SQLite its journal beside it."""
+    """Tell whether this user could write the ledger, and SQLite its journal beside it."""
     return os.access(file, os.W_OK) and os.access(os.path.dirname(file), os.W_OK)
 
 
 def _may_have_one(file: str, *, create: bool) -> bool:
-    """Whether a lock may be made here: beside a ledger or where one is being made, and never beside another's file."""
+    """Tell whether a lock may be made here: beside a ledger, or a new one, and never beside another's file."""
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
             return False

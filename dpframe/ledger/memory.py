@@ -52,11 +52,11 @@ class MemoryStore:
         return list(enumerate(self._entries, start=1))
 
     def last(self) -> Mark:
-        """What was spent, and the limit."""
+        """The last total, and the limit."""
         return self._last
 
     def summary(self, count: int) -> Summary:
-        """What a printed ledger tells."""
+        """The summary for a printed ledger."""
         last, entries = self._last, list(self._entries)
         return Summary(last, sum(entry.kind == "charge" for entry in entries), entries[-count:])
 

@@ -1,4 +1,4 @@
-"""What an entry commits to of a release's record, before a row is read: all of it that the rows have no part in."""
+"""Promises of an entry, made before a row is read: all of a release's record that the rows have no part in."""
 
 from __future__ import annotations
 

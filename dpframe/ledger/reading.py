@@ -1,4 +1,4 @@
-"""What a ledger wrote, read with suspicion: whatever stands there instead, ValueError is all that is raised."""
+"""Facts that a ledger wrote, read with suspicion: whatever stands there instead, ValueError is all that is raised."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _fractions(texts: tuple[str, ...]) -> Amount:
 
 
 def unit(facts: object) -> PrivacyUnit:
-    """Who is protected; InvalidArgument is a ValueError too."""
+    """The unit that is protected; InvalidArgument is a ValueError too."""
     if not isinstance(facts, dict) or facts.keys() != {"column", "max_rows", "max_groups", "neighbors", "nulls"}:
         raise ValueError("no unit")
     try:

@@ -82,7 +82,7 @@ def latest(connection: Connection, count: int) -> list[Row]:
 
 
 def charges(connection: Connection) -> int:
-    """How many entries are charges."""
+    """The number of entries that are charges."""
     from sqlalchemy import func, select
 
     entries = tables().entries.c
@@ -90,7 +90,7 @@ def charges(connection: Connection) -> int:
 
 
 def _kind(name: str) -> str:
-    """What only the body of an entry of this kind is like: inside a text of the caller's every quote has a stroke."""
+    """The pattern of the body of an entry of this kind: inside a text of the caller's every quote has a stroke."""
     return f'%,"kind":"{name}",%'
 
 
@@ -111,7 +111,7 @@ def insert_answer(connection: Connection, entry: int, content: bytes) -> None:
 
 
 def answer_at(connection: Connection, entry: int) -> bytes | None:
-    """What was released, as it was stored."""
+    """The released answer, as it was stored."""
     from sqlalchemy import select
 
     answers = tables().answers

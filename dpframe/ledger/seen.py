@@ -17,7 +17,7 @@ _turn = threading.Lock()
 
 
 def newest(identity: Identity) -> Mark | None:
-    """What was seen until now. Ask *before* reading the ledger, which may only have grown since."""
+    """The newest mark that was seen. Ask *before* reading the ledger, which may only have grown since."""
     return _newest.get(identity)
 
 

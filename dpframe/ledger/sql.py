@@ -50,7 +50,7 @@ def _alone(
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the end of a ledger before it is read: it may only have grown since."""
+    """Facts on the end of a ledger that are known before it is read: it may only have grown since."""
 
     head: Head | None
     seen: Mark | None
@@ -167,7 +167,7 @@ class SqlStore:
 
     @unbroken
     def summary(self, count: int) -> Summary:
-        """What a printed ledger tells: of the entries only the last ones are read."""
+        """The summary for a printed ledger: of the entries only the last ones are read."""
         known = self._known()
         with self.database.transaction(write=False) as connection:
             last, latest = self._last(connection, known), rows.latest(connection, count)

@@ -35,7 +35,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Statement:
-    """What a ledger holds at one moment, as text and as HTML."""
+    """A statement of a ledger at one moment, as text and as HTML."""
 
     terms: Terms | None
     limit: Limit | None
@@ -111,7 +111,7 @@ class Statement:
 
     @property
     def _part(self) -> float:
-        """How much of the limit is spent, in what the accounting adds up."""
+        """The part of the limit that is spent, in the quantity that the accounting adds up."""
         if self.limit is None or not self.told.last.total:
             return 0.0
         return min(1.0, float(self.accounting.filled(self.told.last.total, self.limit.amount)))
@@ -147,7 +147,7 @@ def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:
 
 
 def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> PrivacyLoss:
-    """What is left, rounded down."""
+    """The budget that is left, rounded down."""
     if most is None:
         return PrivacyLoss(float("inf"))
     if not any(spent):

@@ -1,17 +1,30 @@
-"""What a ledger is: whose, of what limit, in which accounting."""
+"""Terms of a ledger: the unit, the limit, the accounting; how they are made, and how a limit is raised."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from dpframe import noise
 from dpframe.accounting import Accounting, accounting_of
-from dpframe.errors import LedgerError, shown
-from dpframe.exact import SMALLEST_NORMAL, Amount, exact_text, exact_texts, keeps, shown_down
+from dpframe.accounting.registry import checked_limit, is_shipped
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, MissingArgument, checked_name, shown
+from dpframe.errors.words import LONGEST_REASON
+from dpframe.exact import (
+    SMALLEST_NORMAL,
+    Amount,
+    exact_delta,
+    exact_epsilon,
+    exact_text,
+    exact_texts,
+    keeps,
+    shown_down,
+)
 from dpframe.ledger import reading
-from dpframe.ledger.canonical import canonical
-from dpframe.privacy import PrivacyLoss, PrivacyUnit
+from dpframe.ledger.canonical import canonical, now
+from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
 FORMAT = "dpframe.ledger/2"
 FIRST = "dpframe.ledger/1"  # of dpframe 0.1: no random bytes in its terms and entries
@@ -52,7 +65,7 @@ class Limit:
         return PrivacyLoss(shown_down(self.epsilon), shown_down(self.delta))
 
     def holds(self, amount: Amount) -> bool:
-        """Whether so much may be spent."""
+        """Tell whether so much may be spent."""
         return not amount or keeps(amount, self.amount, one_is_enough=self.one_is_enough)
 
     def joined(self, other: Limit) -> Limit:
@@ -61,14 +74,14 @@ class Limit:
         return Limit(max(self.epsilon, other.epsilon), max(self.delta, other.delta), most, self.one_is_enough)
 
     def within(self, other: Limit) -> bool:
-        """Whether `other` is this limit or a higher one."""
+        """Tell whether `other` is this limit or a higher one."""
         typed = (self.epsilon <= other.epsilon, self.delta <= other.delta, self.one_is_enough == other.one_is_enough)
         return all(typed) and keeps(self.amount, other.amount)
 
 
 @dataclass(frozen=True)
 class Before:
-    """What a ledger of dpframe 0.1 was when it was taken over: its terms as they stood, and where its chain ended."""
+    """A ledger of dpframe 0.1 when it was taken over: its terms as they stood, and the end of its chain."""
 
     terms: str
     entries: int
@@ -77,7 +90,7 @@ class Before:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is fixed when a ledger is made, and the limit that it begins with: the first link of its chain."""
+    """The facts that are fixed with a new ledger, and its first limit: the first link of its chain."""
 
     unit: PrivacyUnit
     limit: Limit
@@ -89,12 +102,12 @@ class Terms:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is a ledger of dpframe 0.1 that nobody has taken over yet."""
+        """Tell whether it is a ledger of dpframe 0.1 that nobody has taken over yet."""
         return self.nonce is None and self.before is None
 
     @property
     def plain(self) -> int:
-        """How many entries are from dpframe 0.1, and have no random bytes."""
+        """The number of entries of dpframe 0.1, which have no random bytes."""
         if self.before is not None:
             return self.before.entries
         return LAST if self.is_first else 0
@@ -150,6 +163,66 @@ class Terms:
         if self.text() != text:
             raise ValueError("written by something else")
         return self
+
+
+def new_terms(
+    epsilon: object, delta: object, unit: object, accounting: object, dataset: object, *, durable: bool = False
+) -> tuple[Accounting, Terms]:
+    """The accounting and the terms of a new ledger."""
+    if epsilon is None:
+        words = "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
+        raise MissingArgument(words)
+    if dataset is not None and not isinstance(dataset, str):
+        raise InvalidType(f"dataset must be a string or None, not {shown(dataset)}. Write dataset='clinic'.")
+    if dataset is not None:
+        checked_name("dataset", dataset)
+    typed = (exact_epsilon(epsilon), exact_delta(delta))
+    how = accounting_of(accounting, *typed)
+    if durable and not is_shipped(how):
+        raise InvalidArgument(
+            f"accounting must be 'basic', 'gdp', 'rdp' or None for a durable ledger, not {how.name}, which is not "
+            "dpframe's: whoever opens the ledger must know it. Leave path out."
+        )
+    limit = Limit(*typed, checked_limit(how, *typed), how.one_is_enough)
+    return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now(), noise.nonce())
+
+
+def checked_reason(reason: object) -> str:
+    """Refuse what tells later readers nothing."""
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidType(f"reason must be a sentence for the record, not {shown(reason)}. Write why.")
+    return checked_name("reason", reason, LONGEST_REASON)
+
+
+def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[[Limit], Limit]:
+    """The function that makes the higher limit of the one that the ledger has when the entry is written."""
+    if epsilon is None and delta is None:
+        raise MissingArgument("epsilon must be given: the new limit. Write for instance raise_limit(epsilon=2.0, ...).")
+    if delta is not None and accounting.has_own_delta:
+        raise InvalidArgument(
+            f"delta must be left out: {accounting.name} accounting reads every loss at the delta that the ledger was "
+            "made with. Raise epsilon."
+        )
+    new_epsilon = None if epsilon is None else exact_epsilon(epsilon)
+    new_delta = None if delta is None else exact_delta(delta)
+
+    def raised(limit: Limit) -> Limit:
+        pairs = {"epsilon": (new_epsilon, limit.epsilon), "delta": (new_delta, limit.delta)}
+        for name, (wanted, held) in pairs.items():
+            if wanted is not None and wanted < held:
+                raise InvalidArgument(
+                    f"{name} must not be below the ledger's {shown_down(held)!r}, not {shown_down(wanted)!r}: "
+                    "a limit is only raised. Leave it out to keep it."
+                )
+        higher = (new_epsilon or limit.epsilon, limit.delta if new_delta is None else new_delta)
+        if higher == (limit.epsilon, limit.delta):
+            raise InvalidArgument(
+                f"epsilon must be above the ledger's {shown_down(limit.epsilon)!r} to raise it. Write more."
+            )
+        amount = tuple(map(max, limit.amount, accounting.limit(*higher)))
+        return replace(limit, epsilon=higher[0], delta=higher[1], amount=amount)
+
+    return raised
 
 
 def _of_another_format(name: str, where: str) -> LedgerError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
 from dpframe.ledger.canonical import canonical
-from dpframe.ledger.chain import place_of
+from dpframe.ledger.chain import entry_of_receipt
 from dpframe.ledger.entries import Entry, Store, Trail
 from dpframe.ledger.promises import promised
 from dpframe.ledger.terms import Terms
@@ -25,9 +25,10 @@ AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 
 
 def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
-    """What is known of each release; LedgerError at the first one that is not as it was charged."""
+    """The facts that are known of each release; LedgerError at the first one that is not as it was charged."""
     try:
-        return [_vouched(store, terms, trail, *_record_of(release)) for release in releases]
+        given = [one for release in releases for one in _parts_of(*_record_of(release))]
+        return [_vouched(store, terms, trail, record, has_numbers) for record, has_numbers in given]
     except RecursionError:  # lists in lists in lists
         raise LedgerError("a release has a record that cannot be read: it is not one that dpframe wrote.") from None
 
@@ -48,16 +49,23 @@ def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
     return record, not is_record
 
 
+def _parts_of(record: Mapping[str, Any], has_numbers: bool) -> list[tuple[Mapping[str, Any], bool]]:
+    """The records of releases that were joined, or the one record."""
+    parts = record.get("parts")
+    joined = parts if isinstance(parts, list) and all(isinstance(part, Mapping) for part in parts) else [record]
+    return [(part, has_numbers) for part in joined]
+
+
 def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any], has_numbers: bool) -> dict[str, Any]:
-    number = place_of(trail, record, store.shown)
-    place = record.get("ledger", record)
-    _compare(record, "dataset", place.get("dataset", terms.dataset), terms.dataset)
-    if "ledger" not in record or not number:  # a place that was noted down, and no release
+    number = entry_of_receipt(trail, record, store.shown)
+    receipt = record.get("ledger", record)
+    _compare(record, "dataset", receipt.get("dataset", terms.dataset), terms.dataset)
+    if "ledger" not in record or not number:  # a receipt that was noted down, and no release
         return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
     entry, stored = store.told(number)
     if entry.kind != "charge":
         raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
-    _compare(record, "snapshot", place.get("snapshot", place.get("version")), entry.snapshot)
+    _compare(record, "snapshot", receipt.get("snapshot", receipt.get("version")), entry.snapshot)
     _compare_fields(record, terms, entry)
     if number > terms.plain:
         _compare_promises(record, entry)
@@ -71,7 +79,7 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
 
 
 def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> None:
-    """What every entry tells of its release, also those of dpframe 0.1."""
+    """Compare the fields that every entry has of its release, also those of dpframe 0.1."""
     cost = {"epsilon": entry.cost.epsilon, "delta": entry.cost.delta, "accounting": terms.accounting}
     _compare(record, "cost", record.get("cost"), cost)
     _compare_unit(record, entry)
@@ -80,7 +88,7 @@ def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> No
 
 
 def _compare_unit(record: Mapping[str, Any], entry: Entry) -> None:
-    """Whom it protected. Results of one entry may differ in their bounds: then it has none, but its promises do."""
+    """Compare the unit. Results of one entry may differ in their bounds: then it has none, but its promises do."""
     unit, charged = record.get("unit"), entry.unit.facts()
     if entry.promises and charged["max_rows"] is None and isinstance(unit, Mapping):
         unit = {**unit, "max_rows": None, "max_groups": None}
@@ -97,7 +105,7 @@ def _compare_promises(record: Mapping[str, Any], entry: Entry) -> None:
 
 
 def _compare_stored(record: Mapping[str, Any], entry: Entry, stored: bytes | None) -> bool:
-    """Whether the entry's answer was stored, and then it must be this one."""
+    """Tell whether the entry's answer was stored; then it must be this one."""
     if entry.name is None:
         return False
     if stored is None:
@@ -118,8 +126,8 @@ def _compare(record: Mapping[str, Any], name: str, found: Any, charged: Any) -> 
 
 
 def _refusal(record: Mapping[str, Any], why: str) -> LedgerError:
-    place = record.get("ledger", record)
-    number = place.get("entry") if isinstance(place, Mapping) else None
+    receipt = record.get("ledger", record)
+    number = receipt.get("entry") if isinstance(receipt, Mapping) else None
     return LedgerError(
         f"the release that says to be entry {shown(number)} is not as it was charged: {why}. "
         "Trust what the ledger tells, and ask whoever passed it on."

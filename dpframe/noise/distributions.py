@@ -34,7 +34,7 @@ class Law:
 
     @property
     def shift(self) -> float:
-        """What is added before rounding down."""
+        """The number that is added before rounding down."""
         return 0.0 if self.discrete else 0.5
 
     @property

@@ -45,7 +45,7 @@ class Blocks:
 
     @property
     def digits(self) -> int:
-        """How many binary digits of an integer its block leaves open."""
+        """The number of binary digits of an integer that its block leaves open."""
         return max(self.exponent, 0)
 
     @property
@@ -81,7 +81,7 @@ class Table:
         return self._thresholds(start, self.blocks.exponent, place, UNIT + self.blocks.exponent, part, rest)
 
     def tail_start(self, step: int, left: bool) -> Fraction:
-        """Where a step of a tail starts."""
+        """The start of a step of a tail."""
         width = Fraction(2) ** self.tail_exponent
         way = self.blocks.reach * Fraction(self.blocks.width) + step * width
         return (-way - width if left else way) - Fraction(self.blocks.offset)

@@ -26,7 +26,7 @@ _source: ContextVar[Callable[[int], bytes]] = ContextVar("dpframe_random_bytes",
 
 
 def is_secure() -> bool:
-    """Whether the bits come from the operating system; False inside `insecure_bits`."""
+    """Tell whether the bits come from the operating system; False inside `insecure_bits`."""
     return _source.get() is os.urandom
 
 
@@ -91,7 +91,7 @@ def accepted(chance: NDArray[np.float64], error: Any, thresholds: Callable[[int]
 
 
 def below(first: int, thresholds: Thresholds) -> bool:
-    """Whether a uniform variable, of which the first 64 bits are given, is below a number.
+    """Tell whether a uniform variable, of which the first 64 bits are given, is below a number.
 
     As long as the bounds of the number leave it open, the next pair of bounds is met with 64 more bits.
     """

@@ -48,7 +48,7 @@ def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
 
 
 def _kept(law: Law, candidate: Integers) -> Any:
-    """Whether a random point of the unit interval around each integer is kept, with probability f(z) / f(0)."""
+    """Tell for each integer whether a random point of the unit interval around it is kept: probability f(z) / f(0)."""
     places = words(candidate.size)
     chance = law.relative(np.abs(candidate - law.shift + places * 2.0**-64))
 

@@ -99,7 +99,7 @@ def _tried(table: Table, size: int) -> Integers:
 
 
 def _kept(table: Table, blocks: Integers, places: Words, tried: Integers) -> NDArray[np.bool_]:
-    """Whether points of blocks are kept; `places` is how far through its block a point is, in 2**-64."""
+    """Tell which points of blocks are kept; `places` is how far through its block a point is, in 2**-64."""
     law, width = table.law, table.blocks.width
     if law.discrete:
         distance = np.abs(tried).astype(np.float64)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpframe.denoise.by_name import DENOISERS, can_be_called
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown
+from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
@@ -124,14 +125,20 @@ class Request:
     denoising: Denoising = Denoising()
     recording: Recording = Recording()
     max_cells: int = MOST_CELLS
+    like: Library | None = field(default=None, compare=False)  # of the answer, where it is not that of the frame
 
     @classmethod
-    def of(cls, frame: Any, query: Query, options: Mapping[str, Any]) -> Request:
+    def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Request:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
         told = {**options, "most": most}
         pricing, noising, denoising, recording = (_some(kind, told) for kind in KINDS)
-        return cls(frame, query, pricing, noising, denoising, recording, most)
+        return cls(frame, query, pricing, noising, denoising, recording, most, like)
+
+    @property
+    def library(self) -> Library:
+        """The library of the answer: the one that `like` names, else that of the frame."""
+        return self.like or library_of(self.frame)
 
     def __post_init__(self) -> None:
         if self.query.rollup and self.denoising.order is not None:

@@ -95,7 +95,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
     Refused is a frame that kept its record, but holds something else than what the record speaks of.
     """
     _check_columns(frame, facts)
-    rows = math.prod(shape(facts)) if facts["measures"] else 1
+    rows = rows_of(facts)
     if len(frame) != rows:
         raise InvalidArgument(
             f"the frame must have the {rows} rows that were released, not {len(frame)}. "
@@ -153,7 +153,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
     if other:
         raise InvalidArgument(
             f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release: what "
-            "was added may be private. Leave it out, and keep it in a frame of its own."
+            "was added may be private. Leave it out, or mark the frame with dpf.public if everybody may know it."
         )
 
 
@@ -173,6 +173,11 @@ def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
     if "levels" in facts:
         return (sum(level["rows"] for level in facts["levels"]),)
     return tuple(axis["size"] for axis in facts["cells"])
+
+
+def rows_of(facts: Mapping[str, Any]) -> int:
+    """The number of rows that were released."""
+    return math.prod(shape(facts)) if facts["measures"] else 1
 
 
 def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -50,7 +50,9 @@ def rehearse(plan: Plan, recorded: Callable[[Any], Any]) -> dict[str, Any]:
 def _key(plan: Plan) -> bytes:
     """A hash of the question, as it is written down (True is not 1 there), and of the dtypes that it reads."""
     dtypes = dtypes_of(plan.frame, columns_of(plan.query, plan.unit))
-    asked = repr((library_of(plan.frame), dtypes, plan.query, plan.unit, plan.parts[0].mechanism.norm))
+    asked = repr(
+        (library_of(plan.frame), plan.asked.library, dtypes, plan.query, plan.unit, plan.parts[0].mechanism.norm)
+    )
     return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
 
 
@@ -85,7 +87,7 @@ def _rehearse_totals(plan: Plan) -> None:
 
 
 def _labels(plan: Plan) -> dict[str, Any]:
-    library = library_of(plan.frame)
+    library = plan.asked.library
     try:
         return {name: build.column_of(name, values, library) for name, values in plan.query.labels().items()}
     except STOPS:

@@ -10,7 +10,6 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import LedgerError
 from dpframe.frames import build
-from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
@@ -79,7 +78,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
         numbers = numbers[size:] if values is None else numbers
-    return build.attach(build.frame_of(columns, library_of(plan.frame)), header["provenance"])
+    return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
 
 
 def kept(plan: Plan, frame: Any, chosen: int | None, entry: Entry, ledger: Ledger) -> Any:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.frames import build
-from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.total import Measured, Total
@@ -42,7 +41,7 @@ def built(
         frame = cell_at(plan, chosen, labels)
         return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
     columns, steps = _numbers(plan, measured)
-    frame = build.frame_of({**labels, **columns}, library_of(plan.frame))
+    frame = build.frame_of({**labels, **columns}, plan.asked.library)
     return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
 
 
@@ -69,7 +68,7 @@ def stand_in(plan: Plan, labels: Mapping[str, Any]) -> Any:
     It is of Polars, whatever the answer is: only the names of its columns count.
     """
     if plan.query.chooses:
-        return build.frame_of(labels, library_of(plan.frame))
+        return build.frame_of(labels, plan.asked.library)
     endings = ("", NOISY, ERROR) if plan.asked.denoising.keep_noisy else ("", ERROR)
     names = [*labels]
     for name, statistic in plan.query.statistics:
@@ -79,7 +78,7 @@ def stand_in(plan: Plan, labels: Mapping[str, Any]) -> Any:
 
 def cell_at(plan: Plan, place: int, labels: Mapping[str, Any]) -> Any:
     """One declared cell, in the library of the caller's frame. Its dtype is that of all options."""
-    return build.row_of(build.frame_of(labels, library_of(plan.frame)), place)
+    return build.row_of(build.frame_of(labels, plan.asked.library), place)
 
 
 def facts(plan: Plan, frame: Any, steps: dict[str, Any], receipt: Receipt, label: str | None) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class _Ledger:
         return keeps(amount, self.limit, one_is_enough=self.accounting.one_is_enough)
 
     def many(self, amount: Amount) -> int:
-        """How many charges of this amount fit, up to MOST."""
+        """The number of charges of this amount that fit, up to MOST."""
         fits = [math.floor(most / part) if part else MOST for part, most in zip(amount, self.limit, strict=True)]
         return min(MOST, (max if self.accounting.one_is_enough else min)(fits))
 
@@ -226,7 +226,7 @@ def _check_filled(ledger: _Ledger, calls: _Calls) -> None:
 
 
 def _check_reading(member: str, said: PrivacyLoss, calls: _Calls, count: int) -> None:
-    """What is said of calls must not be less than their loss."""
+    """The words on calls must not be less than their loss."""
     words = f"{member} must be rounded up: of {count:,} calls with {calls} it says {said}"
     if said.delta == 0.0:
         found = calls.pure(count)
@@ -256,7 +256,7 @@ def _check_shares(ledger: _Ledger) -> None:
 
 
 def _check_remaining(ledger: _Ledger) -> None:
-    """What remains can be asked for: by a call of one count, with the noise that it takes by itself."""
+    """The rest can be asked for: by a call of one count, with the noise that it takes by itself."""
     accounting = ledger.accounting
     for left in (ledger.limit, tuple(part * Fraction(2, 7) for part in ledger.limit)):
         said = accounting.remaining(left)

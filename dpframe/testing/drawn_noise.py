@@ -1,4 +1,4 @@
-"""What a mechanism draws, against what it states: tests whose false alarms are rarer than one in a million."""
+"""Draws of a mechanism, against what it states: tests whose false alarms are rarer than one in a million."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _check_curve(mechanism: Mechanism, points: Floats) -> None:
 
 
 def _check_law(mechanism: Mechanism, points: Floats) -> None:
-    """What is stated against what follows from the tails."""
+    """The stated figures against what follows from the tails."""
     tail, grid = mechanism.tail, mechanism.grid
     steps = np.unique(np.rint(np.geomspace(1.0, from_tails.reach(tail, 1e-12) + 2.0, 64)))
     tails = tail(steps)

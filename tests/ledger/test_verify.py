@@ -39,7 +39,7 @@ def ledger(tmp_path):
 @pytest.fixture
 def same_second(monkeypatch):
     """Every entry and ledger is of one second."""
-    for module in (ledgers, replay, together, __import__("dpframe.ledger.making", fromlist=["now"])):
+    for module in (ledgers, replay, together, __import__("dpframe.ledger.terms", fromlist=["now"])):
         monkeypatch.setattr(module, "now", lambda: "2026-11-22T10:00:00+00:00")
 
 

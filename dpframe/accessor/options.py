@@ -1,0 +1,305 @@
+"""The options of verbs: types for type checkers, and one table of words from which each verb's help is made.
+
+Which options a verb takes, its annotation ``**options: Unpack[...]`` says. What each of them means, `OPTIONS` says.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, TypedDict, cast, get_args, get_type_hints
+
+from dpframe.ledger.ledger import Ledger
+from dpframe.planning.request import Calibration
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.counts import MOST_CELLS
+
+Number = float | Fraction | Decimal  # that decides a price: taken exactly
+Within = float | Mapping[str, float]
+DenoiserName = Literal[
+    "auto",
+    "empirical-bayes",
+    "haar",
+    "hard-threshold",
+    "isotonic",
+    "james-stein",
+    "nonnegative",
+    "rounded",
+    "soft-threshold",
+    "spanning-tree-wavelets",
+    "sure-threshold",
+    "trend-filter",
+]
+Denoiser = DenoiserName | Callable[..., Any]
+Noise = Literal["laplace", "gaussian", "auto"] | Calibration | None
+Denoise = Literal["default"] | Denoiser | Sequence[Denoiser] | None
+
+
+class ModeOptions(TypedDict, total=False):
+    """Options of ``mode``."""
+
+    epsilon: Number | Sequence[Number] | None
+    share: Number | None
+    ledger: Ledger | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
+    label: str | None
+    snapshot: str | None
+    max_cells: int
+
+
+class ContributionsOptions(TypedDict, total=False):
+    """Options of ``contributions``."""
+
+    epsilon: Number | Sequence[Number] | None
+    delta: Number | None
+    share: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
+    mechanism: Noise
+    denoise: Denoise
+    keep_noisy: bool
+    order: bool | None
+    ledger: Ledger | None
+    unit: PrivacyUnit | str | None
+    label: str | None
+    snapshot: str | None
+    max_cells: int
+
+
+class EcdfOptions(TypedDict, total=False):
+    """Options of ``ecdf``."""
+
+    epsilon: Number | Sequence[Number] | None
+    delta: Number | None
+    share: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
+    size: int | None
+    mechanism: Noise
+    keep_noisy: bool
+    ledger: Ledger | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
+    label: str | None
+    snapshot: str | None
+    max_cells: int
+
+
+class CallOptions(TypedDict, total=False):
+    """Options of every other verb."""
+
+    epsilon: Number | Sequence[Number] | None
+    delta: Number | None
+    share: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
+    size: int | None
+    weights: Mapping[str, float] | None
+    mechanism: Noise
+    denoise: Denoise
+    keep_noisy: bool
+    rollup: bool
+    order: bool | str | None
+    graph: Any
+    ledger: Ledger | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
+    label: str | None
+    snapshot: str | None
+    max_cells: int
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option as help shows it: its default, its type as numpydoc writes it, and its meaning in words."""
+
+    default: Any
+    type: str
+    words: str
+
+
+OPTIONS = {
+    "epsilon": Option(
+        None,
+        "float",
+        """The price of the whole call, in privacy. There is no default: it is given here or as a `share`. Fractions
+        and decimals are taken exactly. A preview takes a list of prices as well.""",
+    ),
+    "delta": Option(
+        None,
+        "float, optional",
+        "The second part of the price, for Gaussian noise; by default the ledger's own, where its accounting has one.",
+    ),
+    "share": Option(
+        None,
+        "float or Fraction, optional",
+        "The price as a share of the ledger's limit, such as ``Fraction(1, 52)``; instead of `epsilon`.",
+    ),
+    "within": Option(
+        None,
+        "float, or dict of them by output column, optional",
+        """Instead of `epsilon`: the half-width of the interval that the noise is to stay within. The smallest epsilon
+        that gives it, with `weights` as they are, is the price. A preview takes a list of them.""",
+    ),
+    "confidence": Option(
+        None,
+        "float, optional",
+        "The confidence of the interval that `within` speaks of; 0.95 if it is left out.",
+    ),
+    "size": Option(
+        None,
+        "int, optional",
+        "For the error of a mean: the number of values that a group is assumed to have, from what you know.",
+    ),
+    "weights": Option(
+        None,
+        "dict of numbers by output column, optional",
+        """How much of the price each output column takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
+        left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.""",
+    ),
+    "mechanism": Option(
+        None,
+        '{"laplace", "gaussian", "auto"} or callable, optional',
+        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not (``docs/noise.md``);
+        ``"auto"`` takes the one with the least variance.""",
+    ),
+    "denoise": Option(
+        "default",
+        'str, callable, list of them, or None, default "default"',
+        """Work on the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values, noise) ->
+        values``, or several, one after the other. ``"default"`` is ``"auto"`` where the answer is a table
+        (histograms, group-bys), and None, nothing, where it is a single number (``docs/denoising.md``).""",
+    ),
+    "keep_noisy": Option(
+        True,
+        "bool, default True",
+        "Keep the unbiased values, in columns ``NAME_noisy`` beside the denoised ones.",
+    ),
+    "rollup": Option(
+        False,
+        "bool, default False",
+        """After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is
+        the sum of its parts.""",
+    ),
+    "order": Option(
+        None,
+        "bool or str, optional",
+        """Tells denoising which cells may be like their neighbors. After `group_by`, True says that the keys are
+        declared in such an order, and the name of a column says that its keys are. Bins are in order by themselves;
+        False says that theirs means nothing.""",
+    ),
+    "graph": Option(
+        None,
+        "list of pairs, or frame, optional",
+        "After `group_by`: edges between declared keys whose groups may be alike. Public, like the keys.",
+    ),
+    "ledger": Option(
+        None,
+        "Ledger, optional",
+        "The ledger that pays; by default the one of the ``with`` around the call.",
+    ),
+    "unit": Option(
+        None,
+        "PrivacyUnit or str, optional",
+        "The unit to protect, where the ledger does not say it; a string names the column of the unit.",
+    ),
+    "max_rows": Option(
+        None,
+        "int, optional",
+        """The number of rows of one unit that may count at full weight in a group; by default the unit's own, or 1
+        where only `max_groups` is given. A larger bound leaves out less and takes more noise; `contributions` tells
+        which fits. Refused where each row is a unit.""",
+    ),
+    "max_groups": Option(
+        None,
+        "int, optional",
+        """The number of groups in which rows of one unit may count at full weight; by default as for `max_rows`. A
+        single cell does not use it.""",
+    ),
+    "label": Option(
+        None,
+        "str, optional",
+        "A name for the entry in the ledger, for the provenance and for the chart.",
+    ),
+    "snapshot": Option(
+        None,
+        "str, optional",
+        """A name for the state of the data: a week, a commit. With a label, a durable ledger stores the answer, and
+        the same call on the same snapshot returns it at no cost (``docs/ledger.md``).""",
+    ),
+    "max_cells": Option(
+        MOST_CELLS,
+        "int, default 10,000,000",
+        "The most cells (keys times bins), and edges of a graph, of the call; they are counted before any is made.",
+    ),
+}
+
+REFUSED = {  # which options a verb does not take, and why
+    "mode": {
+        "delta": "the exponential mechanism is purely private and needs none",
+        "mechanism": "it is the exponential mechanism itself",
+        "denoise": "it releases no number",
+        "keep_noisy": "it releases no number",
+        "rollup": "it releases no number",
+        "order": "it releases no number",
+        "graph": "it releases no number",
+        "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
+        "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
+        "size": "it releases no mean",
+        "weights": "it releases one column alone",
+    },
+    "ecdf": {
+        "denoise": "its shares never fall, which is all that denoising would do",
+        "order": "its bins are in order by themselves",
+        "graph": "its bins are in order by themselves",
+        "rollup": "shares of groups do not add up",
+        "weights": "it releases one column alone",
+    },
+    "contributions": {
+        "max_rows": "each unit is counted once, whatever it contributes",
+        "max_groups": "each unit is counted once, whatever it contributes",
+        "rollup": "its cells are numbers of rows and groups, which have no subtotals",
+        "graph": "its cells are numbers of rows and groups",
+        "size": "it releases no mean",
+        "weights": "it releases one column alone",
+    },
+}
+
+
+def options_of(verb: Callable[..., Any]) -> type[Any]:
+    """The typed dict of a verb's options: that of ``Unpack[...]``, or that of all."""
+    found = get_args(get_type_hints(verb).get("options"))
+    return cast(type[Any], found[0]) if found else CallOptions
+
+
+def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
+    """The options of a typed dict as parameters of a signature, which shows their types as they are written."""
+    written = {name: getattr(one, "__forward_arg__", one) for name, one in kind.__annotations__.items()}
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=written[name])
+        for name, option in OPTIONS.items()
+        if name in written
+    ]
+
+
+def explained(docstring: str, names: Sequence[str]) -> str:
+    """A docstring with these options at the end of its section "Parameters"."""
+    lines = inspect.cleandoc(docstring).split("\n")
+    heads = [place - 1 for place, line in enumerate(lines) if place and line and not line.strip("-")]
+    own = next((place for place in heads if lines[place] == "Parameters"), None)
+    end = next((place for place in heads if own is None or place > own), len(lines) + 1)
+    before, after = lines[: end - 1], lines[end - 1 :]
+    if own is None:
+        before += ["", "Parameters", "----------"]
+    for name in names:
+        words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)
+        before += [f"{name} : {OPTIONS[name].type}", textwrap.indent(words, "    ")]
+    return "\n".join([*before, *after])

@@ -1,0 +1,141 @@
+"""The table of options: every verb's help and signature explain the options that it takes, and no other."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.accessor import options, private_frame
+from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, DenoiserName, options_of
+from dpframe.denoise.by_name import DENOISERS
+
+VERBS = {
+    name: verb
+    for name, verb in vars(dpf.PrivateFrame).items()
+    if hasattr(verb, "__wrapped__") and not name.startswith("_") and name != "group_by"
+}
+STATISTICS = [name for name in VERBS if name != "agg" and hasattr(dpf, name)]
+FRAME = pl.DataFrame({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"], "patient": [1, 1, 2]})
+CALLS = {
+    "count": {},
+    "sum": {"column": "age", "bounds": (0, 100)},
+    "mean": {"column": "age", "bounds": (0, 100)},
+    "histogram": {"column": "age", "bins": [0, 50, 100]},
+    "mode": {"column": "ward", "categories": ["A", "B"]},
+    "contributions": {"by": "ward"},
+    "agg": {"n": dpf.count()},
+}
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def parameters(verb):
+    return inspect.signature(verb).parameters
+
+
+def documented(docstring):
+    """The names in the section "Parameters" of a docstring."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", inspect.cleandoc(docstring), re.M | re.S)
+    assert section is not None
+    return [name for line in re.findall(r"^(\S.*)$", section[1], re.M) for name in line.split(" : ")[0].split(", ")]
+
+
+def test_the_verbs_are_known():
+    assert set(CALLS) == set(VERBS)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_explains_what_the_signature_takes_and_no_other(name):
+    verb = VERBS[name]
+    shown = {STARS.get(one.kind, "") + one.name for one in parameters(verb).values()} - {"self"}
+    assert documented(verb.__doc__) == list(dict.fromkeys(documented(verb.__doc__)))
+    assert set(documented(verb.__doc__)) == shown
+    assert "See `PrivateFrame`" not in verb.__doc__
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_takes_the_options_of_its_type(name):
+    taken = set(options_of(VERBS[name].__wrapped__).__annotations__)
+    refused = REFUSED.get(name, {})
+    assert {one for one in parameters(VERBS[name]) if one in OPTIONS} == taken
+    assert taken == set(OPTIONS) - set(refused)
+    assert set(inspect.get_annotations(VERBS[name])) >= taken
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_verb_refuses_it_refuses_with_the_reason(name):
+    verb = getattr(FRAME.dp.preview, name)
+    for option, reason in REFUSED[name].items():
+        with pytest.raises(dpf.InvalidType, match=f"{option} is not an argument of {name}: {re.escape(reason)}"):
+            verb(**CALLS[name], epsilon=1, **{option: None})
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_defaults_of_help_are_those_of_the_call(name):
+    dp = FRAME.dp.preview
+    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)}
+    plain = getattr(dp, name)(**CALLS[name], **fixed)
+    shown = {one.name: one.default for one in parameters(VERBS[name]).values() if one.name in OPTIONS}
+    assert getattr(dp, name)(**CALLS[name], **{**shown, **fixed}) == plain
+
+
+def test_denoise_is_auto_in_tables_and_none_for_a_number():
+    ledger = dpf.Ledger(epsilon=9)
+    for asked in ({}, {"denoise": "default"}):
+        assert FRAME.dp.count(epsilon=1, ledger=ledger, **asked).columns == ["count", "count_error"]
+        table = FRAME.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=ledger, **asked)
+        assert table.columns == ["ward", "count", "count_noisy", "count_error"]
+        assert table.dp.provenance["measures"]["count"]["denoise"][0]["name"] == "auto"
+    array = np.array(["default", "auto"])  # no comparison with an array goes wrong on the way to the refusal
+    with pytest.raises(dpf.InvalidArgument, match="denoise must be"):
+        FRAME.dp.count(epsilon=1, ledger=ledger, denoise=array)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_verb_and_statistic_take_the_same(name):
+    own = [one for one in parameters(VERBS[name]).values() if one.name not in OPTIONS and one.name != "self"]
+    made = list(parameters(getattr(dpf, name)).values())
+    assert [(one.name, one.default, one.annotation) for one in own] == [
+        (one.name, one.default, one.annotation) for one in made
+    ]
+
+
+def test_signatures_show_nothing_but_python():
+    for verb in VERBS.values():
+        written = str(inspect.signature(verb))
+        ast.parse(f"def verb{written}: ...")
+
+
+def test_the_names_of_denoisers_are_those_that_calls_know():
+    assert set(get_args(DenoiserName)) == set(DENOISERS), "name a new denoiser in options.DenoiserName as well"
+
+
+def test_agg_is_typed_as_other_verbs():
+    (stub, *_) = [
+        node
+        for node in ast.walk(ast.parse(Path(private_frame.__file__).read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name == "agg"
+    ]
+    typed = {one.arg: ast.unparse(one.annotation) for one in stub.args.kwonlyargs}
+    assert typed == {name: one.__forward_arg__ for name, one in CallOptions.__annotations__.items()}
+
+
+def test_every_type_shows_the_options_in_the_order_of_the_table():
+    for kind in (CallOptions, options.ModeOptions, options.ContributionsOptions):
+        names = list(kind.__annotations__)
+        assert names == [name for name in OPTIONS if name in names]
+
+
+def test_python_may_leave_docstrings_out():
+    code = "import dpframe as dpf; assert dpf.PrivateFrame.count.__doc__ is None"
+    found = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr

@@ -1,0 +1,170 @@
+"""Releases of one shape, joined: a record for each part, and refusals in words for what is of one release alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.frames import build
+
+FRAME = {"week": [1, 1, 2, 3], "ward": ["A", "B", "A", "A"], "age": [31.0, 45.0, 62.0, 70.0]}
+
+
+def weeks(engine, numbers=(1, 2, 3), **options):
+    with dpf.Ledger(epsilon=9):
+        return [
+            engine(FRAME).dp.group_by("week", "ward", keys={"week": [week], "ward": ["B", "A"]}).count(
+                epsilon=week / 4, label=f"week {week}", **options
+            )
+            for week in numbers
+        ]  # fmt: skip
+
+
+def test_a_joined_frame_keeps_a_record_for_each_part(engine):
+    parts = weeks(engine)
+    joined = dpf.concat(parts)
+    assert type(joined) is type(parts[0])
+    assert list(joined["week"].to_list()) == [1, 1, 2, 2, 3, 3]
+    facts = dpf.released(joined).provenance
+    assert facts["schema"] == "dpframe.parts/1"
+    assert facts["altered"] is False
+    assert json.loads(json.dumps(facts)) == facts
+    assert [{**one, "altered": False} for one in facts["parts"]] == [part.dp.provenance for part in parts]
+    for part, again in zip(parts, joined.dp.parts, strict=True):
+        assert again.dp.provenance == part.dp.provenance
+        assert build.rows(again) == build.rows(part)
+    assert [one.dp.provenance for one in parts[0].dp.parts] == [parts[0].dp.provenance]
+
+
+def test_a_joined_frame_counts_as_its_parts(engine):
+    first, second, third = weeks(engine)
+    flat = dpf.concat([dpf.concat([first, second]), third])
+    assert flat.dp.provenance == dpf.concat([first, second, third]).dp.provenance
+
+
+def test_numbers_and_errors_of_all_parts(engine):
+    parts = weeks(engine)
+    joined = dpf.concat(parts)
+    wanted = np.stack([part.dp.to_numpy("count") for part in parts])
+    assert joined.dp.to_numpy("count").shape == (3, 1, 2)
+    assert np.array_equal(joined.dp.to_numpy("count"), wanted)
+    assert list(joined.dp.errors()["part"].to_list()) == [0, 1, 2]
+    uneven = dpf.concat([parts[0], engine(FRAME).dp.group_by("week", "ward", keys={"week": [4], "ward": ["A"]}).count(
+        epsilon=1, ledger=dpf.Ledger(epsilon=1))])  # fmt: skip
+    with pytest.raises(dpf.InvalidArgument, match="to_numpy must be asked of one release, and this frame joins 2"):
+        uneven.dp.to_numpy("count")
+
+
+def test_a_file_keeps_all_records(engine, tmp_path):
+    joined = dpf.concat(weeks(engine))
+    joined.dp.write_parquet(tmp_path / "weeks.parquet")
+    for like in ("polars", *(["pandas"] if engine.is_pandas else [])):
+        back = dpf.read_parquet(tmp_path / "weeks.parquet", like=like)
+        assert back.dp.provenance == joined.dp.provenance
+        assert len(back.dp.parts) == 3
+
+
+@pytest.mark.parametrize("verb", ["plot", "table", "suggest"])
+def test_what_is_of_one_release_is_refused_in_words(engine, verb):
+    joined = dpf.concat(weeks(engine))
+    words = rf"{verb} must be asked of one release, and this frame joins 3. Write \[part.dp.{verb}\(...\) for part"
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        getattr(joined.dp, verb)()
+    with pytest.raises(dpf.AlreadyReleased):
+        joined.dp.count(epsilon=1)
+
+
+@pytest.mark.parametrize("change", ["a number", "a column", "a lost row", "rows of two parts exchanged"])
+def test_a_changed_frame_is_refused(engine, change, tmp_path):
+    joined = dpf.concat(weeks(engine))
+    record = build.record_of(joined)
+    plain = pl.DataFrame({name: joined[name].to_list() for name in joined.columns})
+    if change == "a number":
+        plain = plain.with_columns(pl.col("count") + 1)
+    elif change == "a column":
+        plain = plain.with_columns(patient=pl.lit("Ada Lovelace"))
+    elif change == "a lost row":
+        plain = plain.head(5)
+    else:
+        plain = plain[[2, 1, 0, 3, 4, 5]]
+    changed = build.attach(plain.to_pandas() if engine.is_pandas else plain, record)
+    if change != "a column":
+        assert changed.dp.provenance["altered"]
+    for call in (lambda: changed.dp.to_numpy("count"), changed.dp.errors, lambda: dpf.concat([changed]),
+                 lambda: changed.dp.write_parquet(tmp_path / "out.parquet")):  # fmt: skip
+        with pytest.raises(dpf.InvalidArgument):
+            call()
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_rows_of_one_part_may_be_in_any_order(engine):
+    joined = dpf.concat(weeks(engine))
+    other = build.attach(build.reordered(joined, np.array([1, 0, 3, 2, 4, 5])), build.record_of(joined))
+    assert other.dp.provenance["altered"] is False
+    assert np.array_equal(other.dp.to_numpy("count"), joined.dp.to_numpy("count"))
+
+
+def test_releases_of_other_shapes_are_refused(engine):
+    first = weeks(engine)[0]
+    dp, free = engine(FRAME).dp, {"epsilon": 1, "ledger": dpf.Ledger(epsilon=9)}
+    keys, texts = {"week": [1], "ward": ["A"]}, engine({**FRAME, "week": ["1", "1", "2", "3"]})
+    others = {
+        "have the same columns": dp.group_by("ward", keys=["A"]).count(**free),
+        "have the same statistics": dp.group_by("week", "ward", keys=keys).agg(count=dpf.count("age"), **free),
+        "have the same dtypes": texts.dp.group_by("week", "ward", keys={"week": ["1"], "ward": ["A"]}).count(**free),
+    }
+    for words, other in others.items():
+        with pytest.raises(dpf.InvalidArgument, match=f"releases must {words}"):
+            dpf.concat([first, other])
+
+
+def test_releases_of_two_libraries_are_refused():
+    pytest.importorskip("pandas")
+    frame = pl.DataFrame(FRAME)
+    asked = [dpf.of(frame, like=like).count(epsilon=1, ledger=dpf.Ledger(epsilon=1)) for like in ("polars", "pandas")]
+    with pytest.raises(dpf.InvalidArgument, match="releases must be of one library"):
+        dpf.concat(asked)
+
+
+def test_what_is_no_list_of_releases_is_refused(engine):
+    frame = engine(FRAME)
+    with pytest.raises(dpf.MissingArgument, match="releases must hold at least one"):
+        dpf.concat([])
+    for other in (frame, "weeks", 1):
+        with pytest.raises(dpf.InvalidType, match="releases must be a list of released frames"):
+            dpf.concat(other)
+    with pytest.raises(dpf.InvalidType):
+        dpf.concat([1])
+    for private in (frame, dpf.public(frame)):
+        with pytest.raises(dpf.NoProvenance, match="releases must carry their provenance"):
+            dpf.concat([private])
+
+
+def test_selections_are_joined_too(engine):
+    with dpf.Ledger(epsilon=9):
+        chosen = [engine(FRAME).dp.mode("ward", categories=["A", "B"], epsilon=1) for _ in range(2)]
+    joined = dpf.concat(chosen)
+    assert len(joined) == 2
+    assert [len(part) for part in joined.dp.parts] == [1, 1]
+
+
+def test_a_ledger_verifies_each_part(engine, tmp_path):
+    ledger = dpf.Ledger(epsilon=9, path=tmp_path / "clinic.ledger")
+    with ledger:
+        parts = [engine(FRAME).dp.group_by("week", keys=[week]).count(epsilon=1) for week in (1, 2)]
+    found = ledger.verify(dpf.concat(parts))
+    assert [one["entry"] for one in found["releases"]] == [1, 2]
+    forged = build.attach(dpf.concat(parts), {**build.record_of(dpf.concat(parts))})
+    build.record_of(forged)["parts"][1]["cost"]["epsilon"] = 0.5
+    with pytest.raises(dpf.LedgerError):
+        ledger.verify(forged)
+
+
+@pytest.mark.parametrize("parts", [None, [], [1], [{}], [{"schema": "dpframe.parts/1", "parts": []}], {"a": 1}])
+def test_a_broken_record_of_parts_is_no_record(parts):
+    frame = build.attach(pl.DataFrame({"x": [1]}), {"schema": "dpframe.parts/1", "parts": parts})
+    assert build.record_of(frame) is None
