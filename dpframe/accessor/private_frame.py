@@ -206,7 +206,7 @@ class PrivateFrame(Quantities[F]):
         columns = len(column) if isinstance(column, (list, tuple)) else 1
         size = counts.of_bins(columns, bins, categories)
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
-        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish)._asked(
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish, self._like)._asked(
             "histogram", {"count": Count()}, options
         )
 
@@ -254,7 +254,7 @@ class PrivateFrame(Quantities[F]):
             )
         size = counts.of_bins(1, None, categories)
         axes = counts.axes_or_later(size, lambda: (category_axis(column, categories),))
-        asker: PrivateFrame[F] = PrivateFrame(self._frame, axes, self._finish)
+        asker: PrivateFrame[F] = PrivateFrame(self._frame, axes, self._finish, self._like)
         return asker._asked("mode", {f"{column}_shortfall": Mode()}, {"denoise": None, **options})
 
     @asks
@@ -309,7 +309,7 @@ class PrivateFrame(Quantities[F]):
         columns = _flat(() if by is None else (by,))
         declared = None if keys is None else Keys(counts.made(_declared(columns, keys), _most(options)))
         grouping = Grouping(columns, declared)
-        asker: PrivateFrame[F] = PrivateFrame(self._frame, grid_of(grouping), self._finish)
+        asker: PrivateFrame[F] = PrivateFrame(self._frame, grid_of(grouping), self._finish, self._like)
         return asker._asked("contributions", {"count": Contributors()}, options, grouping)
 
     if TYPE_CHECKING:  # CallOptions, and a statistic under any other name: what Unpack[...] cannot say
