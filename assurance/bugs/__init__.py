@@ -16,6 +16,7 @@ from assurance.bugs.rows import ROWS
 from assurance.bugs.seeding import Mutant
 from assurance.bugs.sensitivity import SENSITIVITY
 from assurance.bugs.stated import STATED
+from assurance.bugs.statistics import STATISTICS
 from assurance.bugs.units import UNITS
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -32,5 +33,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *IDENTITY,
     *STATED,
     *LOCKS,
+    *STATISTICS,
     *CONTRACTS,
 )

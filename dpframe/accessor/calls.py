@@ -71,7 +71,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
     """Statistics by name, and the options."""
     asked: list[tuple[str, Any]] = []
     for statistic in statistics:
-        asked += statistic.items() if isinstance(statistic, dict) else [(_default_name(statistic), statistic)]
+        asked += statistic.items() if isinstance(statistic, dict) else _expanded(None, statistic)
     options = {}
     for name, value in named.items():
         if name not in CallOptions.__annotations__:
@@ -86,6 +86,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
         checked_column_name("the name of a statistic", name)
         if not isinstance(value, Statistic):
             raise InvalidType(_no_statistic_words(name, value))
+    asked = [each for name, value in asked for each in _expanded(name, value)]
     if not asked:
         raise MissingArgument(
             "agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1)."
@@ -100,8 +101,11 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
     return dict(asked), options
 
 
-def _default_name(statistic: Any) -> str:
-    return statistic.default_name if isinstance(statistic, Statistic) else "each argument of agg"
+def _expanded(name: str | None, statistic: Any) -> list[tuple[str, Any]]:
+    """The output columns of an argument of `agg`, most often one."""
+    if not isinstance(statistic, Statistic):
+        return [("each argument of agg" if name is None else name, statistic)]
+    return [*statistic.several(name)]
 
 
 def _no_statistic_words(name: str, value: Any) -> str:

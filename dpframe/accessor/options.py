@@ -72,6 +72,26 @@ class ContributionsOptions(TypedDict, total=False):
     max_cells: int
 
 
+class EcdfOptions(TypedDict, total=False):
+    """Options of ``ecdf``."""
+
+    epsilon: Number | Sequence[Number] | None
+    delta: Number | None
+    share: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
+    size: int | None
+    mechanism: Noise
+    keep_noisy: bool
+    ledger: Ledger | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
+    label: str | None
+    snapshot: str | None
+    max_cells: int
+
+
 class CallOptions(TypedDict, total=False):
     """Options of every other verb."""
 
@@ -234,6 +254,13 @@ REFUSED = {  # which options a verb does not take, and why
         "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
         "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
         "size": "it releases no mean",
+        "weights": "it releases one column alone",
+    },
+    "ecdf": {
+        "denoise": "its shares never fall, which is all that denoising would do",
+        "order": "its bins are in order by themselves",
+        "graph": "its bins are in order by themselves",
+        "rollup": "shares of groups do not add up",
         "weights": "it releases one column alone",
     },
     "contributions": {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, Never, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks, nearest_of, sorted_out
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
+from dpframe.accessor.quantities import Quantities
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame(Generic[F]):
+class PrivateFrame(Quantities[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
@@ -90,8 +91,15 @@ class PrivateFrame(Generic[F]):
         return self._asked("count", {"count": Count(column)}, options)
 
     @asks
-    def sum(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
-        """The sum of `column`, each value clipped to `bounds`.
+    def sum(
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        unit_bounds: tuple[float, float] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> F:
+        """The sum of `column`, each value clipped to `bounds`, or what each unit adds in all to `unit_bounds`.
 
         Parameters
         ----------
@@ -99,6 +107,9 @@ class PrivateFrame(Generic[F]):
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
         bounds : tuple of two numbers
             The lower and the upper bound, in the units of the column; from what you know, never from the data.
+        unit_bounds : tuple of two numbers
+            Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
+            `max_rows` plays no part.
 
         Returns
         -------
@@ -112,11 +123,18 @@ class PrivateFrame(Generic[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = sum_of(column, bounds)
+        statistic = sum_of(column, bounds, unit_bounds=unit_bounds)
         return self._asked("sum", {statistic.default_name: statistic}, options)
 
     @asks
-    def mean(self, column: str, *, bounds: tuple[float, float] | None = None, **options: Unpack[CallOptions]) -> F:
+    def mean(
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        missing: Literal["drop", "midpoint"] = "drop",
+        **options: Unpack[CallOptions],
+    ) -> F:
         """The mean of `column`, each value clipped to `bounds`.
 
         Parameters
@@ -125,6 +143,8 @@ class PrivateFrame(Generic[F]):
             A column of numbers. Nulls and NaN are left out of numerator and denominator.
         bounds : tuple of two numbers
             As for `sum`; the answer never lies outside them.
+        missing : {"drop", "midpoint"}
+            Whether missing values are left out, or count as the middle of the bounds.
 
         Returns
         -------
@@ -139,7 +159,7 @@ class PrivateFrame(Generic[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = mean_of(column, bounds)
+        statistic = mean_of(column, bounds, missing=missing)
         return self._asked("mean", {statistic.default_name: statistic}, options)
 
     @asks
@@ -391,6 +411,9 @@ class PrivateFrame(Generic[F]):
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
         answer: Callable[[Request], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer, self._like)
+
+    def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish, self._like)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         keys = Keys(counts.made(self._axes, _most(options)))

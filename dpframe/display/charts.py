@@ -118,15 +118,18 @@ def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
 def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:
     """A point per name on a logarithmic scale, with its value in words."""
     altair = _altair()
-    rows: list[dict[str, Any]] = [{"name": name, "value": value, "text": say(value)} for name, value in points]
-    shown = [row["value"] for row in rows if row["value"] > 0] or [1.0]
+    rows: list[dict[str, Any]] = [
+        {"name": name, "value": value if math.isfinite(value) else None, "text": say(value)} for name, value in points
+    ]
+    finite = [value for _, value in points if math.isfinite(value)]
+    shown = [value for value in finite if value > 0] or [1.0]
     domain = [min(shown) / 3, max(shown) * 3]
     base = altair.Chart(_data(altair, rows)).encode(
         x=altair.X(
             "value:Q",
             title=title,
             scale=altair.Scale(type="log", domain=domain),
-            axis=_powers_of_ten(altair, [row["value"] for row in rows]),
+            axis=_powers_of_ten(altair, finite),
         ),
         y=altair.Y("name:N", sort=None, title=None, axis=altair.Axis(labelLimit=300)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -54,16 +55,18 @@ def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Word
         cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
         return charts.heat_map(cells, _scale(axes[0], rows), _scale(axes[1], rows), value, words)
     across = _scale(axes[0], rows) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
-    cells = [_interval(row, name) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
+    around = NOISY if foreign.is_one_total(facts["measures"][name]) else ""
+    cells = [_interval(row, name, around) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
     if across.kind != "name":
         cells = [cell | _stretch(row, axes[0]) for cell, row in zip(cells, rows, strict=False)]
     return charts.bars(cells, across, value, words, from_zero=foreign.is_one_total(facts["measures"][name]))
 
 
-def _interval(row: Row, name: str) -> dict[str, Any]:
-    """The released value, and the ends of the interval around the unbiased one."""
-    unbiased, error = row.get(name + NOISY, row[name]), row[name + ERROR]
-    return {"value": row[name], "low": unbiased - error, "high": unbiased + error}
+def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
+    """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
+    middle, error = row.get(name + around, row[name]), row[name + ERROR]
+    ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
+    return {"value": row[name], **{end: place if math.isfinite(place) else None for end, place in ends.items()}}
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
@@ -132,7 +135,7 @@ def _columns(axes: Sequence[Mapping[str, Any]]) -> list[str]:
 def _described(name: str, facts: Mapping[str, Any]) -> str:
     """The title of the axis of values: the column, and what it measures where its name does not say it."""
     statistic = facts["measures"][name]
-    if "groups" in facts:
+    if "groups" in facts or (statistic["verb"] == "n_units" and statistic["column"] is None):
         return "number of units"
     if statistic["column"] is None:
         words = "rows" if name == "count" else "number of rows"

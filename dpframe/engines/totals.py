@@ -16,6 +16,7 @@ import polars as pl
 from dpframe.engines import weights
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, counted, half_open, placed
+from dpframe.engines.compound import compound, compound_totals
 from dpframe.engines.source import collected, source_of
 from dpframe.engines.unit_counts import units_by_cell
 from dpframe.privacy import PrivacyUnit
@@ -44,6 +45,8 @@ def _of_cells(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
     source = source_of(frame)
     if query.grouping is not None:
         return {query.of_cells[0]: units_by_cell(source, query, unit)}
+    if compound(query):
+        return compound_totals(source, query, unit, p)
     cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
     if unit.column is not None:
         lazy = source.bring([*cells.wanted(), *terms.wanted(), ("unit", unit.column, "unit", None)])

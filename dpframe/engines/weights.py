@@ -76,6 +76,16 @@ def bounded(
     return found
 
 
+def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit, p: float, cells: int) -> Floats:
+    """The weight of every unit, by its rows in each group, as in `bounded`."""
+    bounds = unit.contribution
+    most = bounds.max_rows * min(bounds.max_groups, cells) ** (1.0 / p)
+    order = np.argsort(code * cells + group, kind="stable")
+    pairs = (code * cells + group)[order]
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    return _weights(np.bincount(code, minlength=units), code[order], starts, most, p)
+
+
 def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
     """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
     grid = 2.0**WEIGHT_BITS if total.counts else 1.0

@@ -155,7 +155,11 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             return f"its measure {shown(name)} must be of a statistic that has a variance"
         if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in statistic["denoise"] or ()):
             return f"its measure {shown(name)} must have an estimate for each level"
-        if "one_total" not in statistic and statistic["verb"] in ("sum", "mean") and "bounds" not in statistic:
+        if (
+            "one_total" not in statistic
+            and statistic["verb"] in ("sum", "mean")
+            and not {"bounds", "unit_bounds"} & {*statistic}
+        ):
             return f"its measure {shown(name)} must have bounds"
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
@@ -271,7 +275,17 @@ MEASURE = _object(
         "statistics": _list(_whole, 1),
         "denoise": _none_or(_list(STEP)),
     },
-    {"bounds": _pair, "one_total": _flag},
+    {
+        "bounds": _pair,
+        "unit_bounds": _pair,
+        "one_total": _flag,
+        "ddof": _whole,
+        "q": _positive,
+        "size": _some,
+        "missing": _text,
+        "denominator": _text,
+        "denominator_bounds": _pair,
+    },
 )
 STATISTIC = _object(
     {"measures": _text, "noise": _text, "scale": _positive, "grid": _positive, "sensitivity": _positive},

@@ -79,7 +79,7 @@ def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: A
     variances = tuple((name, variance) for variance, name, _ in found)
     usual_names = tuple(noises[0].name for noises in usual)
     pure = all(_keeps(noise, part.epsilon) for noise, part in zip(found[0][2], parts, strict=True))
-    return Choice(found[0][2], variances, pure, _reach_in_words(reach[0]), usual_names)
+    return Choice(found[0][2], variances, pure, reach_in_words(reach[0]), usual_names)
 
 
 def _usual(both: Both) -> Iterator[Noises]:
@@ -115,6 +115,7 @@ def _typical_variance(noises: Noises) -> float:
     return math.exp(math.fsum(map(math.log, variances)) / len(variances)) if min(variances) > 0.0 else 0.0
 
 
-def _reach_in_words(sensitivity: Sensitivity) -> str:
+def reach_in_words(sensitivity: Sensitivity) -> str:
+    """How many cells one unit may sway, for `Choice.why`."""
     number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
     return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"

@@ -13,8 +13,9 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.plan import Plan
-from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, reaches
+from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
 from dpframe.planning.request import Calibration, Request
+from dpframe.planning.sensitivity import reaches
 from dpframe.planning.shares import shares_of, weights_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
@@ -123,12 +124,13 @@ def joint_plan(
     requests = {name: _request(plan) for name, plan in asked.items()}
     by_noise = {name: one.noising.mechanism for name, one in requests.items()}
     of_name = weights_of({} if weights is None else weights, list(asked), "plan")
-    shares = {
-        name: tuple(of_name[name] * one for one in shares_of(plan.query, requests[name].pricing.weights))
-        for name, plan in asked.items()
-    }
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in asked.items()}
-    reach = {name: reaches(plan.query, plan.unit) for name, plan in asked.items()}
+    query = {name: plan.query.under(pure[name]) for name, plan in asked.items()}
+    shares = {
+        name: tuple(of_name[name] * one for one in shares_of(query[name], requests[name].pricing.weights))
+        for name in asked
+    }
+    reach = {name: reaches(query[name], plan.unit) for name, plan in asked.items()}
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
         every = tuple(share for name in asked for share in shares[name])
@@ -136,9 +138,9 @@ def joint_plan(
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices = {}, {}
-    for name, plan in asked.items():
+    for name in asked:
         own = reach[name], parts[name], accounting
-        noises[name], choices[name] = noises_of(plan.query, by_noise[name], pure[name], *own, by_curve=not alike)
+        noises[name], choices[name] = noises_of(query[name], by_noise[name], pure[name], *own, by_curve=not alike)
     if not alike:
         whole = tuple(noise for name in asked for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
@@ -146,9 +148,9 @@ def joint_plan(
     cost = accounting.cost(price, amount, pure=all(pure.values()))
     plans = {}
     for name, plan in asked.items():
-        each = parts_of(plan.query, reach[name], noises[name], shares[name])
-        found = Priced(price, amount, each, cost, choices[name])
-        plans[name] = found.plan(requests[name], plan.query, plan.unit, accounting, together=tuple(asked))
+        each = parts_of(query[name], reach[name], noises[name], shares[name])
+        found = Priced(price, amount, each, cost, choices[name], query[name])
+        plans[name] = found.plan(requests[name], plan.unit, accounting, together=tuple(asked))
     return JointPlan(plans, _unit_of_all([plan.unit for plan in asked.values()]), accounting, amount, cost)
 
 

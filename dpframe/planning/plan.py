@@ -297,11 +297,18 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     if query.grouping is not None:
         return (f"rows without a {unit.column} are {missing}",)
-    left_out = (
+    rows = (
         f"of a {unit.column} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
         "do not contain this, and answers lean toward those with few rows"
     )
-    return (left_out, *_implied_notes(unit, query), f"rows without a {unit.column} are {missing}")
+    groups = min(unit.contribution.max_groups, query.groups)
+    units = (
+        f"a {unit.column} in more than {groups:,} group{'' if groups == 1 else 's'} counts for less in each; the error "
+        "bars do not contain this"
+    )
+    left_out = [rows] if query.uses_rows else []
+    left_out += [units] if query.uses_units and groups < query.groups else []
+    return (*left_out, *_implied_notes(unit, query), f"rows without a {unit.column} are {missing}")
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
@@ -310,13 +317,13 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if query.one_group:
         return f"{rows} in one of the options" if query.chooses else rows
-    groups = min(bounds.max_groups, query.keys.cells)
+    groups = min(bounds.max_groups, query.groups)
     return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
 
 
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     """Which bound is 1 because only the other was given, where it is used."""
-    used = ("max_rows",) if query.one_group else ("max_rows", "max_groups")
+    used = (["max_rows"] if query.uses_rows else []) + ([] if query.one_group else ["max_groups"])
     given = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
     missing = [name for name in used if given[name] is None]
     return tuple(f"{name} is 1, since only {_other(name)} was given" for name in missing)

@@ -14,17 +14,16 @@ from dpframe.exact import Amount, up
 from dpframe.mechanisms.bounded_range import own_of_mu
 from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from dpframe.planning import sensitivity as sensitivities
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
 from dpframe.planning.auto import chosen as choose
+from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned
 from dpframe.planning.request import Calibration, Request
-from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.total import Total
 
 AUTO = "auto"  # whichever noise has the least variance
 WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
@@ -43,11 +42,12 @@ class Priced:
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
     choice: Choice | None
+    query: Query  # in the form that suits the noise
 
-    def plan(self, request: Request, query: Query, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
-        """The plan of it; `query` was checked against the schema."""
+    def plan(self, request: Request, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
+        """The plan of it."""
         size = request.pricing.size
-        known = (query, unit, self.price, accounting, self.amount, self.parts, self.cost)
+        known = (self.query, unit, self.price, accounting, self.amount, self.parts, self.cost)
         return Plan(*known, request=request, choice=self.choice, size=size, **more)
 
 
@@ -62,18 +62,23 @@ def priced(
     weights: Any = None,
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema."""
-    shares = shares_of(query, weights)
-    reach = reaches(query, unit)
     pure = is_pure(query, mechanism, price, accounting, limit)
-    offered = accounting.parts(price, limit, shares, pure=pure)
-    noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
+    choice: Choice | None
+    if mechanism == AUTO and has_forms(query):
+        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure)
+        query, reach, shares, noises = best.query, best.reach, best.shares, best.noises
+    else:
+        query = query.under(pure)
+        shares, reach = shares_of(query, weights), reaches(query, unit)
+        offered = accounting.parts(price, limit, shares, pure=pure)
+        noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
     if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
         noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
     if choice and choice.is_pure and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
-    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice)
+    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice, query)
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
@@ -88,11 +93,6 @@ def parts_of(query: Query, reach: Sequence[Sensitivity], noises: Noises, shares:
     """Each Total with its sensitivity, its noise and its share of the price."""
     each = zip(query.totals, reach, noises, shares, strict=True)
     return tuple(Planned(total, one, noise, float(share)) for total, one, noise, share in each)
-
-
-def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
-    """How far one unit moves the vector of each Total."""
-    return [_reach(total, query, unit) for total in query.totals]
 
 
 def noises_of(
@@ -116,11 +116,6 @@ def noises_of(
         return _calibrated_all(mechanism, pure, reach, offered), None
     choice = choose(reach, offered, accounting=accounting)
     return choice.mechanisms, choice
-
-
-def _reach(total: Total, query: Query, unit: PrivacyUnit) -> Sensitivity:
-    merged = None if total.by is None else query.cells_of(total)
-    return sensitivities.of(total, unit, query.keys.cells, merged)
 
 
 def _calibrated_all(

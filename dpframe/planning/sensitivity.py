@@ -9,7 +9,9 @@ from fractions import Fraction
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, up
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.total import WEIGHT_BITS, Total
+from dpframe.queries.query import Query
+from dpframe.queries.total import WEIGHT_BITS, Total, Vector
+from dpframe.queries.unit_weights import counts_whole, groups_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Sensitivity:
     weighted: bool  # whether units are bounded by weights, and not rows by themselves
     replace: bool
     grid: float
+    vector: tuple[int, int] | None = None  # largest l_1 norm and squared l_2 norm of what one row adds to several cells
 
     def __post_init__(self) -> None:
         rule = "a whole number within 2**100"
@@ -67,6 +70,8 @@ class Sensitivity:
     @property
     def swayed(self) -> int:
         """How many cells one unit may sway: of weighted units all, since a weight below 1 is not 0."""
+        if self.vector is not None:
+            return self.cells
         return self.cells if self.weighted else min(2 if self.replace else 1, self.cells)
 
     def steps(self, p: float) -> float:
@@ -76,6 +81,8 @@ class Sensitivity:
                 f"mechanism must have shape p = 1 or 2 for a unit with several rows, not p = {p:g}: "
                 "the weights of units bound the privacy loss in no other norm."
             )
+        if self.vector is not None:
+            return self._of_vectors(p)
         largest, other = sorted((-self.reach[0], self.reach[1]), reverse=True)
         if not self.replace:
             return _root_up(self.rows * largest, Fraction(self.groups), p)
@@ -86,6 +93,19 @@ class Sensitivity:
             return _root_up(self.rows, Fraction(2 * (largest**2 + other**2) * self.groups), p)
         two_cells = _root_up(self.rows * largest, 2 * Fraction(self.groups), p)
         return two_cells if self.weighted else max(two_cells, one_cell)
+
+    def _of_vectors(self, p: float) -> float:
+        """The same where a row adds several integers, none of them negative."""
+        assert self.vector is not None
+        if p not in (1, 2):
+            raise InvalidArgument(
+                f"mechanism must have shape p = 1 or 2 where a row adds to several numbers, not p = {p:g}: its norm is "
+                "known in no other. Use Laplace or Gaussian noise."
+            )
+        doubled = 2 if self.replace else 1
+        if p == 1:
+            return up(Fraction(self.rows * self.vector[0] * doubled * self.groups))
+        return _root_up(self.rows, Fraction(self.vector[1] * doubled * self.groups), 2)
 
     def norm(self, p: float) -> float:
         """The l_p norm in the user's units, rounded up."""
@@ -101,6 +121,10 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
     if total.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
         reach, replaced = total.reach, unit.neighbors == "replace"
         return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
+    if total.per_unit:
+        return _of_whole_units(total, unit, cells)
+    if total.vector is not None:
+        return _of_vector(total, total.vector, unit, cells)
     weighted = unit.column is not None
     scale = 2**WEIGHT_BITS if weighted and total.counts else 1
     lower, upper = total.reach
@@ -114,6 +138,44 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
         weighted=weighted,
         replace=unit.neighbors == "replace",
         grid=total.grid(weighted),
+    )
+
+
+def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
+    """How far one unit moves the vector of each Total."""
+    merged = [None if total.by is None else query.cells_of(total) for total in query.totals]
+    return [of(total, unit, query.keys.cells, most) for total, most in zip(query.totals, merged, strict=True)]
+
+
+def _of_whole_units(total: Total, unit: PrivacyUnit, cells: int) -> Sensitivity:
+    """What a unit adds to one of its t cells is within the reach, times v(t): `dpframe.queries.unit_weights`."""
+    weighted, most = unit.column is not None, groups_of(unit, cells)
+    fine = total.counts and weighted and not counts_whole(unit, cells)
+    scale = 2**WEIGHT_BITS if fine else 1
+    return Sensitivity(
+        reach=(total.reach[0] * scale, total.reach[1] * scale),
+        cells=cells,
+        rows=1,
+        groups=most if weighted else 1,
+        weighted=weighted,
+        replace=unit.neighbors == "replace",
+        grid=total.grid(fine),
+    )
+
+
+def _of_vector(total: Total, vector: Vector, unit: PrivacyUnit, cells: int) -> Sensitivity:
+    """A row adds a vector to its group; the weight of a unit counts its rows by group."""
+    weighted, groups = unit.column is not None, cells // vector.cells
+    bounds = unit.contribution
+    return Sensitivity(
+        reach=(0, 1),
+        cells=groups * vector.width,
+        rows=bounds.max_rows,
+        groups=min(bounds.max_groups, groups),
+        weighted=weighted,
+        replace=unit.neighbors == "replace",
+        grid=total.grid(weighted),
+        vector=vector.norms(weighted),
     )
 
 

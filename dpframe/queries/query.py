@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,8 +37,8 @@ class Query:
         if self.rollup:
             self._check_rollup()
         names = list(self.keys.names)
-        for name, _ in self.statistics:
-            names += [name, name + NOISY, name + ERROR]
+        for name, statistic in self.statistics:
+            names += dict.fromkeys([name, name + NOISY, name + ERROR, *(name + end for end in statistic.endings)])
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
@@ -80,10 +80,32 @@ class Query:
         """The statistics by the names of their output columns."""
         return dict(self.statistics)
 
+    def under(self, pure: bool) -> Query:
+        """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
+        statistics = tuple((name, statistic.under(pure)) for name, statistic in self.statistics)
+        return self if statistics == self.statistics else replace(self, statistics=statistics)
+
+    @cached_property
+    def uses_rows(self) -> bool:
+        """Whether the rows of a unit count, and not only in which groups it has some."""
+        return any(not total.per_unit for total in self.of_cells)
+
+    @cached_property
+    def uses_units(self) -> bool:
+        """Whether some Total counts units, or clips what they add in all."""
+        return any(total.per_unit for total in self.of_cells)
+
+    @cached_property
+    def groups(self) -> int:
+        """How many groups of rows there are: cells, but where the last axis of the keys is inside of them."""
+        return self.keys.cells // max(
+            (total.vector.cells for total in self.of_cells if total.vector is not None), default=1
+        )
+
     @property
     def one_group(self) -> bool:
         """Whether a unit has its rows in one group as far as its weight goes: a choice allows them in each option."""
-        return self.chooses or self.keys.cells == 1
+        return self.chooses or self.groups == 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -117,6 +139,8 @@ class Query:
 
     def cells_of(self, total: Total) -> int:
         """How many entries the vector of a Total has."""
+        if total.vector is not None:
+            return self.keys.cells // total.vector.cells * total.width
         if total.by is None:
             return self.keys.cells
         return self.levels[self.groupings.index(total.by)].size
@@ -134,6 +158,10 @@ class Query:
         """The noisy values and the half-widths of their 95% intervals, a row each."""
         parts = [statistic.answer({one: measured[one.over(by)] for one in statistic.totals()}) for by in self.groupings]
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
+
+    def more(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """Further columns of a statistic by the ends of their names."""
+        return statistic.more({one: measured[one] for one in statistic.totals()}) if statistic.endings else {}
 
     def __str__(self) -> str:
         return harmless(self._words())  # it is printed and logged, and kept in ledgers

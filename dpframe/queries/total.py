@@ -71,6 +71,32 @@ class RowFunction:
             )
 
 
+class Vector(Protocol):
+    """Several integers of each group of rows, measured with one noise: see `dpframe.queries.vectors`."""
+
+    @property
+    def width(self) -> int:
+        """How many integers there are for each group."""
+
+    @property
+    def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+        """The columns whose values are read, with their bounds."""
+
+    @property
+    def cells(self) -> int:
+        """How many neighboring cells make one group of rows: 1, but where the last axis of the keys is inside."""
+
+    @property
+    def words(self) -> str:
+        """What is measured, for plans and records."""
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step."""
+
+    def norms(self, weighted: bool) -> tuple[int, int]:
+        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+
+
 @dataclass(frozen=True)
 class Total:
     """One clipped sum over cells, or a count where there are no bounds, as integers on a declared grid.
@@ -85,12 +111,14 @@ class Total:
     units: bool = False  # whether units are counted, each once, and not their rows
     by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
     row: RowFunction | None = None  # what a row adds, where it is neither 1 nor the column's value
+    per_unit: bool = False  # whether what a whole unit adds to a cell is 1, or clipped, and not what a row adds
+    vector: Vector | None = None  # several numbers of each group of rows, of one noise
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
-        if self.row is not None:
-            return tuple(column for column, _ in self.row.columns)
+        if self.row is not None or self.vector is not None:
+            return tuple(column for column, _ in self.values)
         return () if self.column is None else (self.column,)
 
     def over(self, by: tuple[str, ...] | None) -> Total:
@@ -100,19 +128,23 @@ class Total:
     @property
     def counts(self) -> bool:
         """Whether a row adds 1 or nothing."""
-        return self.bounds is None and self.row is None
+        return self.bounds is None and self.row is None and self.vector is None
 
     @property
     def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
         """The columns whose values are read, with their bounds."""
         if self.row is not None:
             return self.row.columns
+        if self.vector is not None:
+            return self.vector.values
         return () if self.column is None or self.bounds is None else ((self.column, self.bounds),)
 
     def grid(self, weighted: bool) -> float:
         """The length of one integer step in the user's units."""
         if self.row is not None:
             return self.row.grid
+        if self.vector is not None:
+            return self.vector.grid(weighted)
         if self.bounds is not None:
             return step_length(self.bounds)
         return 2.0**-WEIGHT_BITS if weighted else 1.0
@@ -138,15 +170,26 @@ class Total:
     @property
     def nonnegative(self) -> bool:
         """Whether no total can be below zero; public, since it follows from the bounds."""
-        return self.reach[0] == 0
+        return self.vector is None and self.reach[0] == 0
+
+    @property
+    def width(self) -> int:
+        """How many numbers it has for each group of rows."""
+        return 1 if self.vector is None else self.vector.width
 
     def describe(self) -> str:
         """The Total in words: what a plan and the provenance call it."""
         over = "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
         if self.row is not None:
             return self.row.words + over
+        if self.vector is not None:
+            return self.vector.words
+        if self.per_unit and self.bounds is not None:
+            return f"sum of {self.column} of each unit"
         if self.bounds is None:
-            if self.units:
+            if self.units or (self.per_unit and self.column is None):
                 return "units"
+            if self.per_unit:
+                return f"units with a value of {self.column}"
             return ("rows" if self.column is None else f"present values of {self.column}") + over
         return f"{'centred ' if self.centred else ''}sum of {self.column}{over}"

@@ -116,7 +116,7 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
         found, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
     else:
         found, accuracy = _priced_within(checked, pricing, priced_at)
-    return found.plan(request, checked, unit, accounting, accuracy=accuracy)
+    return found.plan(request, unit, accounting, accuracy=accuracy)
 
 
 def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
@@ -130,7 +130,10 @@ def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
                 'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
             )
         return unit.who
-    return unit.bounded(asked.max_rows, asked.max_groups)
+    bounded = unit.bounded(asked.max_rows, asked.max_groups)
+    if unit.column is not None and request.query.one_group and not request.query.uses_rows:
+        return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
+    return bounded
 
 
 def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
@@ -145,7 +148,8 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
     delta = None if pricing.delta is None else exact_delta(pricing.delta)
 
     def errors_at(epsilon: Fraction) -> dict[str, float]:
-        return expected_errors(query, priced_at(Price(epsilon, delta)).parts, pricing.size, accuracy.confidence)
+        found = priced_at(Price(epsilon, delta))
+        return expected_errors(found.query, found.parts, pricing.size, accuracy.confidence)
 
     return priced_at(Price(smallest_epsilon(targets, errors_at), delta)), accuracy
 

@@ -52,9 +52,13 @@ def _numbers(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, 
     for name, statistic in plan.query.statistics:
         values, errors = plan.query.answer(statistic, measured)
         columns[name], steps[name] = denoised(values, statistic, plan)
-        if steps[name] is not None and plan.asked.denoising.keep_noisy:
-            columns[name + NOISY] = values
+        more = plan.query.more(statistic, measured)
+        if steps[name] is not None:
+            more = {NOISY: values, **more}
+        if NOISY in more and plan.asked.denoising.keep_noisy:
+            columns[name + NOISY] = more[NOISY]
         columns[name + ERROR] = errors
+        columns |= {name + end: numbers for end, numbers in more.items() if end != NOISY}
     return columns, steps
 
 
@@ -66,7 +70,9 @@ def stand_in(plan: Plan, labels: Mapping[str, Any]) -> Any:
     if plan.query.chooses:
         return build.frame_of(labels, plan.asked.library)
     endings = ("", NOISY, ERROR) if plan.asked.denoising.keep_noisy else ("", ERROR)
-    names = [*labels, *(name + end for name, _ in plan.query.statistics for end in endings)]
+    names = [*labels]
+    for name, statistic in plan.query.statistics:
+        names += [name + end for end in dict.fromkeys([*endings, *statistic.endings])]
     return build.frame_of(dict.fromkeys(names, np.zeros(0)), "polars")
 
 

@@ -3,10 +3,17 @@
 from dpframe.queries.fieller import fieller
 from dpframe.queries.statistics.contributors import Contributors
 from dpframe.queries.statistics.count import Count, count
+from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
+from dpframe.queries.statistics.n_units import NUnits, n_units
+from dpframe.queries.statistics.proportion import Proportion, proportion
+from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
+from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
+from dpframe.queries.statistics.unit_sum import UnitSum
+from dpframe.queries.statistics.variance import Std, Variance, std, variance
 from dpframe.queries.total import Measured, RowFunction, Total
 
 __all__ = [
@@ -14,15 +21,31 @@ __all__ = [
     "Clipped",
     "Contributors",
     "Count",
+    "Ecdf",
     "Mean",
     "Measured",
     "Mode",
+    "NUnits",
+    "Proportion",
+    "Quantile",
+    "Quantiles",
+    "Ratio",
     "RowFunction",
     "Statistic",
+    "Std",
     "Sum",
     "Total",
+    "UnitSum",
+    "Variance",
     "count",
     "fieller",
     "mean",
+    "median",
+    "n_units",
+    "proportion",
+    "quantile",
+    "ratio",
+    "std",
     "sum",
+    "variance",
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.queries.fieller import fieller
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -32,9 +32,28 @@ class Mean(Clipped):
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
 
+    missing: Literal["drop", "midpoint"] = "drop"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.missing not in ("drop", "midpoint"):
+            raise InvalidArgument(
+                f"missing must be 'drop' or 'midpoint', not {shown(self.missing)}: missing values are left out, or "
+                "count as the middle of the bounds."
+            )
+
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
-        return (Total(self.column, self.bounds, centred=True), Total(self.column))
+        """What has to be measured for it; a missing value adds nothing to a centred sum, as does the middle."""
+        counted = Total(self.column) if self.missing == "drop" else Total(None)
+        return (Total(self.column, self.bounds, centred=True), counted)
+
+    def facts(self) -> dict[str, Any] | None:
+        """What a record says of it."""
+        facts = super().facts() or {}
+        return facts if self.missing == "drop" else facts | {"missing": self.missing}
+
+    def __str__(self) -> str:
+        return super().__str__() + ("" if self.missing == "drop" else ", missing values as the middle")
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
@@ -80,7 +99,9 @@ class Mean(Clipped):
             )
 
 
-def mean(column: str, bounds: tuple[float, float] | None = None) -> Mean:
+def mean(
+    column: str, bounds: tuple[float, float] | None = None, *, missing: Literal["drop", "midpoint"] = "drop"
+) -> Mean:
     """Ask for the mean of a column, each value clipped to the bounds.
 
     Parameters
@@ -89,6 +110,9 @@ def mean(column: str, bounds: tuple[float, float] | None = None) -> Mean:
         A column of numbers. Nulls and NaN are left out of numerator and denominator.
     bounds : tuple of two numbers
         The lower and the upper bound, in the units of the column; within +-2**53.
+    missing : {"drop", "midpoint"}
+        Whether missing values are left out, or count as the middle of the bounds: then the mean is over all rows, and
+        shares the count of rows with what else the call asks.
 
     Returns
     -------
@@ -108,4 +132,4 @@ def mean(column: str, bounds: tuple[float, float] | None = None) -> Mean:
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
-    return Mean(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
+    return Mean(column, bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words

@@ -36,6 +36,12 @@ class Statistic:
         Whether true values are whole numbers of at least 0.
     chooses : bool
         Whether it releases one of the declared cells, and no number.
+    endings : tuple of str
+        Of further columns that it releases, such as ``"_low"``: `more` gives them.
+    fewest : int
+        Of how many values it is defined; a variance of 2.
+    unbounded : bool
+        Whether its error may be infinite, as of a quotient whose divisor may be 0.
 
     Examples
     --------
@@ -51,12 +57,19 @@ class Statistic:
     adds_up: ClassVar[bool] = True
     whole: ClassVar[bool] = False
     chooses: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = ()
+    fewest: ClassVar[int] = 1
+    unbounded: ClassVar[bool] = False
 
     @property
     def default_name(self) -> str:
         """The name of its output column where `agg` is given none: ``COL_verb``."""
         column = getattr(self, "column", None)
         return self.verb if column is None else f"{column}_{self.verb}"
+
+    def several(self, name: str | None) -> list[tuple[str, Statistic]]:
+        """The output columns that it makes in `agg`, under the name given there or its own."""
+        return [(self.default_name if name is None else name, self)]
 
     def totals(self) -> tuple[Total, ...]:
         """What has to be measured for it, public and the same for every frame."""
@@ -66,6 +79,14 @@ class Statistic:
         """The noisy values and the half-widths of their 95% intervals, an entry a cell; arithmetic on noisy numbers."""
         only = measured[self.totals()[0]]
         return only.values, np.full(only.values.shape, only.noise.interval(CONFIDENCE))
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The further columns, by the ends of their names."""
+        return {}
+
+    def under(self, pure: bool) -> Statistic:
+        """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
+        return self
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The half-width to expect, from the noise of each Total, of a group of `size` values."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dpframe.errors import InvalidArgument
 from dpframe.queries.statistics.statistic import Clipped
+from dpframe.queries.statistics.unit_sum import UnitSum
 from dpframe.queries.total import Total
 
 
@@ -27,8 +29,13 @@ class Sum(Clipped):
         return (Total(self.column, self.bounds),)
 
 
-def sum(column: str, bounds: tuple[float, float] | None = None) -> Sum:
-    """Ask for the sum of a column, each value clipped to the bounds.
+def sum(
+    column: str,
+    bounds: tuple[float, float] | None = None,
+    *,
+    unit_bounds: tuple[float, float] | None = None,
+) -> Sum | UnitSum:
+    """Ask for the sum of a column, each value clipped to the bounds; or what each unit adds in all.
 
     Parameters
     ----------
@@ -36,18 +43,22 @@ def sum(column: str, bounds: tuple[float, float] | None = None) -> Sum:
         A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
     bounds : tuple of two numbers
         The lower and the upper bound, in the units of the column; within +-2**53.
+    unit_bounds : tuple of two numbers
+        Instead of `bounds`: between them lies what one unit, such as a person, adds to one group in all its rows, of
+        however many; `max_rows` plays no part. Each value is clipped first, to 2**10 times the larger of them. Where
+        each row is a unit they are the bounds of a value.
 
     Returns
     -------
-    Sum
+    Sum or UnitSum
         A statistic for ``.dp.group_by(...).agg(...)``.
 
     Raises
     ------
     MissingArgument
-        If `bounds` is left out.
+        If `bounds` and `unit_bounds` are left out.
     InvalidArgument
-        If the bounds are not two finite numbers with lower < upper.
+        If both are given, or they are not two finite numbers with lower < upper.
 
     Examples
     --------
@@ -55,4 +66,11 @@ def sum(column: str, bounds: tuple[float, float] | None = None) -> Sum:
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
-    return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
+    if unit_bounds is None:
+        return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
+    if bounds is not None:
+        raise InvalidArgument(
+            "bounds and unit_bounds must not both be given: one is of a value, the other of what a unit adds in all. "
+            "Keep one."
+        )
+    return UnitSum(column, unit_bounds)

@@ -1,0 +1,258 @@
+"""The verbs for people, spread and ranks: how many units, variances, quantiles and distribution functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+from dpframe.accessor.calls import asks
+from dpframe.accessor.options import CallOptions, EcdfOptions
+from dpframe.queries import counts
+from dpframe.queries.contributions import Grouping
+from dpframe.queries.keys import bin_axes
+from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic
+from dpframe.queries.statistics import median as median_of
+from dpframe.queries.statistics import quantile as quantile_of
+from dpframe.queries.statistics import std as std_of
+from dpframe.queries.statistics import variance as variance_of
+
+F = TypeVar("F")  # the frame of the results
+
+
+class Quantities(Generic[F]):
+    """Verbs of a private frame; their options are those of `PrivateFrame`."""
+
+    @asks
+    def n_units(self, column: str | None = None, **options: Unpack[CallOptions]) -> F:
+        """The number of units, such as people, that have a row; or a value of `column` that is present.
+
+        Parameters
+        ----------
+        column : str, optional
+            Count the units with a value of it that is neither null nor NaN; without it, those with a row.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``n_units`` and ``n_units_error``. A unit in more groups than `max_groups` counts for
+            less in each. It raises what `count` raises.
+
+        Notes
+        -----
+        A unit in t groups counts floor(2**20 min(1, (K / t)**(1/p))) / 2**20 in each, with K the smaller of
+        `max_groups` and the number of groups: its sensitivity is K**(1/p), whatever its number of rows
+        (``docs/privacy.md``). Where each row is a unit this is `count`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> visits = pl.DataFrame({"patient": [1, 1, 2]})
+        >>> visits.dp.n_units(epsilon=0.5, ledger=dpf.Ledger(epsilon=1, unit="patient")).columns
+        ['n_units', 'n_units_error']
+        """
+        return self._asked("n_units", {"n_units": NUnits(column)}, options)
+
+    @asks
+    def proportion(self, column: str, **options: Unpack[CallOptions]) -> F:
+        """The share of the values of `column` that are true, or 1.
+
+        Parameters
+        ----------
+        column : str
+            A Boolean column, or one of numbers, each clipped to [0, 1]. Nulls and NaN are left out.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``COL_proportion`` and ``COL_proportion_error``. It raises the same.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"smoker": [True, False, None]})
+        >>> people.dp.proportion("smoker", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['smoker_proportion', 'smoker_proportion_error']
+        """
+        statistic = Proportion(column)
+        return self._asked("proportion", {statistic.default_name: statistic}, options)
+
+    @asks
+    def variance(
+        self, column: str, *, bounds: tuple[float, float] | None = None, ddof: int = 1, **options: Unpack[CallOptions]
+    ) -> F:
+        """The variance of `column`, each value clipped to `bounds`.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers. Nulls and NaN are left out.
+        bounds : tuple of two numbers
+            As for `sum`; the noise grows with the square of their distance.
+        ddof : {1, 0}
+            What is taken off the number of values in the divisor.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``COL_var`` and ``COL_var_error``. It raises the same. Where the noisy number of values
+            is below 2, it is the largest variance that the bounds allow.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.variance("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['age_var', 'age_var_error']
+        """
+        statistic = variance_of(column, bounds, ddof=ddof)
+        return self._asked("variance", {statistic.default_name: statistic}, options)
+
+    @asks
+    def std(
+        self, column: str, *, bounds: tuple[float, float] | None = None, ddof: int = 1, **options: Unpack[CallOptions]
+    ) -> F:
+        """The standard deviation of `column`, each value clipped to `bounds`: the root of `variance`.
+
+        Parameters
+        ----------
+        column, bounds, ddof
+            As for `variance`.
+
+        Returns
+        -------
+        DataFrame
+            As for `variance`, with ``COL_std`` and ``COL_std_error``.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.std("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['age_std', 'age_std_error']
+        """
+        statistic = std_of(column, bounds, ddof=ddof)
+        return self._asked("std", {statistic.default_name: statistic}, options)
+
+    @asks
+    def median(
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        step: float | None = None,
+        candidates: Sequence[float] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> F:
+        """The median of `column`, one of declared candidates: `quantile` with q = 0.5.
+
+        Parameters
+        ----------
+        column, bounds, step, candidates
+            As for `quantile`.
+
+        Returns
+        -------
+        DataFrame
+            As for `quantile`, of the one column ``COL_median``.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.median("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['age_median', 'age_median_error', 'age_median_low', 'age_median_high']
+        """
+        statistic = median_of(column, bounds=bounds, step=step, candidates=candidates)
+        return self._asked("median", {statistic.default_name: statistic}, options)
+
+    @asks
+    def quantile(
+        self,
+        column: str,
+        *,
+        q: float | Sequence[float] | None = None,
+        bounds: tuple[float, float] | None = None,
+        step: float | None = None,
+        candidates: Sequence[float] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> F:
+        """Quantiles of `column`, each one of declared candidates.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
+        q : float or list of floats
+            Between 0 and 1. All share one release, and are always in order.
+        bounds : tuple of two numbers
+            The first and the last candidate, from what you know and never from the data.
+        step : float, optional
+            From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a
+            thousandth of their distance.
+        candidates : list of numbers, optional
+            Instead of `bounds` and `step`: increasing, at most 2**14.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`; for each q ``COL_q0.25``, with ``_error``, and the ends of its 95% interval, ``_low`` and
+            ``_high``. It raises what `count` raises.
+
+        Notes
+        -----
+        Read off noisy running counts; see `dpframe.quantile`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.quantile("age", q=0.9, bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['age_q0.9', 'age_q0.9_error', 'age_q0.9_low', 'age_q0.9_high']
+        """
+        statistic = quantile_of(column, q=q, bounds=bounds, step=step, candidates=candidates)
+        return self._asked("quantile", dict(statistic.several(None)), options)
+
+    @asks
+    def ecdf(
+        self,
+        column: str,
+        *,
+        bins: Any = None,
+        range: Any = None,
+        **options: Unpack[EcdfOptions],
+    ) -> F:
+        """The distribution function of `column`: which share of its values is in each bin and all below it.
+
+        Parameters
+        ----------
+        column : str
+            A column of numbers, dates, datetimes or durations. Missing values are left out.
+        bins : sequence of edges, or int
+            As for `histogram`; values beyond the edges count in the end bins. A number of bins needs `range`.
+        range : pair
+            The first and the last edge of equal bins.
+
+        Returns
+        -------
+        DataFrame
+            One row per bin (of each group): ``COL_left``, ``COL_right``, ``ecdf`` (within [0, 1], never falling),
+            ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval).
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> people.dp.ecdf("age", bins=range(0, 101, 20), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['age_left', 'age_right', 'ecdf', 'ecdf_noisy', 'ecdf_error']
+        """
+        size = counts.of_bins(1, bins, None)
+        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
+        told = {"denoise": None, **options}
+        return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, size)}, told)
+
+    def _inside(self, axes: Any) -> Self:
+        """The same questions of each cell of further axes."""
+        raise NotImplementedError
+
+    def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
+        raise NotImplementedError

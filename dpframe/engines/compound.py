@@ -1,0 +1,199 @@
+"""Totals that are no plain sum over rows: what a whole unit adds to a cell, and several numbers of each group of rows.
+
+Like all of this room: integers row by row, sums that wrap modulo 2**64, and nothing that can fail on a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.aggregates import Terms
+from dpframe.engines.cells import Cells, Integers, added
+from dpframe.engines.source import Source, Wanted, collected
+from dpframe.engines.weights import bounded, pair_weights, unit_codes
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.query import Query
+from dpframe.queries.total import Total
+from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
+from dpframe.queries.vectors import INNER_BITS, InnerCounts, RowVector
+
+WIDER = 2**10  # a value of a unit's sum is clipped to so many times the larger bound of the sum
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is brought over and summed for the Totals of a query: plain sums, and a column for each of the others."""
+
+    plain: dict[Total, tuple[Total, ...]]  # the sums over rows that a Total is made of
+    others: dict[Total, str]  # bins of values, values of a unit's sum, presence -> engine column
+    terms: Terms
+
+    @classmethod
+    def of(cls, totals: tuple[Total, ...], by_units: bool) -> Self:
+        """Sort them; where each row is a unit, what a unit adds is what its row adds."""
+        plain: dict[Total, tuple[Total, ...]] = {}
+        for total in totals:
+            if isinstance(total.vector, RowVector):
+                plain[total] = tuple(Total(row=entry) for entry in total.vector.entries)
+            elif total.vector is None and not (total.per_unit and by_units):
+                plain[total] = (replace(total, per_unit=False),)
+        others = {total: f"other{place}" for place, total in enumerate(totals) if total not in plain}
+        return cls(plain, others, Terms.of(tuple(dict.fromkeys(one for each in plain.values() for one in each))))
+
+    def wanted(self) -> list[Wanted]:
+        """What to bring over."""
+        others: list[Wanted] = []
+        for total, name in self.others.items():
+            column = total.column if total.vector is None else total.columns[0] if total.columns else None
+            if column is not None:
+                others.append((name, column, "value" if total.values else "present", None))
+        return [*self.terms.wanted(), *others]
+
+    def prepared(self) -> list[pl.Expr]:
+        """Integers row by row."""
+        return [*self.terms.prepared(), *(one for one in map(_prepared, *self._named()) if one is not None)]
+
+    def names(self) -> list[str]:
+        """The columns that `prepared` makes."""
+        return [*self.terms.names(), *(name for total, name in self.others.items() if total.columns)]
+
+    def _named(self) -> tuple[list[Total], list[str]]:
+        return list(self.others), list(self.others.values())
+
+
+def compound(query: Query) -> bool:
+    """Whether some Total is no plain sum over rows."""
+    return any(total.per_unit or total.vector is not None for total in query.of_cells)
+
+
+def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
+    """All Totals of a query of which some are compound."""
+    cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
+    owner: list[Wanted] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    lazy = source.bring([*cells.wanted(), *parts.wanted(), *owner])
+    units = [name for name, *_ in owner]
+    table = collected(lazy.select(*cells.names(), *parts.prepared(), *units), source.rows)
+    code = cells.codes(table)
+    table = table.select(*parts.names(), *units, pl.Series("cell", code)).filter(pl.col("cell") >= 0)
+    if units and unit.nulls == "drop":
+        table = table.filter(pl.col("unit").is_not_null())
+    if units:
+        sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}
+    else:
+        sums = _by_cell(table, parts.terms, query.keys.cells)
+    found = {total: _side_by_side([sums[one] for one in each]) for total, each in parts.plain.items()}
+    if parts.others:
+        found |= _others(table, parts, query, unit, p)
+    return {total: found[total] for total in query.of_cells}
+
+
+def _by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> dict[Total, Integers]:
+    if not terms.totals:
+        return {}
+    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
+    code = groups["cell"].to_numpy()
+    return {total: added(terms.read(total, groups), code, cells) for total in terms.totals}
+
+
+def _side_by_side(entries: list[Integers]) -> Integers:
+    """The numbers of each cell, one cell after the other."""
+    return entries[0] if len(entries) == 1 else np.stack(entries, axis=1).ravel()
+
+
+def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
+    cell = table["cell"].to_numpy()
+    code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
+    found = {}
+    for total, name in parts.others.items():
+        column = table[name] if total.columns else None
+        if isinstance(total.vector, InnerCounts):
+            found[total] = _measured(total.vector, column, cell, code, size, query, unit, p)
+        elif total.counts:
+            there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
+            found[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
+        else:
+            assert column is not None
+            values = column.fill_null(0).to_numpy()
+            found[total] = _clipped(total, values, cell, code, size, query.keys.cells, unit, p)
+    return found
+
+
+def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
+    """How many units each cell has, each counted v(t) steps where it is in t cells."""
+    pairs = np.unique(code * cells + cell)  # fits 64 bits: units are numbered below 2**32, cells below 2**30
+    if counts_whole(unit, cells):
+        return np.bincount(pairs % cells, minlength=cells).astype(np.int64)
+    return added(_steps(pairs // cells, size, cells, unit, p), pairs % cells, cells)
+
+
+def _clipped(
+    total: Total, values: Integers, cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float
+) -> Integers:
+    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach."""
+    pairs, place = np.unique(code * cells + cell, return_inverse=True)
+    sums = np.clip(added(values, place.reshape(-1), pairs.size), *total.steps)
+    steps = _steps(pairs // cells, size, cells, unit, p)
+    weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
+    return added(weighed, pairs % cells, cells)
+
+
+def _steps(owner: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
+    """v(t) of the owner of each pair of unit and cell."""
+    groups = np.bincount(owner, minlength=size)
+    return unit_steps(groups[owner], groups_of(unit, cells), p)
+
+
+def _measured(
+    inner: InnerCounts,
+    column: pl.Series | None,
+    cell: Integers,
+    code: Integers,
+    size: int,
+    query: Query,
+    unit: PrivacyUnit,
+    p: float,
+) -> Integers:
+    """What the design measures of the counts of bins; a unit's weight counts its rows by group, whatever their bins."""
+    bins, groups = inner.design.size, query.keys.cells // inner.cells
+    if inner.column is None:
+        group, place = cell // bins, cell % bins
+    else:
+        assert column is not None
+        group, place = cell, column.fill_null(-1).to_numpy()
+    if unit.column is None:
+        steps = np.ones(cell.size, dtype=np.int64)
+    else:
+        light = pair_weights(code, size, group, unit, p, groups)
+        steps = np.floor(light[code] * 2.0**INNER_BITS).astype(np.int64)
+    there = place >= 0
+    counts = added(steps[there], group[there] * bins + place[there], groups * bins)
+    return inner.design.measured(counts.reshape(groups, bins)).ravel()
+
+
+def _prepared(total: Total, name: str) -> pl.Expr | None:
+    """From a column that was brought to integers, row by row; null where the value is missing."""
+    if isinstance(total.vector, InnerCounts):
+        return None if total.vector.column is None else _binned(name, total.vector)
+    if total.bounds is None:
+        return pl.col(name) if total.columns else None
+    lower, upper = grid_steps(total.bounds)
+    most = WIDER * max(abs(lower), abs(upper))
+    scaled = pl.col(name) * (1.0 / step_length(total.bounds))
+    return (scaled.clip(-float(most), float(most)) + 0.5).floor().cast(pl.Int64, strict=False)
+
+
+def _binned(name: str, inner: InnerCounts) -> pl.Expr:
+    """The bin of each value; NaN and null are in none."""
+    cuts = np.array(inner.cuts, dtype=np.float64)
+
+    def bins(column: pl.Series) -> pl.Series:
+        values: Any = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        code = np.searchsorted(cuts, values, side="right")
+        return pl.Series(np.where(np.isnan(values), -1, code).astype(np.int64))
+
+    return pl.col(name).map_batches(bins, return_dtype=pl.Int64, is_elementwise=True).alias(name)

@@ -1,0 +1,116 @@
+"""Noisy running counts by the square-root factorization: for Gaussian noise, close to the least error that is possible.
+
+The matrix of running sums is the square of a lower triangular Toeplitz matrix C with the first column c_0 = 1,
+c_k = c_(k-1) (2k - 1) / (2k) (Fichtenberger, Henzinger and Upadhyay, "Constant matters", ICML 2023). What is measured
+is C x of the counts x of the bins, and the running counts are read off it. The entries of C are rounded to 2**-12, so
+that C x is a whole number of steps: everything below is exact for the rounded matrix, whatever its entries are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BITS = 12  # the entries of the matrix are whole multiples of 2**-12
+
+
+@dataclass(frozen=True)
+class PrefixSums:
+    """The design: which whole numbers are measured of the counts of `size` bins, and how running counts are read off.
+
+    Parameters
+    ----------
+    size : int
+        How many bins there are, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = PrefixSums(4)
+    >>> noisy = design.measured(np.array([[3, 1, 4, 1]])) * design.grid  # as if there were no noise
+    >>> design.running(noisy)
+    array([[3., 4., 8., 9.]])
+    """
+
+    size: int
+
+    @property
+    def width(self) -> int:
+        """How many numbers are measured."""
+        return self.size
+
+    @property
+    def grid(self) -> float:
+        """The length of a measured step, for counts of whole rows."""
+        return 2.0**-BITS
+
+    @property
+    def column_sum(self) -> int:
+        """The largest l_1 norm of what one row adds, in measured steps: that of the first column."""
+        return int(coefficients(self.size).sum())
+
+    @property
+    def column_square(self) -> int:
+        """The largest squared l_2 norm of what one row adds, in measured steps: that of the first column."""
+        return int((coefficients(self.size) ** 2).sum())
+
+    def measured(self, counts: Integers) -> Integers:
+        """C x of each group (groups, bins), in steps, modulo 2**64: integers, so no order of addition matters."""
+        found = np.zeros_like(counts)
+        for behind, coefficient in enumerate(coefficients(self.size).tolist()):
+            found[:, behind:] += coefficient * counts[:, : self.size - behind]
+        return found
+
+    def running(self, noisy: Floats) -> Floats:
+        """The running counts F of each group: the solution of C x = y, added up; linear, and so unbiased."""
+        return _solved(self.size, np.cumsum(noisy, axis=1))
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of each running count, of measured numbers whose noise has variance 1."""
+        return np.asarray(np.cumsum(_inverse(self.size) ** 2))
+
+    @cached_property
+    def with_last(self) -> Floats:
+        """The covariance of each running count with the last one, which is the number of all."""
+        entries = _inverse(self.size)
+        return np.asarray(np.convolve(entries, entries[::-1])[: self.size])
+
+    @property
+    def error(self) -> float:
+        """The root mean squared error of the running counts at mu = 1, where one row is protected."""
+        return math.sqrt(self.column_square * float(self.variances.mean())) * self.grid
+
+
+@cache
+def coefficients(size: int) -> Integers:
+    """The first column of C in steps of 2**-12. It decreases; its entries are the same for every size."""
+    places = np.arange(1, size, dtype=np.float64)
+    column = np.concatenate([[1.0], np.cumprod((2.0 * places - 1.0) / (2.0 * places))])
+    rounded: Integers = np.rint(column * 2.0**BITS).astype(np.int64)
+    rounded.flags.writeable = False
+    return rounded
+
+
+@cache
+def _inverse(size: int) -> Floats:
+    """The first column of A C^-1 (A adds up): noise z of C x becomes the noise sum of b_(i-j) z_j of F_i."""
+    found: Floats = _solved(size, np.ones((1, size)))[0]
+    found.flags.writeable = False
+    return found
+
+
+def _solved(size: int, right: Floats) -> Floats:
+    """The solution of C x = right for each row, by forward substitution."""
+    column = coefficients(size) * 2.0**-BITS
+    found = np.empty(right.shape)
+    for place in range(size):
+        found[:, place] = right[:, place] - found[:, :place] @ column[place:0:-1]
+    return found

@@ -1,0 +1,89 @@
+"""Quantiles and the distribution function, read off noisy running counts, with intervals that cover.
+
+Arrays have one row per group and one column per candidate. All of it is arithmetic on noisy numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.denoise.estimators import isotonic
+from dpframe.denoise.noise_law import NoiseLaw
+from dpframe.queries.quotients import quotient_half_widths
+from dpframe.queries.total import Noise
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SLACK = 2.0**-20  # of a row: solving for running counts in floating point errs by far less
+
+
+class Spread(Protocol):
+    """How the errors of running counts hang together, for measurements of noise with variance 1."""
+
+    @property
+    def variances(self) -> Floats: ...
+    @property
+    def with_last(self) -> Floats: ...
+
+
+def places(
+    running: Floats, q: float, spread: Spread, noise: Noise, confidence: float
+) -> tuple[Integers, Integers, Integers]:
+    """For each group the place of the q-quantile among the candidates, and the least and the greatest it may have.
+
+    The value is the first candidate at which the isotonic fit of the running counts F reaches q of its end. The
+    interval holds the least candidate v with F(v) >= q N with at least this confidence: if v is that of the exact
+    counts, then s_v = F_v - q N >= 0 and s_(v-1) < 0, and each of the noisy ones is on the wrong side of its limit, z
+    standard deviations, with at most half of what is left. Below one value, by their noisy number, nothing is known.
+    """
+    last = running[:, -1]
+    size = running.shape[1]
+    fitted = np.clip(_rising(running, noise), 0.0, np.maximum(last, 0.0)[:, None])
+    value = np.argmax(fitted >= (q * fitted[:, -1] - SLACK)[:, None], axis=1)
+    margin = half_widths(q, spread, noise, confidence) + SLACK
+    signed = running - q * last[:, None]
+    low = np.argmax(signed >= -margin, axis=1)
+    before = np.concatenate([np.ones((last.size, 1), dtype=np.bool_), (signed <= margin)[:, :-1]], axis=1)
+    high = size - 1 - np.argmax(before[:, ::-1], axis=1)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    some = last >= 1.0
+    return np.where(some, value, size // 2), np.where(some, low, 0), np.where(some, high, size - 1)
+
+
+def half_widths(q: float | Floats, spread: Spread, noise: Noise, confidence: float) -> Floats:
+    """Of each running count minus q (a number, or one for each) of the last: the half-width of its error, in rows."""
+    variance = spread.variances + q * q * spread.variances[-1] - 2.0 * q * spread.with_last
+    return np.asarray(_width(noise, confidence) * np.sqrt(np.maximum(variance, 0.0)))
+
+
+def distribution(running: Floats, spread: Spread, noise: Noise, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """For each group the share of values up to each candidate, the same isotonic within [0, 1], and its half-width.
+
+    The half-width reaches to the farther end of Fieller's set of shares r with (F - r N)^2 <= z^2 var(F - r N), which
+    holds the true share with this confidence whatever N is (Fieller 1954), and at most to the farther of 0 and 1. Where
+    the noisy number of values is below 1 the shares rise evenly, and nothing is known of them.
+    """
+    last = running[:, -1:]
+    some = last >= 1.0
+    even = np.arange(1.0, running.shape[1] + 1.0) / running.shape[1]
+    raw = np.where(some, running / np.where(some, last, 1.0), even)
+    shares = np.clip(_rising(raw, noise), 0.0, 1.0)
+    squared = _width(noise, confidence) ** 2
+    squares = squared * spread.variances, squared * spread.with_last, squared * float(spread.variances[-1])
+    farther = np.maximum(shares, 1.0 - shares)
+    half = quotient_half_widths(shares, running, last, squares, farther, (0.0, 1.0))
+    return raw, shares, np.where(some, half, farther)
+
+
+def _rising(values: Floats, noise: Noise) -> Floats:
+    """The nearest values that never fall, in each row."""
+    return isotonic(values, cast(NoiseLaw, noise))  # whose law it does not use
+
+
+def _width(noise: Noise, confidence: float) -> float:
+    """The half-width of an interval of the noise itself: sums of its draws have no heavier tails than it."""
+    return noise.interval(confidence)

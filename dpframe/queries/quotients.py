@@ -1,0 +1,69 @@
+"""Intervals of quotients of noisy numbers that cover whatever the divisor is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Squares = tuple[Floats | float, Floats | float, Floats | float]
+
+
+def quotient_half_widths(
+    values: Floats,
+    top: Floats,
+    bottom: Floats,
+    squares: Squares,
+    largest: Floats | float,
+    limits: tuple[float, float] = (-np.inf, np.inf),
+) -> Floats:
+    """How far Fieller's set of quotients top / bottom reaches from `values`, at most `largest`.
+
+    Parameters
+    ----------
+    values : array
+        What is released for each quotient; it may lie outside the set, as where it was clipped.
+    top, bottom : array
+        Noisy numbers without bias.
+    squares : tuple of three arrays or floats
+        z^2 times the variance of `top`, the covariance of both, and the variance of `bottom`: where noise is not
+        normal z is the half-width of its interval in standard deviations.
+    largest : array or float
+        Where the set is not bounded, since the divisor may be 0, and at most.
+    limits : tuple of two floats
+        Between which the true quotient lies, as do `values`: the set ends there. One that lies beyond them altogether
+        is taken as it is, rather than as empty.
+
+    Notes
+    -----
+    The set {r : (top - r bottom)^2 <= z^2 var(top - r bottom)} holds the true quotient r if and only if the noise of
+    top - r bottom, of which r is then no estimate but a number, is within z of its standard deviations (Fieller 1954).
+    It is an interval where bottom^2 > z^2 var(bottom): the roots of a quadratic.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.array([0.5]), np.array([500.0]), np.array([1000.0])
+    >>> quotient_half_widths(*one, (384.1459, 0.0, 384.1459), np.inf).round(6)
+    array([0.02211])
+    """
+    lower, upper = quotient_ends(top, bottom, squares)
+    meets = (upper >= limits[0]) & (lower <= limits[1])
+    lower, upper = (np.where(meets, np.clip(end, *limits), end) for end in (lower, upper))
+    half = np.maximum(np.abs(upper - values), np.abs(values - lower))
+    return np.where(_bounded(bottom, squares), np.minimum(half, largest), largest)
+
+
+def quotient_ends(top: Floats, bottom: Floats, squares: Squares) -> tuple[Floats, Floats]:
+    """The ends of Fieller's set, as in `quotient_half_widths`; infinite where it is not bounded."""
+    of_top, of_both, of_bottom = squares
+    bounded = _bounded(bottom, squares)
+    curvature = np.where(bounded, bottom**2 - of_bottom, 1.0)
+    middle = top * bottom - of_both
+    root = np.sqrt(np.maximum(middle**2 - curvature * (top**2 - of_top), 0.0))
+    ends = (middle - root) / curvature, (middle + root) / curvature
+    return np.where(bounded, ends[0], -np.inf), np.where(bounded, ends[1], np.inf)
+
+
+def _bounded(bottom: Floats, squares: Squares) -> NDArray[np.bool_]:
+    return np.asarray(bottom**2 > squares[2])

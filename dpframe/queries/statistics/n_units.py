@@ -1,0 +1,69 @@
+"""How many units: people rather than rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpframe.queries.clipping import check_column
+from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.total import Total
+
+
+@dataclass(frozen=True)
+class NUnits(Statistic):
+    """How many units have a row in a group; or, of a column, a value that is present. Made by `dpframe.n_units`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.n_units().default_name
+    'n_units'
+    """
+
+    verb: ClassVar[str] = "n_units"
+    adds_up: ClassVar[bool] = False  # a unit may be in several groups
+    whole: ClassVar[bool] = True
+
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            check_column(self.column)
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return "n_units"
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it."""
+        return (Total(self.column, per_unit=True),)
+
+
+def n_units(column: str | None = None) -> NUnits:
+    """Ask for the number of units, such as people, that have a row in a group.
+
+    Parameters
+    ----------
+    column : str, optional
+        Count the units that have a value of this column which is neither null nor NaN; without it, those with a row.
+
+    Returns
+    -------
+    NUnits
+        A statistic for ``.dp.group_by(...).agg(...)``. A unit in more groups than `max_groups` counts for less in each;
+        its number of rows plays no part. Where each row is a unit it is a count.
+
+    Raises
+    ------
+    InvalidType
+        If `column` is not a string.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.n_units(), dpf.n_units("age"))
+    n_units() n_units(age)
+    """
+    return NUnits(column)

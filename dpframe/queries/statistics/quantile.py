@@ -1,0 +1,270 @@
+"""Quantiles of a column among declared candidates, read off noisy running counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.exact import between, is_number
+from dpframe.queries.clipping import check_column, checked_bounds, checked_place
+from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.quantiles import half_widths, places
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.trees import Tree
+from dpframe.queries.vectors import InnerCounts
+
+MOST_CANDIDATES = 2**14
+WHOLE_STEPS = 4_096  # whole bounds up to so far apart have every whole number between them as a candidate
+STEPS = 1_000  # else so many steps
+EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
+
+
+@dataclass(frozen=True)
+class Quantile(Statistic):
+    """A quantile of a column's values, one of the declared candidates. Made by `dpframe.quantile` and `dpframe.median`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.median("age", bounds=(0, 120)).default_name
+    'age_median'
+    """
+
+    verb: ClassVar[str] = "quantile"
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
+
+    column: str
+    q: float
+    candidates: tuple[float, ...]
+    named: str = ""  # the end of its default name
+    pure: bool = False  # the form that it has for pure noise; its answer means the same
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{self.column}_{self.named or f'q{self.q:g}'}"
+
+    @property
+    def design(self) -> PrefixSums | Tree:
+        """What is measured of the counts of the candidates."""
+        size = len(self.candidates)
+        return Tree.best(size) if self.pure else PrefixSums(size)
+
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it; the same for all quantiles of a column among the same candidates."""
+        lower, upper = np.array(self.candidates[:-1]), np.array(self.candidates[1:])
+        cuts = tuple((lower + (upper - lower) / 2.0).tolist())
+        ends = (self.candidates[0], self.candidates[-1])
+        return (Total(vector=InnerCounts(self.column, cuts, ends, self.design)),)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The quantile, and the larger side of its interval."""
+        value, low, high = self._read(measured)
+        return value, np.maximum(value - low, high - value)
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The ends of its interval."""
+        _, low, high = self._read(measured)
+        return {"_low": low, "_high": high}
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
+        return float(half_widths(self.q, self.design, noises[0], confidence).max())
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan: how many values lie between the answer and the quantile."""
+        return f"+-{error} ranks"
+
+    def facts(self) -> dict[str, Any] | None:
+        """What a record says of it."""
+        ends = [self.candidates[0], self.candidates[-1]]
+        return {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
+
+    def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
+        design, found = self.design, measured[self.totals()[0]]
+        running = design.running(found.values.reshape(-1, design.width))
+        candidates = np.array(self.candidates)
+        value, low, high = places(running, self.q, design, found.noise, CONFIDENCE)
+        return candidates[value], candidates[low], candidates[high]
+
+    def __str__(self) -> str:
+        ends = f"[{self.candidates[0]:g}, {self.candidates[-1]:g}]"
+        return f"{self.named or f'quantile {self.q:g}'}({self.column}) in {ends}"
+
+
+@dataclass(frozen=True)
+class Quantiles(Statistic):
+    """Several quantiles of a column, of one release: in `agg` each becomes a column of its own.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> found = dpf.quantile("age", q=[0.25, 0.75], bounds=(0, 120))
+    >>> [name for name, _ in found.several(None)]
+    ['age_q0.25', 'age_q0.75']
+    """
+
+    verb: ClassVar[str] = "quantile"
+
+    parts: tuple[Quantile, ...]
+
+    def several(self, name: str | None) -> list[tuple[str, Statistic]]:
+        """Each with the name of its output column."""
+        if name is None:
+            return [(one.default_name, one) for one in self.parts]
+        return [(f"{name}_q{one.q:g}", one) for one in self.parts]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.parts))
+
+
+def quantile(
+    column: str,
+    *,
+    q: float | Sequence[float] | None = None,
+    bounds: tuple[float, float] | None = None,
+    step: float | None = None,
+    candidates: Sequence[float] | None = None,
+) -> Quantile | Quantiles:
+    """Ask for quantiles of a column, each one of declared candidates.
+
+    Parameters
+    ----------
+    column : str
+        A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
+    q : float or list of floats
+        Between 0 and 1. Those of one column share one release, and are always in order.
+    bounds : tuple of two numbers
+        The first and the last candidate, from what you know and never from the data.
+    step : float, optional
+        From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a thousandth
+        of their distance.
+    candidates : list of numbers, optional
+        Instead of `bounds` and `step`: increasing, at most 2**14.
+
+    Returns
+    -------
+    Quantile or Quantiles
+        For ``.dp.group_by(...).agg(...)``: of each q ``NAME``, ``NAME_error`` and the ends of its interval,
+        ``NAME_low`` and ``NAME_high``. The interval holds the group's own quantile, the least
+        candidate v with at least q of the values at most v, with at least 95%.
+
+    Raises
+    ------
+    MissingArgument
+        If `q` is left out, or `bounds` and `candidates` both are.
+    InvalidArgument, InvalidType
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    Gaussian noise: running counts by the square-root factorization (Fichtenberger, Henzinger and Upadhyay 2023). Pure
+    noise: a tree of counts without its root, fitted by least squares.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.quantile("age", q=0.25, bounds=(0, 120)))
+    quantile 0.25(age) in [0, 120]
+    """
+    check_column(column)
+    found = _candidates(bounds, step, candidates)
+    if q is None:
+        raise MissingArgument("q must be given: which quantile, between 0 and 1. Write for instance q=0.5.")
+    if not isinstance(q, (list, tuple)):
+        return Quantile(column, _checked_q(q), found)
+    if not q:
+        raise InvalidArgument("q must hold at least one number between 0 and 1. Write for instance q=[0.25, 0.5].")
+    return Quantiles(tuple(Quantile(column, _checked_q(one), found) for one in q))
+
+
+def median(
+    column: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    step: float | None = None,
+    candidates: Sequence[float] | None = None,
+) -> Quantile:
+    """Ask for the median of a column, one of declared candidates: `quantile` with q = 0.5.
+
+    Parameters
+    ----------
+    column, bounds, step, candidates
+        As for `quantile`.
+
+    Returns
+    -------
+    Quantile
+        For ``.dp.group_by(...).agg(...)``; named ``COL_median``.
+
+    Raises
+    ------
+    MissingArgument, InvalidArgument, InvalidType
+        As for `quantile`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.median("age", bounds=(0, 120)))
+    median(age) in [0, 120]
+    """
+    check_column(column)
+    return Quantile(column, 0.5, _candidates(bounds, step, candidates), "median")
+
+
+def _checked_q(q: object) -> float:
+    if not is_number(q):
+        raise InvalidType(f"q must be a number between 0 and 1, not {shown(q, kind=True)}. Write for instance q=0.5.")
+    return between("q", q, 0.0, 1.0, "between 0 and 1, both left out", " The ends are the bounds that you declared.")
+
+
+def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:
+    if candidates is None:
+        return _spaced(checked_bounds(bounds), step)
+    if bounds is not None or step is not None:
+        raise InvalidArgument("candidates must come without bounds and step, which they replace. Keep one of both.")
+    if not isinstance(candidates, (list, tuple, range, np.ndarray)) or len(candidates) < 2:
+        raise InvalidType(f"candidates must be a list of at least two numbers, not {shown(candidates)}. {EXAMPLE}")
+    _refuse_many(len(candidates))
+    found = tuple(checked_place("candidates", one, EXAMPLE) for one in candidates)
+    if any(left >= right for left, right in pairwise(found)):
+        raise InvalidArgument(f"candidates must increase, unlike {shown(list(candidates))}. Sort them.")
+    return found
+
+
+def _spaced(bounds: tuple[float, float], step: Any) -> tuple[float, ...]:
+    lower, upper = bounds
+    if step is None:
+        whole = lower.is_integer() and upper.is_integer() and upper - lower <= WHOLE_STEPS
+        length = 1.0 if whole else (upper - lower) / STEPS
+    else:
+        length = between("step", step, 0.0, upper - lower, "at most the distance of the bounds", closed=True)
+        if length <= 0.0:
+            raise InvalidArgument(f"step must be above 0, not {shown(step)}. Write for instance step=1.")
+    count = math.floor((upper - lower) / length * (1.0 + 1e-9))
+    _refuse_many(count + 1)
+    found = [lower + length * place for place in range(count + 1)]
+    if found[-1] < upper - 1e-9 * length:
+        found.append(upper)
+    found[-1] = upper
+    if any(left >= right for left, right in pairwise(found)):
+        raise InvalidArgument("step must be long enough for candidates to be different floats. Subtract a constant.")
+    return tuple(found)
+
+
+def _refuse_many(count: int) -> None:
+    if count > MOST_CANDIDATES:
+        raise InvalidArgument(f"candidates must be at most {MOST_CANDIDATES:,}, not {count:,}. Take a larger step.")

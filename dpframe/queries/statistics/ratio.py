@@ -1,0 +1,137 @@
+"""The sum of one column over that of another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.quotients import quotient_ends
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
+
+
+@dataclass(frozen=True)
+class Ratio(Statistic):
+    """The sum of a column's clipped values over the sum of another's. Made by `dpframe.ratio`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.ratio("cost", "days", bounds={"cost": (0, 5_000), "days": (0, 30)}).default_name
+    'cost_per_days'
+    """
+
+    verb: ClassVar[str] = "ratio"
+    sized: ClassVar[bool] = True
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
+    unbounded: ClassVar[bool] = True
+
+    column: str
+    bounds: tuple[float, float]
+    denominator: str
+    denominator_bounds: tuple[float, float]
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{self.column}_per_{self.denominator}"
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it."""
+        return (Total(self.column, self.bounds), Total(self.denominator, self.denominator_bounds))
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The quotient of the noisy sums, and the longer side of its interval by Fieller's theorem."""
+        value, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
+        return value, np.maximum(value - low, high - value)
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The ends of its interval; infinite where the noise does not tell the sign of the divisor."""
+        _, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
+        return {"_low": low, "_high": high}
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The error to expect for a group of `size` values that lie in the middle of the bounds."""
+        middles = [sum(bounds) / 2.0 for bounds in (self.bounds, self.denominator_bounds)]
+        sums = [Measured(np.array([size * one]), noise) for one, noise in zip(middles, noises, strict=True)]
+        value, low, high = self._read(sums, confidence)
+        return float(np.maximum(value - low, high - value)[0])
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many values a group has."""
+        if size is None:
+            raise MissingArgument(
+                f"size must be given with within= for a ratio ({name}): its error depends on how many values a group "
+                "has. Write for instance size=1_000, from what you know, never from the data."
+            )
+
+    def facts(self) -> dict[str, Any] | None:
+        """What a record says of it."""
+        below = {"denominator": self.denominator, "denominator_bounds": list(self.denominator_bounds)}
+        return {**(super().facts() or {}), **below}
+
+    def _read(self, sums: Sequence[Measured], confidence: float) -> tuple[Floats, Floats, Floats]:
+        top, bottom = sums
+        spreads = [one.noise.variance for one in sums]
+        heavy = [one.noise.interval(confidence) ** 2 / one.noise.variance for one in sums if one.noise.variance > 0.0]
+        squared = max(heavy, default=0.0)  # z^2 of the noise with the heavier tails
+        there = bottom.values != 0.0
+        value = np.where(there, top.values / np.where(there, bottom.values, 1.0), 0.0)
+        squares = squared * spreads[0], 0.0, squared * spreads[1]
+        low, high = quotient_ends(top.values, bottom.values, squares)
+        return value, np.minimum(low, value), np.maximum(high, value)
+
+    def __str__(self) -> str:
+        each = ((self.column, self.bounds), (self.denominator, self.denominator_bounds))
+        return " / ".join(f"sum({name}) in [{bounds[0]:g}, {bounds[1]:g}]" for name, bounds in each)
+
+
+def ratio(numerator: str, denominator: str, *, bounds: Mapping[str, tuple[float, float]] | None = None) -> Ratio:
+    """Ask for the sum of one column over the sum of another: cost per day, visits per person.
+
+    Parameters
+    ----------
+    numerator, denominator : str
+        Two columns of numbers. Missing values add nothing to the sum of their column.
+    bounds : dict of pairs of numbers by column
+        The lower and the upper bound of the values of each.
+
+    Returns
+    -------
+    Ratio
+        A statistic for ``.dp.group_by(...).agg(...)``: ``NAME``, ``NAME_error`` and the ends of its interval,
+        ``NAME_low`` and ``NAME_high``. They are infinite where the noise does not tell the sign of the divisor.
+
+    Raises
+    ------
+    MissingArgument
+        If `bounds` is left out.
+    InvalidArgument, InvalidType
+        If an argument breaks its rule.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.ratio("cost", "days", bounds={"cost": (0, 5_000), "days": (0, 30)}))
+    sum(cost) in [0, 5000] / sum(days) in [0, 30]
+    """
+    check_column(numerator)
+    check_column(denominator)
+    if numerator == denominator:
+        raise InvalidArgument(f"denominator must be another column than {shown(numerator)}. Write proportion or mean.")
+    if bounds is None:
+        raise MissingArgument(f"bounds must be given for both columns: they are never taken from the data. {EXAMPLE}")
+    if not isinstance(bounds, Mapping):
+        raise InvalidType(f"bounds must be a dict of pairs by column, not {shown(bounds)}. {EXAMPLE}")
+    if set(bounds) != {numerator, denominator}:
+        raise InvalidArgument(f"bounds must name both columns and no other, not {shown(list(bounds))}. {EXAMPLE}")
+    return Ratio(numerator, checked_bounds(bounds[numerator]), denominator, checked_bounds(bounds[denominator]))

@@ -1,0 +1,187 @@
+"""The variance and the standard deviation of clipped values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
+from dpframe.queries.row_functions import bernstein, centred_squares
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+
+@dataclass(frozen=True)
+class Variance(Clipped):
+    """The variance of a column's values, each clipped to the bounds. Made by `dpframe.variance`.
+
+    Gaussian noise: a count, a centred sum and a sum of centred squares. Pure noise: one vector of Bernstein's
+    polynomials of degree two, which takes the whole price at once.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.variance("age", bounds=(0, 120)).default_name
+    'age_var'
+    """
+
+    verb: ClassVar[str] = "variance"
+    ending: ClassVar[str] = "var"
+    sized: ClassVar[bool] = True
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    fewest: ClassVar[int] = 2
+
+    ddof: int = 1
+    pure: bool = False  # the form that it has for pure noise; its answer means the same
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ddof not in (0, 1) or isinstance(self.ddof, bool):
+            raise InvalidArgument(f"ddof must be 0 or 1, not {shown(self.ddof)}. Write ddof=1 for a sample.")
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{self.column}_{self.ending}"
+
+    @property
+    def half_range(self) -> float:
+        """Half the distance of the bounds."""
+        return (self.bounds[1] - self.bounds[0]) / 2.0
+
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
+    def totals(self) -> tuple[Total, ...]:
+        """What has to be measured for it."""
+        if self.pure:
+            return (Total(vector=bernstein(self.column, self.bounds)),)
+        squares = Total(row=centred_squares(self.column, self.bounds))
+        return (Total(self.column), Total(self.column, self.bounds, centred=True), squares)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The variance and its error by the delta method, from the noisy numbers alone."""
+        parts = [measured[total] for total in self.totals()]
+        found = self._read([part.values for part in parts], [part.noise for part in parts], CONFIDENCE)
+        return found.values, found.half_widths
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The error to expect for a group of `size` values that are spread evenly between the bounds."""
+        n = float(size)
+        even = [n / 3.0] * 3 if self.pure else [n, 0.0, n * (1.0 / 3.0 - 0.5)]
+        values = [np.array(even)] if self.pure else [np.array([one]) for one in even]
+        return float(self._read(values, noises, confidence).half_widths[0])
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many values a group has."""
+        if size is None:
+            raise MissingArgument(
+                f"size must be given with within= for a {self.verb} ({name}): its error depends on how many values a "
+                "group has. Write for instance size=1_000, from what you know, never from the data."
+            )
+
+    def facts(self) -> dict[str, Any] | None:
+        """What a record says of it."""
+        return {**(super().facts() or {}), "ddof": self.ddof}
+
+    def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
+        spreads = [noise.variance**0.5 for noise in noises]
+        z = max(
+            (noise.interval(confidence) / one for noise, one in zip(noises, spreads, strict=True) if one > 0.0),
+            default=0.0,
+        )
+        if self.pure:
+            below, between, above = values[0].reshape(-1, 3).T
+            return bernstein_variance((below, between, above), spreads[0], z, self.half_range, self.ddof)
+        whole = self.half_range**2
+        count, centred, squares = values
+        return centred_variance(
+            count, centred, squares * whole, (spreads[0], spreads[1], spreads[2] * whole), z, self.half_range, self.ddof
+        )
+
+
+@dataclass(frozen=True)
+class Std(Variance):
+    """The standard deviation of a column's values, each clipped to the bounds. Made by `dpframe.std`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.std("age", bounds=(0, 120)).default_name
+    'age_std'
+    """
+
+    verb: ClassVar[str] = "std"
+    ending: ClassVar[str] = "std"
+
+    def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
+        return standard_deviation(super()._read(values, noises, confidence))
+
+
+def variance(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Variance:
+    """Ask for the variance of a column, each value clipped to the bounds.
+
+    Parameters
+    ----------
+    column : str
+        A column of numbers. Nulls and NaN are left out.
+    bounds : tuple of two numbers
+        The lower and the upper bound, in the units of the column; within +-2**53. Tight ones help more than for a
+        mean: the noise grows with the square of their distance.
+    ddof : {1, 0}
+        What is taken off the number of values in the divisor: 1 for the variance of a sample, 0 for that of these
+        values.
+
+    Returns
+    -------
+    Variance
+        A statistic for ``.dp.group_by(...).agg(...)``. Where the noisy number of values is below 2 the answer is the
+        largest variance that the bounds allow, and so is its error.
+
+    Raises
+    ------
+    MissingArgument
+        If `bounds` is left out.
+    InvalidArgument
+        If the bounds are not two finite numbers with lower < upper, or `ddof` is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.variance("age", bounds=(0, 120)))
+    variance(age) in [0, 120]
+    """
+    return Variance(column, bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+
+
+def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Std:
+    """Ask for the standard deviation of a column, each value clipped to the bounds: the root of `variance`.
+
+    Parameters
+    ----------
+    column, bounds, ddof
+        As for `variance`.
+
+    Returns
+    -------
+    Std
+        A statistic for ``.dp.group_by(...).agg(...)``.
+
+    Raises
+    ------
+    MissingArgument, InvalidArgument
+        As for `variance`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.std("age", bounds=(0, 120)))
+    std(age) in [0, 120]
+    """
+    return Std(column, bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words

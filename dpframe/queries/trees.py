@@ -1,0 +1,156 @@
+"""Noisy running counts by a tree without its root: for pure noise, whose price is the number of levels.
+
+Level l of the tree counts the rows in blocks of b**l neighboring bins, for l = 0, ..., h - 1: one row is in h blocks,
+one of each level. Least squares over all blocks give the running counts (Hay, Rastogi, Miklau and Suciu, VLDB 2010).
+The root, which would count all rows, is left out: that saves a level, and a level is what each row pays for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BRANCHINGS = (4, 6, 8, 12, 16, 24, 32)  # besides a flat histogram
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The design: blocks of neighboring bins on several levels.
+
+    Parameters
+    ----------
+    size : int
+        How many bins there are, in order.
+    branching : int
+        How many blocks of a level make one of the next; at least 2. `size` makes a flat histogram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = Tree(5, 2)
+    >>> tree.levels, tree.width
+    (3, 10)
+    >>> tree.measured(np.array([[3, 1, 4, 1, 5]]))
+    array([[3, 1, 4, 1, 5, 4, 5, 5, 9, 5]])
+    >>> tree.running(tree.measured(np.array([[3, 1, 4, 1, 5]])).astype(float)).round(6)
+    array([[ 3.,  4.,  8.,  9., 14.]])
+    """
+
+    size: int
+    branching: int
+
+    @classmethod
+    def best(cls, size: int) -> Tree:
+        """The tree with the least root mean squared error of running counts; decided by the size alone."""
+        return _best(size)
+
+    @cached_property
+    def levels(self) -> int:
+        """The least h with branching**h >= size: by whole powers, since a float logarithm rounds up."""
+        levels, blocks = 1, self.branching
+        while blocks < self.size:
+            levels, blocks = levels + 1, blocks * self.branching
+        return levels
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many blocks each level has, the bins first."""
+        return tuple(-(-self.size // self.branching**level) for level in range(self.levels))
+
+    @property
+    def width(self) -> int:
+        """How many numbers are measured."""
+        return sum(self.sizes)
+
+    @property
+    def grid(self) -> float:
+        """The length of a measured step, for counts of whole rows."""
+        return 1.0
+
+    @property
+    def column_sum(self) -> int:
+        """The l_1 norm of what one row adds: 1 on each level."""
+        return self.levels
+
+    @property
+    def column_square(self) -> int:
+        """The squared l_2 norm of what one row adds: 1 on each level."""
+        return self.levels
+
+    def measured(self, counts: Integers) -> Integers:
+        """The blocks of each group (groups, bins), the bins first, modulo 2**64."""
+        found = [counts]
+        for _ in range(1, self.levels):
+            found.append(np.add.reduceat(found[-1], self._firsts(len(found)), axis=1))
+        return np.concatenate(found, axis=1)
+
+    def running(self, noisy: Floats) -> Floats:
+        """The running counts F of each group by least squares, all noise having one variance."""
+        own = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
+        best, spreads = [own[0]], [np.ones(self.size)]  # of each block: its estimate from itself and what is below
+        for level in range(1, self.levels):
+            firsts = self._firsts(level)
+            below, spread = np.add.reduceat(best[-1], firsts, axis=1), np.add.reduceat(spreads[-1], firsts)
+            best.append((below + spread * own[level]) / (1.0 + spread))
+            spreads.append(spread / (1.0 + spread))
+        for level in reversed(range(1, self.levels)):  # what a block and its parts differ by is shared out among these
+            firsts, parent = self._firsts(level), np.arange(self.sizes[level - 1]) // self.branching
+            spread = np.add.reduceat(spreads[level - 1], firsts)
+            left = best[level] - np.add.reduceat(best[level - 1], firsts, axis=1)
+            best[level - 1] = best[level - 1] + left[:, parent] * (spreads[level - 1] / spread[parent])
+        return np.cumsum(best[0], axis=1)
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of each running count, of measured numbers whose noise has variance 1."""
+        return self._spread[0]
+
+    @property
+    def with_last(self) -> Floats:
+        """The covariance of each running count with the last one, which is the number of all."""
+        return self._spread[1]
+
+    @property
+    def error(self) -> float:
+        """The root mean squared error of the running counts at epsilon 1 (in the limit of fine noise), of one row."""
+        return math.sqrt(2.0 * float(self.variances.mean())) * self.levels
+
+    @cached_property
+    def _spread(self) -> tuple[Floats, Floats]:
+        """Variances of the running counts, and covariances with the last, from the bins up.
+
+        Within a block let M be the inverse covariance of its bins' estimates from measurements inside it. A block of
+        which nothing is measured but its parts has M of blocks on the diagonal; measuring it too adds 1 1^T, and
+        Sherman and Morrison's formula takes a a^T / (1 + t) off M^-1 (a: its row sums over a prefix, t: over all).
+        """
+        total = np.ones(self.size)  # 1^T M^-1 1 of each block
+        prefix, square = np.ones(self.size), np.ones(self.size)  # p^T M^-1 1 and p^T M^-1 p, in the block of each bin
+        for level in range(1, self.levels):
+            firsts, block = self._firsts(level), np.arange(self.size) // self.branching ** (level - 1)
+            before = np.cumsum(total) - total
+            before -= np.repeat(before[firsts], np.diff(np.append(firsts, total.size)))  # within the parent
+            prefix, square = before[block] + prefix, before[block] + square
+            total = np.add.reduceat(total, firsts)
+            whole = 1.0 + total[block // self.branching]
+            square = square - prefix**2 / whole
+            prefix, total = prefix / whole, total / (1.0 + total)
+        block = np.arange(self.size) // self.branching ** (self.levels - 1)
+        before = (np.cumsum(total) - total)[block]
+        return before + square, before + prefix
+
+    def _firsts(self, level: int) -> Integers:
+        """The first part of each block of a level, among the blocks of the level below."""
+        return np.arange(self.sizes[level]) * self.branching
+
+
+@cache
+def _best(size: int) -> Tree:
+    flat = Tree(size, max(size, 2))
+    return min([flat, *(Tree(size, one) for one in BRANCHINGS if one < size)], key=lambda tree: tree.error)

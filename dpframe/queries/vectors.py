@@ -1,0 +1,110 @@
+"""Totals of several numbers: what a row adds to its group is a vector of integers, and all its entries get one noise.
+
+A row of a group adds f(x), whose l_p norm is at most F. The weight w = min(1, R / ||n||_p) of a unit counts rows by
+group, not by entry: in group g it adds w times the sum of its f(x), of norm at most w n_g F, so F R in all. No entry of
+the vectors here is negative, so under replace the l_2 distance is at most sqrt(2) F R: a - b has the squared norm
+||a||^2 + ||b||^2 - 2 <a, b> (``docs/privacy.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.total import RowFunction
+from dpframe.queries.trees import Tree
+
+INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16
+
+Values = tuple[tuple[str, tuple[float, float]], ...]
+
+
+@dataclass(frozen=True)
+class RowVector:
+    """Sums of several integer functions of a row, none of which is negative.
+
+    Parameters
+    ----------
+    entries : tuple of RowFunction
+        The functions, of the same columns, on one grid.
+    most : tuple of int
+        Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm.
+    words : str
+        What is measured, for plans and records.
+    """
+
+    entries: tuple[RowFunction, ...]
+    most: tuple[int, int]
+    words: str
+
+    cells = 1
+
+    @property
+    def width(self) -> int:
+        """How many integers there are for each group."""
+        return len(self.entries)
+
+    @property
+    def values(self) -> Values:
+        """The columns whose values are read, with their bounds."""
+        return self.entries[0].columns
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step."""
+        return self.entries[0].grid
+
+    def norms(self, weighted: bool) -> tuple[int, int]:
+        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        return self.most
+
+
+@dataclass(frozen=True)
+class InnerCounts:
+    """What a design measures of the counts of neighboring bins, so that running counts can be read off it.
+
+    Parameters
+    ----------
+    column : str or None
+        The column that is cut into bins; None where the last axis of the keys is.
+    cuts : tuple of float
+        The places between the bins: a value belongs to as many bins as there are cuts up to it.
+    bounds : tuple of two floats
+        Of the values, which are clipped to them.
+    design : PrefixSums or Tree
+        What is measured of the counts.
+    """
+
+    column: str | None
+    cuts: tuple[float, ...]
+    bounds: tuple[float, float]
+    design: PrefixSums | Tree
+
+    @property
+    def width(self) -> int:
+        """How many integers there are for each group."""
+        return self.design.width
+
+    @property
+    def cells(self) -> int:
+        """How many neighboring cells make one group of rows."""
+        return self.design.size if self.column is None else 1
+
+    @property
+    def values(self) -> Values:
+        """The columns whose values are read, with their bounds."""
+        return () if self.column is None else ((self.column, self.bounds),)
+
+    @property
+    def words(self) -> str:
+        """What is measured, for plans and records."""
+        of = "" if self.column is None else f" of {self.column}"
+        return f"running counts{of} over {self.design.size:,} bins"
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step."""
+        return self.design.grid * (2.0**-INNER_BITS if weighted else 1.0)
+
+    def norms(self, weighted: bool) -> tuple[int, int]:
+        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        scale = 2**INNER_BITS if weighted else 1
+        return self.design.column_sum * scale, self.design.column_square * scale**2

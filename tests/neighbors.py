@@ -1,0 +1,76 @@
+"""Neighboring frames by chance and by design, and how far apart their exact totals are, over what is stated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from dpframe import PrivacyUnit
+from dpframe.engines.totals import totals
+from dpframe.planning import sensitivity
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import KeyAxis, Keys, bin_axes
+from dpframe.queries.query import Query
+
+GROUPS = ("A", "B", "C")
+BY_GROUP = Keys((KeyAxis(("g",), tuple((group,) for group in GROUPS)),))
+EVERYTHING = Keys(())
+VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 2.0, 3.0, 4.0, 9.0)
+SHAPES = (
+    {},
+    {"column": "u", "max_rows": 1, "max_groups": 1},
+    {"column": "u", "max_rows": 2, "max_groups": 2},
+    {"column": "u", "max_rows": 1, "max_groups": 9},
+)
+UNITS = [PrivacyUnit(neighbors=neighbors, **one) for neighbors in ("add-remove", "replace") for one in SHAPES]  # type: ignore[arg-type]
+
+
+def by_group_and(column, edges):
+    """Groups, each cut into bins of a column, as of a distribution function."""
+    axes = bin_axes(column, edges, None, None, "clip")
+    assert isinstance(axes[0], BinAxis)
+    return Keys((*BY_GROUP.axes, *axes))
+
+
+def frame_of(units):
+    """A frame of lists of (group, value), one list per unit."""
+    rows = [(owner, *row) for owner, owned in enumerate(units) for row in owned]
+    return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
+
+
+def ratios(query, unit, before, after, p):
+    """For each Total the distance of its exact values over its stated sensitivity."""
+    one, other = (totals(frame_of(units), query, unit, p) for units in (before, after))
+    found = {}
+    for total in query.totals:
+        steps = [abs(int(a) - int(b)) for a, b in zip(one[total], other[total], strict=True)]
+        far = sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
+        found[total] = far / sensitivity.of(total, unit, query.keys.cells).steps(p)
+    return found
+
+
+def largest_by_chance(query, unit, p, tries=40, seed=0):
+    """The largest such ratio of random neighbors: random rows, and units of many rows of one kind."""
+    generator = np.random.default_rng([seed, p, len(str(unit)), query.keys.cells])
+
+    def rows(most):
+        picked = generator.choice([*GROUPS, "unlisted"], generator.integers(1, 5)).tolist()
+        values = [VALUES[place] for place in generator.choice(len(VALUES), generator.integers(1, 3))]
+        size = 1 if unit.column is None else int(generator.integers(0, most))
+        return [(generator.choice(picked).item(), values[generator.integers(len(values))]) for _ in range(size)]
+
+    largest = 0.0
+    for _ in range(tries):
+        others = [rows(4) for _ in range(generator.integers(0, 3))]
+        most = int(generator.choice([3, 6, 40]))
+        mine, instead = rows(most), rows(most) if unit.neighbors == "replace" else []
+        found = ratios(query, unit, [*others, mine], [*others, instead], p)
+        largest = max(largest, *found.values())
+    return largest
+
+
+def query_of(statistic, keys, pure):
+    """A question of one statistic, in the form for pure or Gaussian noise."""
+    return Query("agg", keys, (("m", statistic),)).under(pure)

@@ -1,0 +1,115 @@
+"""Numbers of units: what they count, how far one unit moves them, and whole calls."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from covering import PEOPLE  # noqa: F401  # the path of the helpers
+from neighbors import BY_GROUP, EVERYTHING, GROUPS, UNITS, largest_by_chance, query_of, ratios
+from scipy.stats import binom
+
+import dpframe as dpf
+from dpframe import MissingArgument, PrivacyUnit
+from dpframe.queries.unit_weights import steps_of
+
+STATISTICS = {"units": dpf.n_units(), "units with a value": dpf.n_units("x")}
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("keys", [BY_GROUP, EVERYTHING], ids=["by group", "in one cell"])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_no_neighbor_is_farther_than_the_sensitivity(name, keys, unit):
+    for p in (1, 2):
+        assert largest_by_chance(query_of(STATISTICS[name], keys, p == 1), unit, p) <= 1 + 1e-15
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_the_sensitivity_is_attained(neighbors, p):
+    unit = PrivacyUnit("u", neighbors=neighbors, max_groups=1)
+    query = query_of(dpf.n_units(), BY_GROUP, p == 1)
+    instead = [("B", 1.0)] if neighbors == "replace" else []
+    (found,) = ratios(query, unit, [[("A", 1.0)] * 50], [instead], p).values()
+    assert found == pytest.approx(1.0)
+    whole = PrivacyUnit("u", neighbors=neighbors, max_groups=3)  # every group: whole numbers, not steps
+    (found,) = ratios(query, whole, [[(group, 1.0) for group in GROUPS]], [[]], p).values()
+    assert found == pytest.approx(1.0 if neighbors == "add-remove" else 2 ** (-1 / p))
+
+
+def visits():
+    generator = np.random.default_rng(4)
+    rows = 6_000
+    frame = pl.DataFrame(
+        {"u": generator.integers(0, 700, rows), "g": generator.choice(list("ABCDE"), rows), "x": generator.random(rows)}
+    )
+    return frame.with_columns(x=pl.when(pl.col("x") < 0.6).then(pl.col("x")))
+
+
+def expected(frame, column, most, p):
+    """The definition, in plain Python."""
+    rows = [row for row in frame.iter_rows(named=True) if column is None or row[column] is not None]
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["u"], set()).add(row["g"])
+    return [
+        sum(steps_of(len(found), most, p) for found in groups.values() if group in found) / 2**20 for group in "ABCDE"
+    ]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
+@pytest.mark.parametrize("column", [None, "x"])
+@pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}], ids=str)
+def test_units_are_counted_as_defined(library, column, noise):
+    frame = visits()
+    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    ledger = dpf.Ledger(epsilon=1e9, delta=1e-3, unit="u", accounting="basic")
+    asked = given.dp.group_by("g", keys=list("ABCDE"))
+    found = asked.n_units(column, max_groups=2, epsilon=1e7, denoise=None, ledger=ledger, **noise)
+    assert isinstance(found, pd.DataFrame) == (library == "pandas")
+    exact = expected(frame, column, 2, 1 if noise["mechanism"] == "laplace" else 2)
+    assert np.abs(found["n_units"].to_numpy() - exact).max() < 0.05
+
+
+def test_one_cell_needs_no_bounds_and_many_rows_change_nothing():
+    frame = visits()
+    ledger = dpf.Ledger(epsilon=1e9, unit="u")
+    assert frame.dp.n_units(epsilon=1e7, ledger=ledger)["n_units"].item() == frame["u"].n_unique()
+    doubled = pl.concat([frame] * 3)
+    assert doubled.dp.n_units(epsilon=1e7, ledger=ledger)["n_units"].item() == frame["u"].n_unique()
+    with pytest.raises(MissingArgument, match="max_rows"):
+        frame.dp.group_by("g", keys=["A"] * 1 + ["B"]).n_units(epsilon=1.0, ledger=ledger)
+
+
+def test_where_each_row_is_a_unit_it_is_a_count():
+    frame = visits()
+    found = frame.dp.agg(n=dpf.n_units(), k=dpf.n_units("x"), epsilon=1e7, ledger=dpf.Ledger(epsilon=1e9))
+    assert found.select("n", "k").row(0) == (6_000, frame["x"].count())
+
+
+def test_plans_say_what_the_bounds_leave_out():
+    plan = (
+        visits()
+        .dp.preview.group_by("g", keys=list("ABCDE"))
+        .n_units(epsilon=1.0, max_groups=2, ledger=dpf.Ledger(epsilon=1.0, unit="u"))
+    )
+    assert any("in more than 2 groups counts for less" in note for note in plan.notes)
+    assert not any("each row counts for less" in note for note in plan.notes)
+    assert plan.parts[0].sensitivity.norm(1) == 2.0
+
+
+def test_intervals_cover():
+    """Over 4,000 groups of 3 people each with as many rows; a false alarm has a chance below 1e-6."""
+    groups = 4_000
+    frame = pl.DataFrame({"g": np.repeat(np.arange(groups), 6), "u": np.repeat(np.arange(3 * groups), 2)})
+    found = frame.dp.group_by("g", keys=range(groups)).n_units(
+        epsilon=0.4, max_groups=2, denoise=None, ledger=dpf.Ledger(epsilon=1.0, unit="u")
+    )
+    missed = int((np.abs(found["n_units"].to_numpy() - 3.0) > found["n_units_error"].to_numpy()).sum())
+    assert binom.sf(missed - 1, groups, 0.05) > 1e-6
+    assert math.isclose(
+        found["n_units_error"][0], dpf.Laplace.calibrate(sensitivity=2.0, epsilon=0.4, grid=2.0**-20).interval(0.95)
+    )

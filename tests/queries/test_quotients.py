@@ -1,0 +1,39 @@
+"""Fieller's intervals: published ones, and against a direct search of the set."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpframe.queries.quotients import quotient_half_widths
+
+PUBLISHED = {
+    (500, 1000, 10, 10): 0.022110262637814782,
+    (50, 100, 10, 10): 0.24433038029489756,
+    (5, 30, 4, 4): 0.2869592512991234,
+    (0, 200, 3, 3): 0.029412173401839745,
+    (990, 1000, 5, 5): 0.013885992412025004,
+    (12, 20, 8, 8): 2.7133410832605884,
+    (12, 15, 8, 8): math.inf,
+    (-40, 100, 6, 3): 0.12153032424862364,
+}
+
+
+@pytest.mark.parametrize("numbers", PUBLISHED)
+def test_published_half_widths(numbers):
+    top, bottom, top_spread, bottom_spread = map(float, numbers)
+    squares = ((1.959963984540054 * top_spread) ** 2, 0.0, (1.959963984540054 * bottom_spread) ** 2)
+    values = np.array([top / bottom])
+    found = quotient_half_widths(values, np.array([top]), np.array([bottom]), squares, math.inf)
+    assert found[0] == pytest.approx(PUBLISHED[numbers], rel=1e-9)
+
+
+@pytest.mark.parametrize(("top", "bottom", "both"), [(30.0, 100.0, 50.0), (0.0, 60.0, -20.0), (90.0, 100.0, 100.0)])
+def test_the_set_is_the_one_that_is_defined(top, bottom, both):
+    squares = (200.0, both, 300.0)
+    rates = np.linspace(-2.0, 3.0, 2_000_001)
+    inside = rates[(top - rates * bottom) ** 2 <= squares[0] - 2 * rates * both + rates**2 * squares[2]]
+    found = quotient_half_widths(np.array([0.4]), np.array([top]), np.array([bottom]), squares, math.inf)
+    assert found[0] == pytest.approx(max(inside.max() - 0.4, 0.4 - inside.min()), abs=5e-6)

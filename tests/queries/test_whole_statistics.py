@@ -1,0 +1,177 @@
+"""Every statistic in every kind of call: previews, joint releases, replay, records, charts, tables, all accountings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.testing import check_statistic
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "provenance.schema.json").read_text())
+ASKED = {
+    "n_units": lambda dp, **words: dp.n_units(**words),
+    "n_units of x": lambda dp, **words: dp.n_units("x", **words),
+    "unit sum": lambda dp, **words: dp.sum("x", unit_bounds=(0, 50), **words),
+    "variance": lambda dp, **words: dp.variance("x", bounds=(0, 100), **words),
+    "std": lambda dp, **words: dp.std("x", bounds=(0, 100), **words),
+    "median": lambda dp, **words: dp.median("x", bounds=(0, 100), **words),
+    "quantile": lambda dp, **words: dp.quantile("x", q=[0.25, 0.75], bounds=(0, 100), **words),
+    "proportion": lambda dp, **words: dp.proportion("b", **words),
+    "mean": lambda dp, **words: dp.mean("x", bounds=(0, 100), missing="midpoint", **words),
+    "ratio": lambda dp, **words: dp.agg(dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}), **words),
+    "ecdf": lambda dp, **words: dp.ecdf("x", bins=[0, 30, 60, 100], **words),
+    "all": lambda dp, **words: dp.agg(
+        dpf.n_units(),
+        dpf.quantile("x", q=[0.1, 0.5], bounds=(0, 100)),
+        dpf.std("x", bounds=(0, 100)),
+        n=dpf.count(),
+        mean=dpf.mean("x", bounds=(0, 100)),
+        total=dpf.sum("x", unit_bounds=(0, 50)),
+        **words,
+    ),
+}
+CHECKED = {
+    "n_units": dpf.n_units(),
+    "n_units of x": dpf.n_units("x"),
+    "unit sum": dpf.sum("x", unit_bounds=(-3, 50)),
+    "variance": dpf.variance("x", bounds=(0, 100)),
+    "std": dpf.std("x", bounds=(-20, 100), ddof=0),
+    "median": dpf.median("x", bounds=(0, 100)),
+    "quantile": dpf.quantile("x", q=0.9, bounds=(0, 100)),
+    "proportion": dpf.proportion("x"),
+    "mean": dpf.mean("x", bounds=(0, 100), missing="midpoint"),
+    "ratio": dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}),
+}
+SIZED = ("variance", "std", "ecdf", "proportion", "mean", "ratio")
+
+
+def frame(rows=900):
+    generator = np.random.default_rng(6)
+    return pl.DataFrame(
+        {
+            "u": generator.integers(0, 200, rows),
+            "g": generator.choice(["A", "B"], rows),
+            "x": generator.normal(50, 20, rows),
+            "b": generator.random(rows) < 0.3,
+            "z": generator.uniform(2, 9, rows),
+        }
+    )
+
+
+def asker(given, grouped, preview=False):
+    dp = given.dp.preview if preview else given.dp
+    return dp.group_by("g", keys=["A", "B"]) if grouped else dp
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+@pytest.mark.parametrize("name", ASKED)
+def test_under_every_accounting(name, accounting, unit):
+    """What a preview says is charged is charged; the record is valid, and every library gives the same columns."""
+    jsonschema = pytest.importorskip("jsonschema")
+    if accounting == "rdp":
+        pytest.importorskip("dp_accounting")
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    words = {"max_rows": 2, "max_groups": 1} if unit else {}
+    for grouped in (False, True):
+        ledger = dpf.Ledger(epsilon=4.0, delta=1e-6, unit=unit, accounting=accounting)
+        plan = ASKED[name](asker(frame(), grouped, preview=True), epsilon=0.5, ledger=ledger, **words)
+        found = ASKED[name](asker(frame(), grouped), epsilon=0.5, ledger=ledger, **words)
+        assert ledger.spent.epsilon > 0.0
+        assert accounting == "rdp" or ledger.spent.epsilon == pytest.approx(plan.cost.epsilon, rel=1e-6)
+        facts = found.dp.provenance
+        jsonschema.validate(facts, SCHEMA)
+        validator.validate(json.loads(json.dumps(facts)))
+        numbers = found.select(facts["columns"]).to_numpy()
+        assert np.isfinite(numbers).all()
+        for kind in (frame().to_pandas(), frame().lazy()):
+            again = ASKED[name](
+                asker(kind, grouped), epsilon=0.5, ledger=dpf.Ledger(epsilon=9, delta=1e-6, unit=unit), **words
+            )
+            assert list(again.columns) == found.columns
+            assert isinstance(again, pd.DataFrame) == isinstance(kind, pd.DataFrame)
+
+
+@pytest.mark.parametrize("noise", [{}, {"delta": 1e-6}], ids=["pure", "gaussian"])
+@pytest.mark.parametrize("name", ASKED)
+def test_within_gives_the_smallest_price(name, noise):
+    if name == "all":
+        pytest.skip("its errors have different units")
+    size = {"size": 500} if name in SIZED else {}
+    within = {"variance": 60.0, "std": 3.0, "ecdf": 0.2, "proportion": 0.1, "mean": 5.0, "ratio": 2.0}.get(name, 40.0)
+    plan = ASKED[name](frame().dp.preview, within=within, **size, **noise)
+    assert max(plan.error.values()) <= within
+    epsilon = float(plan.price.epsilon)
+    worse = ASKED[name](frame().dp.preview, epsilon=epsilon * 0.7, **noise)
+    if not size:
+        assert max(worse.error.values()) > within
+    repr(plan)
+    plan._repr_html_()
+    plan.to_frame()
+
+
+@pytest.mark.parametrize("noise", [{}, {"delta": 1e-6}], ids=["pure", "gaussian"])
+def test_released_together(noise):
+    """At the price of the whole each takes the form for the noise of the whole, whatever its preview was for."""
+    plans = {name: ask(frame().dp.preview) for name, ask in ASKED.items()}
+    ledger = dpf.Ledger(epsilon=5.0, accounting="basic", **({"delta": 1e-5} if noise else {}))
+    joint = dpf.plan_together(plans, epsilon=2.0, ledger=ledger, **noise)
+    repr(joint)
+    found = dpf.release_together(plans, epsilon=2.0, ledger=ledger, **noise)
+    assert sorted(found) == sorted(ASKED)
+    assert {part.mechanism.p for plan in joint.plans.values() for part in plan.parts} == ({2.0} if noise else {1.0})
+    tree = not noise
+    assert (joint.plans["median"].parts[0].sensitivity.steps(1) == 2) == tree
+    assert ledger.spent.epsilon == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_replayed_at_no_cost(name, tmp_path):
+    ledger = dpf.Ledger(epsilon=5.0, path=tmp_path / "clinic.ledger", dataset="clinic")
+    words = {"epsilon": 0.5, "label": "x", "snapshot": "2026-W47", "ledger": ledger}
+    once, again = (ASKED[name](asker(frame(), True), **words) for _ in range(2))
+    assert once.equals(again)
+    assert ledger.to_frame().height == 1
+    other = ASKED["median" if name != "median" else "std"]
+    with pytest.raises(dpf.LedgerError):
+        other(asker(frame(), True), **words)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_charts_and_tables(name, tmp_path):
+    found = ASKED[name](asker(frame(), True), epsilon=0.5, ledger=dpf.Ledger(epsilon=1.0))
+    pytest.importorskip("altair")
+    found.dp.plot().to_dict()
+    pytest.importorskip("great_tables")
+    found.dp.table().as_raw_html()
+    assert found.dp.errors().height >= 1
+    found.dp.write_parquet(tmp_path / "found.parquet")
+    assert dpf.read_parquet(tmp_path / "found.parquet").equals(found)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_other_noises(name):
+    """Of the caller's own noise any that covers many cells; that of a bounded number of cells is refused."""
+    ledger = dpf.Ledger(epsilon=9.0, delta=1e-5)
+
+    def laplace(sensitivity, loss):
+        return dpf.Laplace.calibrate(sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)
+
+    ASKED[name](frame().dp, epsilon=0.5, mechanism=laplace, ledger=dpf.Ledger(epsilon=9.0))
+    ASKED[name](frame().dp, epsilon=0.5, delta=1e-6, mechanism="auto", ledger=ledger)
+    if name in ("median", "quantile", "ecdf", "all"):
+        with pytest.raises(dpf.InvalidArgument):
+            ASKED[name](frame().dp, epsilon=0.5, delta=1e-6, mechanism=dpf.generalized_gaussian(p=3), ledger=ledger)
+
+
+@pytest.mark.parametrize("pure", [True, False], ids=["pure", "gaussian"])
+@pytest.mark.parametrize("name", CHECKED)
+def test_the_contract_of_statistics(name, pure):
+    """In either form: no unit moves it farther than it is charged for, its intervals cover, with either noise."""
+    check_statistic(CHECKED[name].under(pure))
