@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from dpframe.accessor.calls import CallOptions, ModeOptions, asks, nearest_of, sorted_out
+from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
@@ -403,6 +404,11 @@ class PrivateFrame(Generic[F]):
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
         answer: Callable[[Any, Query, Options], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer)
+
+    @property
+    def local(self) -> LocalQuestions[F]:
+        """The local model: reports of single values, randomized row by row (``docs/local.md``)."""
+        return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         checked = Options(**{"denoise": "auto" if self._axes else None, **options})
