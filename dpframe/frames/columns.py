@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.errors import InvalidType, named
-from dpframe.frames.kinds import is_frame, library_of
+from dpframe.frames import build
+from dpframe.frames.kinds import is_frame, is_pandas, library_of
 
 UNNAMED = "category"  # a column of reports without a name
 
@@ -42,6 +44,15 @@ def values_of(frame: Any, column: str) -> list[Any]:
     if library_of(frame) == "polars" and not isinstance(frame, pl.DataFrame):
         frame = nw.from_native(frame).lazy().select(column).collect(backend="polars").to_native()
     return list(frame[column].to_list())
+
+
+def typed_frame(column: str, values: Any, examples: Sequence[Any], library: str) -> Any:
+    """A frame of one column, whose dtype is that of the examples, whatever values there are."""
+    if not examples:
+        return build.frame_of({column: values}, library)
+    whole = build.frame_of({column: [*examples, *values]}, library)
+    rest = whole[len(examples) :]
+    return rest.reset_index(drop=True) if is_pandas(whole) else rest
 
 
 def taken(frame: Any, column: str) -> Any:

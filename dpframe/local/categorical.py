@@ -164,6 +164,11 @@ class RandomizedResponse(_OfSubsets):
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
 
     @property
+    def examples(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """Every category may be a report."""
+        return self.categories
+
+    @property
     def law(self) -> Subsets:
         """The numbers of the method: subsets of one category."""
         return Subsets(len(self.categories), 1, float(self.epsilon))

@@ -122,5 +122,6 @@ def _statistic(method: Any, variance: float) -> dict[str, Any]:
         "scale": math.sqrt(variance),
         "grid": 1.0,
         "sensitivity": 1.0,
+        "share": 1.0,
         "variance": variance,
     }

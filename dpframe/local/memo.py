@@ -45,6 +45,7 @@ class Memo:
     secret: bytes
     people: tuple[str, ...]
     period: str | None
+    column: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.secret, bytes):
@@ -67,7 +68,8 @@ class Memo:
         digest = hashlib.sha256(
             json.dumps({name: given[name] for name in given if name not in ("p", "q")}).encode()
         ).digest()
-        kept = joined(digest, b"period", b"" if self.period is None else self.period.encode())
+        period = b"" if self.period is None else b"period" + self.period.encode()
+        kept = joined(digest, self.column.encode(), period)
         people = sorted(set(self.people))
         each = [hmac.digest(self.secret, joined(b"person", person.encode()), "sha256") for person in people]
         # One at a time: HMAC has no other form, here and below.

@@ -28,6 +28,7 @@ class LocalMethod:
 
     name: ClassVar[str]
     denoise: ClassVar[str | None] = DENOISE  # of an estimate, by default
+    examples: ClassVar[tuple[Any, ...]] = ("",)  # of a report: text
 
     @trimmed
     def randomize(self, series: Any) -> Any:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up
-from dpframe.frames import build
-from dpframe.frames.columns import column_frame, taken
+from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
 from dpframe.local import bloom, hashing, memo, report_text
 from dpframe.local.categorical import question_of, truths
@@ -233,7 +232,7 @@ class Rappor(LocalMethod):
         that it changed. For the same reason never ask again for a period with another value: the kept bits stay.
         The guarantee is computational here: it holds against who cannot tell HMAC-SHA256 from random bits.
         """
-        known = memo.Memo(secret, memo.checked_people(people), period)
+        known = memo.Memo(secret, memo.checked_people(people), period, column_frame(series)[1])
         return randomizing.randomized_series(series, _Memoized(self, known))
 
     @trimmed
@@ -253,8 +252,7 @@ class Rappor(LocalMethod):
         frame, name = column_frame(permanent, "permanent")
         _, parts = self._read(frame, name)
         found = [text for cohort, bits in parts for text in self._written(self._answered(bits), cohort)]
-        library = library_of(frame)
-        return taken(build.frame_of({name: build.column_of(name, found, library)}, library), name)
+        return taken(typed_frame(name, found, self.examples, library_of(frame)), name)
 
     @trimmed
     def randomize(  # people and their secrets are its own
@@ -303,6 +301,7 @@ class _Memoized:
 
     method: Rappor
     memo: memo.Memo
+    examples: ClassVar[tuple[Any, ...]] = ("",)
 
     @property
     def name(self) -> str:

@@ -126,6 +126,7 @@ class Mean(LocalMethod):
     width: int = 0
     name: ClassVar[str] = "window mechanism"
     denoise: ClassVar[str | None] = None
+    examples: ClassVar[tuple[Any, ...]] = ()  # an array has its dtype
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", mean("value", bounds=_pair(self.bounds)).bounds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeGuard
 
@@ -20,7 +20,7 @@ from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, ReleaseFailed, WrongDtype, checked_name, shown
 from dpframe.exact import shown_up
 from dpframe.frames import build, foreign
-from dpframe.frames.columns import column_frame, taken
+from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
 from dpframe.ledger import ambient
 from dpframe.ledger.canonical import now
@@ -53,6 +53,10 @@ class Method(Protocol):
     @property
     def loss(self) -> Fraction:
         """The epsilon of all that is ever made of one report, rounded up."""
+
+    @property
+    def examples(self) -> Sequence[Any]:
+        """Reports of every kind there is, so that no dtype depends on those that were drawn."""
 
     def question(self, column: str) -> Query:
         """What is read of a row: its place among declared categories, or (without keys) its number."""
@@ -128,7 +132,7 @@ def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:
 
 
 def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
-    return build.frame_of({column: build.column_of(column, method.reports(rows), library)}, library)
+    return typed_frame(column, method.reports(rows), method.examples, library)
 
 
 def _looked(look: Callable[[], Any]) -> Any:
