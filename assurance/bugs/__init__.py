@@ -8,6 +8,7 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.identity import IDENTITY
 from assurance.bugs.ledger import LEDGER
+from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
 from assurance.bugs.noise import NOISE
 from assurance.bugs.results import RESULTS
@@ -31,4 +32,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *IDENTITY,
     *STATED,
     *LOCKS,
+    *LOCAL,
 )

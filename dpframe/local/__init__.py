@@ -13,7 +13,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.frames.columns import column_frame
 from dpframe.local.categorical import RandomizedResponse, SubsetSelection
-from dpframe.local.method import LocalMethod, parsed
+from dpframe.local.method import LocalMethod, json_object
 from dpframe.local.rappor import Rappor
 from dpframe.local.sketch import CountMeanSketch
 from dpframe.local.window import Mean
@@ -91,7 +91,7 @@ def from_json(text: str) -> LocalMethod:
     >>> dpf.local.from_json(method.to_json()) == method
     True
     """
-    return method_of(parsed(text))
+    return method_of(json_object(text))
 
 
 def method_of(facts: Any) -> LocalMethod:

@@ -62,7 +62,7 @@ class Memo:
         _, first, whose = np.unique(np.array(self.people, dtype=object), return_index=True, return_inverse=True)
         return first, whose
 
-    def drawn(self, method: Any, truth: Integers) -> Drawn:
+    def draws(self, method: Any, truth: Integers) -> Drawn:
         """What the secret draws for each person, in the order of `first_rows`; the value is no part of it."""
         given = method.facts()
         digest = hashlib.sha256(

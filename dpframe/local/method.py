@@ -97,7 +97,7 @@ class LocalMethod:
         InvalidArgument
             If it is no such text, or of another method.
         """
-        return cls.of_facts(parsed(text))
+        return cls.of_facts(json_object(text))
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> Self:
@@ -109,7 +109,7 @@ class LocalMethod:
         return cls(**{name: _typed(name, value) for name, value in given.items()})
 
 
-def parsed(text: object) -> dict[str, Any]:
+def json_object(text: object) -> dict[str, Any]:
     """The JSON object in a text."""
     try:
         found = json.loads(text) if isinstance(text, str) else None

@@ -178,7 +178,7 @@ class Rappor(LocalMethod):
             bits = self.bits_of(truth[some], cohort[some])
             free = coins.tossed(coins.Chance.of(self._exact("f")), bits.size).reshape(bits.shape)
             half = coins.tossed(coins.Chance(1, 1), bits.size).reshape(bits.shape)
-            found += self._written(self._answered(np.where(free, half, bits)), cohort[some])
+            found += self._written(self._responded(np.where(free, half, bits)), cohort[some])
         return found
 
     def bits_of(self, truth: Integers, cohort: Integers) -> coins.Flags:
@@ -189,7 +189,7 @@ class Rappor(LocalMethod):
         found[np.arange(truth.size), truth] = True
         return found
 
-    def _answered(self, permanent: coins.Flags) -> coins.Flags:
+    def _responded(self, permanent: coins.Flags) -> coins.Flags:
         """A report's bits, drawn anew from permanent ones."""
         low, high = (coins.Chance.of(self._exact(name)) for name in "pq")
         shape = permanent.shape
@@ -251,7 +251,7 @@ class Rappor(LocalMethod):
         """
         frame, name = column_frame(permanent, "permanent")
         _, parts = self._read(frame, name)
-        found = [text for cohort, bits in parts for text in self._written(self._answered(bits), cohort)]
+        found = [text for cohort, bits in parts for text in self._written(self._responded(bits), cohort)]
         return taken(typed_frame(name, found, self.examples, library_of(frame)), name)
 
     @trimmed
@@ -285,7 +285,7 @@ class Rappor(LocalMethod):
         values, parts = self._read(frame, column)
         ones, each = np.zeros((self.cohorts, self.width), dtype=np.int64), np.zeros(self.cohorts, dtype=np.int64)
         for cohort, bits in parts:
-            report_text.added(ones, cohort, bits)
+            report_text.summed(ones, cohort, bits)
             each += np.bincount(cohort, minlength=self.cohorts)
         low, high = map(float, self.seen)
         truths_of_bits = (ones - each[:, None] * low) / (high - low)
@@ -322,7 +322,7 @@ class _Memoized:
             return []
         method = self.method
         first, whose = self.memo.first_rows(rows.size)
-        drawn = self.memo.drawn(method, rows[first])
+        drawn = self.memo.draws(method, rows[first])
         found = drawn.applied(method.bits_of)
         return method._written(found[whose], drawn.cohort[whose])
 

@@ -25,7 +25,7 @@ VALUES[DIGITS] = np.arange(16)
 CELLS = 2**22  # bits at a time, so that memory stays bounded
 LARGEST = 2**16  # public numbers are below
 
-__all__ = ["CELLS", "LARGEST", "added", "batches", "column", "read", "unlike", "written"]
+__all__ = ["CELLS", "LARGEST", "batches", "column", "read", "summed", "unlike", "written"]
 
 
 def batches(rows: int, width: int) -> Iterator[slice]:
@@ -72,7 +72,7 @@ def _read(values: list[Any], width: int, words: str, numbers: int) -> tuple[Inte
     return number, bits[:, :width].astype(np.bool_)
 
 
-def added(ones: Integers, numbers: Integers, bits: Flags) -> None:
+def summed(ones: Integers, numbers: Integers, bits: Flags) -> None:
     """Add the bits of reports to the rows of their public numbers."""
     order = np.argsort(numbers, kind="stable")
     there, starts = np.unique(numbers[order], return_index=True)

@@ -114,7 +114,7 @@ class CountMeanSketch(LocalMethod):
         ones, each = np.zeros((self.hashes, self.cells), dtype=np.int64), np.zeros(self.hashes, dtype=np.int64)
         words = f"text of one of {self.hashes} hash functions and {self.cells} cells"
         for function, bits in report_text.read(values, self.cells, words, numbers=self.hashes):
-            report_text.added(ones, function, bits)
+            report_text.summed(ones, function, bits)
             each += np.bincount(function, minlength=self.hashes)
         return len(values), *self.counts(ones, each)
 

@@ -7,7 +7,6 @@ import json
 import warnings
 from pathlib import Path
 
-import jsonschema
 import polars as pl
 import pytest
 
@@ -15,6 +14,8 @@ import dpframe as dpf
 from dpframe.release import randomizing
 
 SCHEMA = json.loads((Path(dpf.__file__).parent.parent / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
+jsonschema = pytest.importorskip("jsonschema")
+
 REPLACE = dpf.PrivacyUnit(neighbors="replace")
 PEOPLE = dpf.PrivacyUnit("person", neighbors="replace", max_rows=2)
 METHOD = dpf.local.SubsetSelection(["A", "B", "C", "D"], epsilon=0.5)

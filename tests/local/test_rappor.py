@@ -143,6 +143,8 @@ def test_a_period_is_charged_once_whatever_changes():
     changed = rows.with_columns(pl.col("page").reverse())
     changed.dp.local.randomize("page", method=METHOD.permanent, ledger=ledger, label="December")
     assert ledger.spent.epsilon == pytest.approx(2 * METHOD.epsilon_forever)
+    rows.dp.local.randomize("page", method=METHOD, ledger=ledger)
+    assert ledger.spent.epsilon == pytest.approx(3 * METHOD.epsilon_forever), "and not what one report tells"
 
 
 def best_guess(days):
