@@ -131,7 +131,7 @@ def picture(values: pl.Series, epsilon: float, path: Path) -> None:
     bars = base.mark_bar(color="#7aa6c2").encode(x=across, y=altair.Y("count:Q", title="people"))
     rules = base.mark_rule(strokeWidth=2).encode(x=across, y="low:Q", y2="high:Q")
     panels = altair.layer(bars, rules).properties(width=300, height=220).facet(altair.Column("model:N", title=None))
-    panels.properties(title=f"The same {len(values):,} people at epsilon {epsilon:g}").save(str(path), ppi=110)
+    panels.properties(title=f"The same {len(values):,} people at epsilon {epsilon:g}").save(str(path), ppi=76)
 
 
 def main() -> int:

@@ -408,6 +408,11 @@ class PrivateFrame(Generic[F]):
     @property
     def local(self) -> LocalQuestions[F]:
         """The local model: reports of single values, randomized row by row (``docs/local.md``)."""
+        if self._axes or self._finish is not release:
+            raise InvalidArgument(
+                "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "
+                "epsilon (float(method.loss)). Write df.dp.local.randomize(...)."
+            )
         return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:

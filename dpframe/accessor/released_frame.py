@@ -39,6 +39,7 @@ class ReleasedFrame:
         "agg",
         "group_by",
         "preview",
+        "local",
     )
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:

@@ -2,6 +2,14 @@
 
 Neighbors here are data sets in which one person's value is replaced. That the person takes part is public, and so is
 the number of reports. ``docs/local.md`` says when to use which method.
+
+Examples
+--------
+>>> import dpframe as dpf, polars as pl
+>>> method = dpf.local.SubsetSelection(["A", "B", "C"], epsilon=1)
+>>> reports = method.randomize(pl.Series("drug", ["A", "A", "C"]))
+>>> method.estimate(reports).columns
+['drug', 'count', 'count_noisy', 'count_error']
 """
 
 from __future__ import annotations

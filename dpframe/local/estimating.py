@@ -27,7 +27,7 @@ HALF_WIDTH = 1.9599639845400545  # of a 95% interval in standard deviations, rou
 SCHEMA = "dpframe.provenance/2"
 SPREAD = "missing and undeclared values are spread evenly over the categories"
 MIDDLE = "missing values count as the middle of the bounds"
-KEPT = ("label", "unit", "cost", "ledger", "warning", "per_report")  # of the record of the reports
+KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of the reports
 
 
 class Estimator(Protocol):

@@ -117,7 +117,7 @@ class Mean(LocalMethod):
     >>> import dpframe as dpf
     >>> method = dpf.local.Mean((-1, 1), epsilon=2)
     >>> method.steps, method.width, round(method.variance(), 5)
-    (2, 1, 0.99969)
+    (2, 1, 0.99992)
     """
 
     bounds: tuple[Any, Any]

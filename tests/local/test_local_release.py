@@ -182,6 +182,15 @@ def test_reports_are_public_and_cannot_be_asked_again():
     assert changed.dp.provenance["altered"]
 
 
+def test_local_follows_the_frame_itself():
+    private = dpf.of(pl.DataFrame(ROWS))
+    for other in (private.preview, private.group_by("drug", keys=["A"])):
+        with pytest.raises(dpf.InvalidArgument, match="local must follow"):
+            _ = other.local
+    with pytest.raises(dpf.AlreadyReleased):
+        _ = asked().dp.local
+
+
 def test_plain_reports_have_no_method():
     with pytest.raises(dpf.NoProvenance, match=r"method\.estimate"):
         dpf.local.estimate(METHOD.randomize(pl.Series("drug", ["A"])))
