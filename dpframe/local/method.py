@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
@@ -19,6 +20,8 @@ from dpframe.queries.keys import value_axis
 from dpframe.release import randomizing
 
 MOST_CATEGORIES = 2**16
+FRACTION = re.compile("[0-9]{1,400}(/[1-9][0-9]{0,399})?")
+MOST_CELLS = 2**25  # of the tables of hash functions and of sketches
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**6), 64
 DENOISE = "public-total"
 
@@ -129,10 +132,9 @@ def _plain(value: Any) -> Any:
 def _typed(name: str, value: Any) -> Any:
     if not isinstance(value, str) or name == "key":
         return value
-    try:
-        return Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidArgument(f"{name} must be a number, not {shown(value)}.") from None
+    if not FRACTION.fullmatch(value):  # a text from anywhere may ask for more digits than there is memory
+        raise InvalidArgument(f"{name} must be a number, not {shown(value)}. Write it as to_json does.")
+    return Fraction(value)
 
 
 def kept_number(value: object) -> Any:
@@ -159,6 +161,12 @@ def checked_probability(name: str, value: object) -> Any:
     if not 0 <= exactly(name, value, rule) <= 1:
         raise InvalidArgument(f"{name} must be {rule}, not {shown(value)}.")
     return kept_number(value)
+
+
+def check_cells(words: str, cells: int) -> None:
+    """Refuse parameters whose tables do not fit the memory; they may come from a file."""
+    if cells > MOST_CELLS:
+        raise InvalidArgument(f"{words} must be at most {MOST_CELLS:,}, not {cells:,}. Take smaller ones.")
 
 
 def checked_categories(values: object) -> tuple[Any, ...]:

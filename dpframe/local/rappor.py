@@ -18,7 +18,7 @@ from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
 from dpframe.local import bloom, hashing, memo, report_text
 from dpframe.local.categorical import question_of, truths
-from dpframe.local.method import LocalMethod, checked_categories, checked_probability
+from dpframe.local.method import LocalMethod, check_cells, checked_categories, checked_probability
 from dpframe.noise import coins
 from dpframe.queries.query import Query
 from dpframe.release import randomizing
@@ -95,6 +95,11 @@ class Rappor(LocalMethod):
         if self.bits and not (self.bits > 1 and len(self.categories) <= bloom.MOST_CATEGORIES):
             raise InvalidArgument(
                 f"bits must be at least 2, for at most {bloom.MOST_CATEGORIES:,} categories. Leave it out."
+            )
+        if self.bits:
+            larger = max(self.bits, len(self.categories))
+            check_cells(
+                "cohorts times categories times bits or categories", self.cohorts * len(self.categories) * larger
             )
         hashing.checked_key(self.key)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframe.exact import checked_whole, exact_epsilon
 from dpframe.local import hashing, report_text
 from dpframe.local.categorical import question_of, truths
-from dpframe.local.method import LocalMethod, checked_categories, checked_epsilon
+from dpframe.local.method import LocalMethod, check_cells, checked_categories, checked_epsilon
 from dpframe.noise import coins
 from dpframe.queries.query import Query
 
@@ -65,6 +65,8 @@ class CountMeanSketch(LocalMethod):
             rule = f"a whole number from {least} to {report_text.LARGEST:,}"
             value = checked_whole(name, getattr(self, name), least, report_text.LARGEST, rule)
             object.__setattr__(self, name, value)
+        larger = max(self.cells, len(self.categories))
+        check_cells("hashes times cells, or times categories,", self.hashes * larger)
         hashing.checked_key(self.key)
 
     @property

@@ -130,6 +130,8 @@ class Mean(LocalMethod):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", mean("value", bounds=_pair(self.bounds)).bounds)
+        if math.isinf(float(self.bounds[1]) - float(self.bounds[0])):
+            raise InvalidArgument("bounds must be less than 1.7e308 apart. Take the smallest ones that fit the values.")
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if bool(self.steps) != bool(self.width):
             raise InvalidArgument("steps and width must be given together, or neither. Leave both out for the best.")

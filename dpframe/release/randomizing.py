@@ -119,9 +119,9 @@ def randomized(
     ambient.warn_unlimited(payer, whose, depth=5)
     receipt = payer.take(entry)
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
-    rows = _looked(lambda: _rows(frame, query, whose, most))
+    reports = _looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))
     log.info("released %s for %s, protecting %s", words, cost, whose)
-    return recorded(_frame_of(column, method, rows, library_of(frame)), facts, receipt)
+    return recorded(reports, facts, receipt)
 
 
 def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:

@@ -216,6 +216,11 @@ def test_what_is_no_method_is_refused(text):
         lambda: LOCAL.Rappor(["a", "b"], f=0.5, p=0.5, q=0.75, bits=1),
         lambda: LOCAL.CountMeanSketch(["a", "b"], epsilon=1, cells=1),
         lambda: LOCAL.CountMeanSketch(["a", "b"], epsilon=1, key=b"x"),
+        lambda: LOCAL.CountMeanSketch(["a", "b"], epsilon=1, hashes=2**16, cells=2**16),
+        lambda: LOCAL.Rappor(range(900), f=0.5, p=0.25, q=0.75, bits=64, cohorts=2**16),
+        lambda: LOCAL.Mean((-1e308, 1e308), epsilon=1),
+        lambda: LOCAL.Mean.of_facts({**LOCAL.Mean((0, 1), epsilon=1).facts(), "epsilon": "1e9999999999"}),
+        lambda: LOCAL.Mean.of_facts({**LOCAL.Mean((0, 1), epsilon=1).facts(), "epsilon": "1/0"}),
     ],
 )
 def test_parameters_are_refused_in_words(make):

@@ -121,6 +121,18 @@ def test_a_failing_engine_keeps_the_charge_and_says_nothing(monkeypatch):
     assert caught.value.__context__ is None
 
 
+def test_a_method_that_fails_says_nothing_either():
+    class Failing(dpf.local.RandomizedResponse):
+        def reports(self, rows):
+            if len(rows):
+                raise ValueError("secret")
+            return super().reports(rows)
+
+    with pytest.raises(dpf.ReleaseFailed) as caught:
+        asked(method=Failing(["A", "B"], epsilon=1))
+    assert caught.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
