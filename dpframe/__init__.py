@@ -13,7 +13,7 @@ Examples
 ['age_left', 'age_right', 'count', 'count_noisy', 'count_error']
 """
 
-from dpframe import audit, denoise
+from dpframe import audit, denoise, local
 from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
 from dpframe.accessor import accessor as _accessor
@@ -140,6 +140,7 @@ __all__ = [
     "exponential_mechanism",
     "generalized_gaussian",
     "generalized_gaussian_scale",
+    "local",
     "mean",
     "median",
     "n_units",
