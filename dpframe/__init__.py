@@ -13,7 +13,7 @@ Examples
 ['age_left', 'age_right', 'count', 'count_noisy', 'count_error']
 """
 
-from dpframe import audit, denoise
+from dpframe import audit, denoise, local
 from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
 from dpframe.accessor import accessor as _accessor
@@ -52,7 +52,7 @@ from dpframe.mechanisms.gaussian_curve import analytic_gaussian_sigma
 from dpframe.mechanisms.generalized_curve import generalized_gaussian_scale
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.mechanisms.selection import ExponentialMechanism, exponential_mechanism
+from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, exponential_mechanism
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
 from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan
@@ -105,6 +105,7 @@ __all__ = [
     "NUnits",
     "NoLedger",
     "NoProvenance",
+    "PermuteAndFlip",
     "Plan",
     "PlanTable",
     "PrivacyLoss",
@@ -139,6 +140,7 @@ __all__ = [
     "exponential_mechanism",
     "generalized_gaussian",
     "generalized_gaussian_scale",
+    "local",
     "mean",
     "median",
     "n_units",

@@ -1841,13 +1841,13 @@ OPTIONS = [
         "mode-delta",
         lambda df: df.dp.mode("ward", categories=["A"], epsilon=1, delta=1e-6),
         TYPE,
-        "delta is not an argument of mode: the exponential mechanism is purely private and needs none.",
+        "delta is not an argument of mode: a choice is purely private and needs none.",
     ),
     Refusal(
         "mode-mechanism",
         lambda df: df.dp.preview.mode("ward", categories=["A"], epsilon=1, mechanism="gaussian"),
         TYPE,
-        "mechanism is not an argument of mode: it is the exponential mechanism itself.",
+        "mechanism is not an argument of mode: the accounting decides which choice is the better one.",
     ),
     Refusal(
         "mode-denoise",

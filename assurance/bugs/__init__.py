@@ -9,6 +9,7 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.identity import IDENTITY
 from assurance.bugs.ledger import LEDGER
+from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
 from assurance.bugs.noise import NOISE
 from assurance.bugs.results import RESULTS
@@ -35,4 +36,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LOCKS,
     *STATISTICS,
     *CONTRACTS,
+    *LOCAL,
 )

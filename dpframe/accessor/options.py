@@ -244,8 +244,8 @@ OPTIONS = {
 
 REFUSED = {  # which options a verb does not take, and why
     "mode": {
-        "delta": "the exponential mechanism is purely private and needs none",
-        "mechanism": "it is the exponential mechanism itself",
+        "delta": "a choice is purely private and needs none",
+        "mechanism": "the accounting decides which choice is the better one",
         "denoise": "it releases no number",
         "keep_noisy": "it releases no number",
         "rollup": "it releases no number",

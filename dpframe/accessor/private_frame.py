@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks, nearest_of, sorted_out
+from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
 from dpframe.accessor.quantities import Quantities
 from dpframe.accessor.released_frame import OF_RESULTS
@@ -235,9 +236,10 @@ class PrivateFrame(Quantities[F]):
 
         Notes
         -----
-        The exponential mechanism (McSherry and Talwar 2007) over exact counts, purely epsilon-private and drawn
-        exactly; see `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same
-        chance.
+        A choice by exact counts, purely epsilon-private and drawn exactly: permute-and-flip (McKenna and Sheldon 2020)
+        where the call is charged its price, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
+        bounded range, where a ledger charges what the choice costs by its curve; see `PermuteAndFlip` and
+        `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same chance.
 
         Examples
         --------
@@ -413,6 +415,16 @@ class PrivateFrame(Quantities[F]):
 
     def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
         return PrivateFrame(self._frame, (*self._axes, *axes), self._finish, self._like)
+
+    @property
+    def local(self) -> LocalQuestions[F]:
+        """The local model: reports of single values, randomized row by row (``docs/local.md``)."""
+        if self._axes or self._finish is not release:
+            raise InvalidArgument(
+                "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "
+                "epsilon (float(method.loss)). Write df.dp.local.randomize(...)."
+            )
+        return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         keys = Keys(counts.made(self._axes, _most(options)))

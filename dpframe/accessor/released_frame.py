@@ -34,6 +34,7 @@ VERBS = (
     "agg",
     "group_by",
     "preview",
+    "local",
 )  # of private frames
 
 

@@ -145,6 +145,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     if any(level is not None and not set(level["columns"]) <= set(labels) for level in levels):
         return "its levels must be of the columns of its cells"
     count = len(record["statistics"])
+    if (problem := _of_the_model(record)) or ("model" not in record and not count):
+        return problem or "its statistics must be at least one"
     for name, statistic in record["measures"].items():
         places = statistic["statistics"]
         each = len(places) // len(levels)
@@ -171,8 +173,20 @@ def _contradiction(record: Mapping[str, Any]) -> str:
 
 
 def is_one_total(statistic: Mapping[str, Any]) -> bool:
-    """Whether the values of a statistic are one noisy total each. Of a record of dpframe 0.1 its verb tells."""
+    """Tell whether the values of a statistic are one noisy total each. Of a record of dpframe 0.1 its verb tells."""
     return bool(statistic.get("one_total", statistic["verb"] != "mean"))
+
+
+def _of_the_model(record: Mapping[str, Any]) -> str:
+    """What is wrong with a record of the local model: reports have one column, and estimates one statistic."""
+    if "model" not in record:
+        return ""
+    if "method" not in record or "per_report" not in record:
+        return "its model must come with a method and the epsilon of a report"
+    is_reports = record["verb"] == "randomize"
+    if is_reports and (record["measures"] or record["cells"] or len(record["columns"]) != 1):
+        return "its reports must be one column"
+    return "" if is_reports or record["statistics"] else "its statistics must be at least one"
 
 
 def labels_of(record: Mapping[str, Any]) -> list[str]:
@@ -319,7 +333,7 @@ NEEDED = {
     "cost": COST,
     "cells": _list(_axis),
     "measures": _by_name(MEASURE),
-    "statistics": _list(STATISTIC, 1),
+    "statistics": _list(STATISTIC),
     "notes": _list(_text),
     "confidence": _positive,
     "columns": _names,
@@ -334,6 +348,9 @@ POSSIBLE = {
     "ledger": LEDGER,
     "within": WITHIN,
     "chosen": CHOSEN,
+    "model": _one_of("local"),
+    "method": _object({"method": _text}),
+    "per_report": _positive,
     "warning": _text,
 }
 FIELDS: dict[str, tuple[Form, bool]] = {

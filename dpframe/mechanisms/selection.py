@@ -1,9 +1,9 @@
-"""The exponential mechanism: one of several options, chosen privately and drawn exactly."""
+"""The exponential mechanism and permute-and-flip: one of several options, chosen privately and drawn exactly."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -13,50 +13,17 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
-from dpframe.mechanisms import pure
-from dpframe.mechanisms.asked import checked_confidence, checked_integers, curve_point, length
+from dpframe.mechanisms import bounded_range, curves, pure, renyi
+from dpframe.mechanisms.asked import checked_confidence, checked_integers, checked_outside, curve_point, length
 from dpframe.mechanisms.contract import Mechanism
 
+HALVINGS = 100
 HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(Mechanism):
-    """The choice of one of several options, with probability proportional to exp(epsilon score / spread).
-
-    Made by `ExponentialMechanism.of_steps`, for the counts of a release. Lengths are in the user's units, those of
-    scores; only `choose` and `add_noise` work in grid steps.
-
-    Parameters
-    ----------
-    spread : Fraction
-        In grid steps: between neighboring data sets the changes of any two scores differ by at most this.
-    budget : Fraction
-        The epsilon of pure differential privacy.
-    step_sensitivity : float
-        How far one unit moves one score, in grid steps.
-    options : int
-        How many there are to choose from.
-    grid : float
-        The length of a grid step.
-
-    Notes
-    -----
-    McSherry and Talwar, "Mechanism Design via Differential Privacy" (2007). Let d_i be the change of score i between
-    neighbors, all within an interval of length `spread`. The probability of i changes by the factor
-    exp(epsilon d_i / spread) times a mean of exp(-epsilon d_j / spread), together at most
-    exp(epsilon (d_i - min d) / spread) <= exp(epsilon). Where one unit moves a score by at most D: spread = 2 D; and
-    spread = D where all scores move the same way (as counts do when a unit is added or removed).
-
-    No weight is ever computed to be added up: the draw is exact (see `exponential_mechanism`).
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> choice = dpf.ExponentialMechanism.of_steps(1, 0.5, monotonic=True, options=10)
-    >>> choice.scale, choice.interval(0.95), choice.epsilon(0.0)
-    (2.0, 10.0, 0.5)
-    """
+class _Choice(Mechanism):
+    """What choices of one of several options by their scores have in common; it is made by `of_steps`."""
 
     spread: Fraction
     budget: Fraction
@@ -72,7 +39,6 @@ class ExponentialMechanism(Mechanism):
         options = checked_whole("options", self.options, 1, 2**53, "a whole number above 0")
         object.__setattr__(self, "options", options)
 
-    name: ClassVar[str] = "exponential mechanism"
     p: ClassVar[float] = math.inf
     norm: ClassVar[float] = math.inf
     cells: ClassVar[float] = math.inf
@@ -123,33 +89,26 @@ class ExponentialMechanism(Mechanism):
 
     @property
     def variance(self) -> float:
-        """A bound on the mean squared distance of the chosen score from the largest, from the bound on its tail."""
+        """A bound on the mean squared distance of the chosen score from the largest, from the bound on its tail.
+
+        That of the exponential mechanism; permute-and-flip is nowhere farther from the largest (McKenna and Sheldon
+        2020, Theorem 2).
+        """
         more = math.log(self.options)
         return (more**2 + 2.0 * more + 2.0) * self.scale**2
-
-    def interval(self, confidence: float) -> float:
-        """How far below the largest score the chosen one may be, at this confidence; the worst over all scores.
-
-        That is k - 1 options of k which are so far below, and hence chosen with probability x / (1 + x),
-        x = (k - 1) exp(-distance / scale).
-        """
-        confidence = checked_confidence(confidence)
-        outside = 1.0 - confidence
-        if self.options == 1 or (self.options - 1) * confidence <= outside:
-            return 0.0
-        steps = self.scale / self.grid * (math.log(self.options - 1) + math.log(confidence) - math.log(outside))
-        return max(0, math.ceil(steps) - 1) * self.grid
-
-    def delta(self, epsilon: float) -> float:
-        """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
-        if curve_point(epsilon) >= self.budget:
-            return 0.0
-        return pure.delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
 
     @property
     def pure_epsilon(self) -> float:
         """The epsilon that it keeps without a delta, rounded up."""
         return up(self.budget)
+
+    def interval(self, confidence: float) -> float:
+        """How far below the largest score the chosen one may be, at this confidence; the worst over all scores.
+
+        That is k - 1 options of k which are so far below: a gap of whole steps beyond the interval must leave them at
+        most 1 - confidence.
+        """
+        return max(0, math.ceil(self._gap(checked_confidence(confidence))) - 1) * self.grid
 
     def choose(self, scores: noise.Integers) -> int:
         """The place of the chosen score, of an int64 array in grid steps."""
@@ -157,13 +116,169 @@ class ExponentialMechanism(Mechanism):
         rate, highest = self.budget / self.spread, int(flat.max())
         gaps = np.uint64(highest % 2**64) - flat.view(np.uint64)  # modulo 2**64: right for any two int64
         losses = np.minimum(gaps * float(rate), float(HUGE))
-        return noise.exponential_choice(losses, lambda place: (highest - int(flat[place])) * rate)
+        return self._drawn(losses, lambda place: (highest - int(flat[place])) * rate)
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """1 at the place of the chosen score, and 0 elsewhere."""
         marked = np.zeros(checked_integers(totals).size, dtype=np.int64)
         marked[self.choose(totals)] = 1
         return marked.reshape(totals.shape)
+
+    def _gap(self, confidence: float) -> float:
+        """The gap in steps at which all other options together are chosen with probability 1 - confidence."""
+        raise self._incomplete("_gap", "_gap(confidence)")
+
+    def _drawn(self, losses: noise.Floats, exact: Callable[[int], Fraction]) -> int:
+        """An index, by the losses of all."""
+        raise self._incomplete("_drawn", "_drawn(losses, exact)")
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(_Choice):
+    """The choice of one of several options, with probability proportional to exp(epsilon score / spread).
+
+    Made by `ExponentialMechanism.of_steps`, for the counts of a release. Lengths are in the user's units, those of
+    scores; only `choose` and `add_noise` work in grid steps.
+
+    Parameters
+    ----------
+    spread : Fraction
+        In grid steps: between neighboring data sets the changes of any two scores differ by at most this.
+    budget : Fraction
+        The epsilon of pure differential privacy.
+    step_sensitivity : float
+        How far one unit moves one score, in grid steps.
+    options : int
+        How many there are to choose from.
+    grid : float
+        The length of a grid step.
+
+    Notes
+    -----
+    McSherry and Talwar, "Mechanism Design via Differential Privacy" (2007). Let d_i be the change of score i between
+    neighbors, all within an interval of length `spread`. The probability of i changes by the factor
+    exp(epsilon d_i / spread) times a mean of exp(-epsilon d_j / spread), together at most
+    exp(epsilon (d_i - min d) / spread) <= exp(epsilon). Where one unit moves a score by at most D: spread = 2 D; and
+    spread = D where all scores move the same way (as counts do when a unit is added or removed).
+
+    The mean is the same for all i: so all privacy losses lie in one interval of length epsilon, its range is bounded
+    (Durfee and Rogers 2019), and it costs much less than other pure noise of this epsilon wherever losses add up by
+    their curves. `dpframe.mechanisms.bounded_range` has the curve, mu and divergences, ``docs/privacy.md`` the proof.
+
+    No weight is ever computed to be added up: the draw is exact (see `exponential_mechanism`).
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> choice = dpf.ExponentialMechanism.of_steps(1, 0.5, monotonic=True, options=10)
+    >>> choice.scale, choice.interval(0.95), choice.epsilon(0.0)
+    (2.0, 10.0, 0.5)
+    >>> round(choice.mu, 6), round(dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5).mu_squared ** 0.5, 6)
+    (0.312979, 0.623893)
+    """
+
+    name: ClassVar[str] = "exponential mechanism"
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon of any choice of this bounded range; rounded up."""
+        if curve_point(epsilon) >= self.budget:
+            return 0.0
+        return bounded_range.delta(self.budget, exactly("epsilon", epsilon, typed=False))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta: at 0 its own; rounded up."""
+        return bounded_range.epsilon(self.budget, checked_outside(delta))
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        own = self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: bounded_range.deltas(own, some))
+
+    @property
+    def mu(self) -> float:
+        """The mu of its bounded range, rounded up."""
+        return bounded_range.mu(self.budget)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The charge in Gaussian differential privacy, rounded up."""
+        return Fraction(self.mu) ** 2
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """The charge in Rényi differential privacy of this order, rounded up."""
+        return bounded_range.renyi(self.budget, renyi.checked_order(order))
+
+    def _gap(self, confidence: float) -> float:
+        """All others together are chosen with x / (1 + x), x = (k - 1) exp(-gap / scale)."""
+        outside = 1.0 - confidence
+        if self.options == 1 or (self.options - 1) * confidence <= outside:
+            return 0.0
+        return self.scale / self.grid * (math.log(self.options - 1) + math.log(confidence) - math.log(outside))
+
+    def _drawn(self, losses: noise.Floats, exact: Callable[[int], Fraction]) -> int:
+        return noise.exponential_choice(losses, exact)
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(_Choice):
+    """The choice of one of several options: looked at in random order, each taken with probability exp(-gap / scale).
+
+    Made by `PermuteAndFlip.of_steps`, as `ExponentialMechanism` is, and with the same parameters. It keeps the same
+    epsilon, and what it chooses is nowhere farther below the largest score.
+
+    Notes
+    -----
+    McKenna and Sheldon, "Permute-and-Flip: A new mechanism for differentially private selection" (2020). The gap is
+    the distance from the largest score, which is always taken when it is looked at. The same choice is the largest of
+    all scores with independent exponential noise of this scale (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021); the
+    proof of its epsilon is in ``docs/privacy.md``. Its range is not bounded: under ``gdp`` and ``rdp`` accounting the
+    exponential mechanism costs less, and a call takes that there.
+
+    The draw is exact: an option that is drawn again is passed over, so that options come in random order.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> choice = dpf.PermuteAndFlip.of_steps(1, 0.5, monotonic=True, options=10)
+    >>> choice.scale, choice.interval(0.95), choice.epsilon(0.0)
+    (2.0, 8.0, 0.5)
+    """
+
+    name: ClassVar[str] = "permute-and-flip"
+
+    def delta(self, epsilon: float) -> float:
+        """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
+        if curve_point(epsilon) >= self.budget:
+            return 0.0
+        return pure.delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
+
+    def epsilon(self, delta: float) -> float:
+        """An epsilon at this delta: at 0 its own; rounded up."""
+        return pure.epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons: at most that of randomized response, as of any pure release."""
+        scale = 1.0 / self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
+
+    def _gap(self, confidence: float) -> float:
+        """The best is taken with (1 - (1 - p)^k) / (k p), p = exp(-gap / scale); it grows with the gap."""
+        low, high = 0.0, math.log(self.options) - math.log(1.0 - confidence)  # the others take at most (k - 1) p / 2
+
+        def outside(gap: float) -> float:
+            chance = math.exp(-gap)
+            none = self.options * math.log1p(-chance) if chance < 1.0 else -math.inf
+            return 1.0 + math.expm1(none) / (self.options * chance)
+
+        if outside(low) <= 1.0 - confidence:
+            return 0.0
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if outside(middle) <= 1.0 - confidence else (middle, high)
+        return high * (1.0 + 1e-12) * self.scale / self.grid  # up, by more than double precision loses
+
+    def _drawn(self, losses: noise.Floats, exact: Callable[[int], Fraction]) -> int:
+        return noise.permuted_choice(losses, exact)
 
 
 def exponential_mechanism(

@@ -2,7 +2,7 @@
 
 from dpframe.noise.distributions import LARGEST_SHAPE, Floats, Integers
 from dpframe.noise.random_bits import insecure_bits, is_secure, nonce
-from dpframe.noise.rejection import exponential_choice, truncated_generalized_gaussian
+from dpframe.noise.rejection import exponential_choice, permuted_choice, truncated_generalized_gaussian
 from dpframe.noise.samplers import LARGEST_SCALE, discrete_laplace, rounded_generalized_gaussian
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "insecure_bits",
     "is_secure",
     "nonce",
+    "permuted_choice",
     "rounded_generalized_gaussian",
     "truncated_generalized_gaussian",
 ]

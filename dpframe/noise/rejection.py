@@ -47,6 +47,25 @@ def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
             return int(candidate[np.argmax(kept)])
 
 
+def permuted_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
+    """An index by permute-and-flip: each is looked at once, in random order, and taken with probability exp(-loss).
+
+    The arguments are those of `exponential_choice`. Indices are drawn uniformly, and passed over when they come again:
+    the order of their first appearances is a uniformly random one.
+    """
+    seen = np.zeros(losses.size, dtype=np.bool_)
+    while True:
+        candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
+        first = np.sort(np.unique(candidate, return_index=True)[1])
+        new = candidate[first[~seen[candidate[first]]]]
+        loss = losses[new]
+        chance = np.exp(-loss)
+        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, _exponential_of(new, exact))
+        if kept.any():
+            return int(new[np.argmax(kept)])
+        seen[new] = True
+
+
 def _kept(law: Law, candidate: Integers) -> Any:
     """Tell for each integer whether a random point of the unit interval around it is kept: probability f(z) / f(0)."""
     places = words(candidate.size)

@@ -139,9 +139,8 @@ def joint_plan(
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices = {}, {}
     for name in asked:
-        noises[name], choices[name] = noises_of(
-            query[name], by_noise[name], pure[name], reach[name], parts[name], accounting
-        )
+        own = reach[name], parts[name], accounting
+        noises[name], choices[name] = noises_of(query[name], by_noise[name], pure[name], *own, by_curve=not alike)
     if not alike:
         whole = tuple(noise for name in asked for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))

@@ -11,8 +11,9 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
+from dpframe.mechanisms.bounded_range import own_of_mu
 from dpframe.mechanisms.contract import Mechanism, adds_noise
-from dpframe.mechanisms.selection import ExponentialMechanism
+from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
 from dpframe.planning.auto import chosen as choose
 from dpframe.planning.forms import best_form, has_forms
@@ -101,10 +102,16 @@ def noises_of(
     reach: Sequence[Sensitivity],
     offered: Sequence[Part],
     accounting: Accounting,
+    *,
+    by_curve: bool = False,
 ) -> tuple[Noises, Choice | None]:
-    """The noise of each Total for its part of the price; and why, where the least variance decided."""
+    """The noise of each Total for its part of the price; and why, where the least variance decided.
+
+    `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
+    """
     if query.chooses:
-        return (_selecting(query, reach[0], offered[0]),), None
+        by_price = accounting.charges_price and not by_curve
+        return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
     if mechanism != AUTO:
         return _calibrated_all(mechanism, pure, reach, offered), None
     choice = choose(reach, offered, accounting=accounting)
@@ -125,12 +132,17 @@ def _calibrated_all(
     return noises
 
 
-def _selecting(query: Query, sensitivity: Sensitivity, part: Part) -> ExponentialMechanism:
-    """The exponential mechanism over counts, which all rise when a unit is added and move both ways under replace."""
+def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: bool) -> Mechanism:
+    """A choice by counts, which all rise when a unit is added and move both ways under replace.
+
+    At one epsilon permute-and-flip is never farther from the largest than the exponential mechanism, but only of the
+    latter is the range of losses bounded: where curves are charged it costs less, and for a mu it buys more.
+    """
     assert part.epsilon is not None
-    return ExponentialMechanism.of_steps(
+    kind = PermuteAndFlip if by_price else ExponentialMechanism
+    return kind.of_steps(
         sensitivity.steps(math.inf),
-        part.epsilon,
+        part.epsilon if part.mu is None or by_price else max(part.epsilon, own_of_mu(part.mu)),
         monotonic=not sensitivity.replace,
         options=query.keys.cells,
         grid=sensitivity.grid,

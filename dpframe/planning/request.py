@@ -154,12 +154,6 @@ class Request:
 
 
 KINDS = (Pricing, Noising, Denoising, Recording)
-OPTIONS = {  # of a call, with their defaults
-    **{one.name: one.default for kind in KINDS for one in fields(kind)},
-    "rollup": False,
-    "max_cells": MOST_CELLS,
-}
-del OPTIONS["most"]
 
 
 def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:

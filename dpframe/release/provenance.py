@@ -96,7 +96,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
     """
     _check_columns(frame, facts)
     rows = rows_of(facts)
-    if len(frame) != rows:
+    if facts["verb"] != "randomize" and len(frame) != rows:  # the number of reports is public, and in no record
         raise InvalidArgument(
             f"the frame must have the {rows} rows that were released, not {len(frame)}. "
             "Ask the released frame, before it is reshaped."
@@ -112,6 +112,11 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
     """As `checked`; and refuses a selection, which released no number."""
+    if facts["verb"] == "randomize":
+        raise InvalidArgument(
+            "the frame must hold released numbers, but reports are randomized values of single people. "
+            "Ask dpf.local.estimate(reports)."
+        )
     if not facts["measures"]:
         raise InvalidArgument(
             "the frame must hold released numbers, but a selection is one of the declared options alone. "

@@ -1,4 +1,4 @@
-"""The exponential mechanism: its law, its worst privacy loss, and the verb that chooses the most common value."""
+"""Choices: their laws, their worst privacy losses and charges, and the verb that chooses the most common value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy import special
 
 import dpframe as dpf
 from dpframe.engines.totals import totals
-from dpframe.noise import insecure_bits
+from dpframe.noise import insecure_bits, rejection
 from dpframe.queries.keys import Keys, category_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Total
@@ -118,30 +118,244 @@ def test_the_sharper_choice_would_not_be_private_under_replacement():
     assert worst_loss(1.5, 2, replaced) > 2.0
 
 
+def below_by_weight(options, chance):
+    rest = (options - 1) * chance
+    return rest / (1 + rest)
+
+
+def below_by_permutation(options, chance):
+    """One less the chance of the best: it comes after j of the others, and none of them was taken."""
+    return 1 - math.fsum((1 - chance) ** before for before in range(options)) / options
+
+
+@pytest.mark.parametrize(
+    ("kind", "below"), [(dpf.ExponentialMechanism, below_by_weight), (dpf.PermuteAndFlip, below_by_permutation)]
+)
 @pytest.mark.parametrize("options", [1, 2, 3, 10, 1000])
 @pytest.mark.parametrize("confidence", [0.05, 0.5, 0.95, 0.999])
-def test_the_shortfall_is_that_of_the_worst_scores(options, confidence):
-    choice = dpf.ExponentialMechanism.of_steps(2, 0.3, monotonic=False, options=options, grid=0.5)
+def test_the_shortfall_is_that_of_the_worst_scores(kind, below, options, confidence):
+    choice = kind.of_steps(2, 0.3, monotonic=False, options=options, grid=0.5)
     shortfall = choice.interval(confidence)
 
     def beyond(steps):
         """P(the chosen score is at least so many steps below), where all but one are exactly so far below."""
-        rest = (options - 1) * math.exp(-0.3 * steps / 4)
-        return rest / (1 + rest)
+        return below(options, math.exp(-0.3 * steps / 4))
 
     assert beyond(shortfall / 0.5 + 1) <= 1 - confidence + 1e-12
     assert shortfall == 0 or beyond(shortfall / 0.5) > 1 - confidence
     assert choice.variance >= 0
 
 
-def test_curves_and_costs_are_those_of_pure_privacy():
-    choice = dpf.ExponentialMechanism.of_steps(1, 0.3, monotonic=True, options=5)
+def test_curves_and_costs_of_permute_and_flip_are_those_of_pure_privacy():
+    choice = dpf.PermuteAndFlip.of_steps(1, 0.3, monotonic=True, options=5)
     laplace = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.3)
     assert choice.epsilon(0.0) == pytest.approx(0.3, rel=1e-15)
     assert choice.delta(0.3) == 0.0
     assert choice.delta(0.1) == pytest.approx((math.exp(0.3) - math.exp(0.1)) / (1 + math.exp(0.3)), rel=1e-12)
     assert float(choice.mu_squared) == pytest.approx(float(laplace.mu_squared), rel=1e-12)
     assert float(choice.renyi(Fraction(8))) == pytest.approx(float(laplace.renyi(Fraction(8))), rel=1e-12)
+
+
+# Permute-and-flip
+
+
+def flipped(scores, rate):
+    """The law of permute-and-flip by enumeration of all orders; exact but for rounding."""
+    chances = np.exp(rate * (np.asarray(scores, dtype=float) - max(scores)))
+    found = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0
+        for place in order:
+            found[place] += left * chances[place]
+            left *= 1.0 - chances[place]
+    return found / math.factorial(len(scores))
+
+
+@pytest.mark.parametrize(
+    ("scores", "rate", "expected", "by_weight"),
+    [
+        (
+            (3, 2, 0),
+            1.0,
+            (0.797271958193, 0.180887114104, 0.0218409277025),
+            (0.705384512698, 0.259496460342, 0.0351190269593),
+        ),
+        (
+            (10, 9, 9, 1),
+            0.5,
+            (0.514011594215, 0.241169662781, 0.241169662781, 0.00364908022263),
+            (0.44960585654, 0.272699736778, 0.272699736778, 0.00499466990388),
+        ),
+        ((7, 4, 4, 4, 4), 0.3, (0.455717688712, *[0.136070577822] * 4), (0.380766909179, *[0.154808272705] * 4)),
+    ],
+)
+@pytest.mark.slow
+def test_both_choices_have_their_published_laws(scores, rate, expected, by_weight):
+    assert flipped(scores, rate) == pytest.approx(expected, rel=1e-10)
+    assert law(scores, rate, 1) == pytest.approx(by_weight, rel=1e-10)
+    options, totals_ = len(scores), np.array(scores, dtype=np.int64)
+    for kind, right, wrong in (
+        (dpf.PermuteAndFlip, expected, by_weight),
+        (dpf.ExponentialMechanism, by_weight, expected),
+    ):
+        choice = kind.of_steps(1, Fraction(str(rate)), monotonic=True, options=options)
+        with insecure_bits(7):
+            found = np.bincount([choice.choose(totals_) for _ in range(8_000)], minlength=options)
+        assert p_value(found, np.array(right)) > FALSE_ALARM
+        assert p_value(found, np.array(wrong)) < FALSE_ALARM
+
+
+def test_permute_and_flip_of_many_options_and_wrapped_scores():
+    """Options that come again in a batch are passed over; scores are compared modulo nothing but 2**64."""
+    many = np.zeros(5_000, dtype=np.int64)
+    many[4_321] = 10**6
+    choice = dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=True, options=5_000)
+    assert {choice.choose(many) for _ in range(20)} == {4_321}
+    ends = np.array([-(2**63), 2**63 - 1], dtype=np.int64)
+    assert dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=True, options=2).choose(ends) == 1
+    assert dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=True, options=1).choose(ends[:1]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 3, 2**16])
+def test_an_option_is_looked_at_once(batch, monkeypatch):
+    """Five far below the largest, of which draws with replacement would take one by and by, in one batch or many."""
+    monkeypatch.setattr(rejection, "BATCH", batch)
+    scores, rate = np.array([3, 0, 0, 0, 0, 0], dtype=np.int64), 1.0
+    choice = dpf.PermuteAndFlip.of_steps(1, rate, monotonic=True, options=6)
+    with insecure_bits(3):
+        found = np.bincount([choice.choose(scores) for _ in range(20_000)], minlength=6)
+    assert p_value(found, flipped(tuple(scores), rate)) > FALSE_ALARM
+    assert p_value(found, law(scores, rate, 1)) < FALSE_ALARM
+
+
+def worst_flip(epsilon, spread, neighbors):
+    laws = {}
+
+    def of(scores):
+        key = tuple(int(score) - max(map(int, scores)) for score in scores)
+        if key not in laws:
+            laws[key] = np.log(flipped(key, epsilon / spread))
+        return laws[key]
+
+    return max(np.abs(of(scores) - of(other)).max() for scores in SMALL for other in neighbors(scores))
+
+
+def test_permute_and_flip_tells_no_neighbors_apart_by_more_than_epsilon():
+    """Enumerated: it reaches epsilon, and half the spread under replacement would not be private."""
+    assert 1.5 * 0.9 < worst_flip(1.5, 2, added) <= 1.5 * (1 + 1e-12)
+    assert worst_flip(1.5, 4, replaced) <= 1.5 * (1 + 1e-12)
+    assert worst_flip(1.5, 2, replaced) > 2.0
+
+
+def test_permute_and_flip_is_nowhere_farther_from_the_largest():
+    for scores in SMALL:
+        gaps = max(scores) - np.array(scores)
+        assert flipped(scores, 0.8) @ gaps <= law(scores, 0.8, 1) @ gaps + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "flip", "weight"),
+    [
+        (2, 2.302585093, 2.944438979),
+        (3, 2.978632799, 3.63758616),
+        (10, 4.469412091, 5.141663557),
+        (100, 6.863853452, 7.539558829),
+        (1000, 9.17517722, 9.851193758),
+    ],
+)
+def test_published_shortfalls(options, flip, weight):
+    fine = 2**30
+    for kind, expected in ((dpf.PermuteAndFlip, flip), (dpf.ExponentialMechanism, weight)):
+        choice = kind.of_steps(fine, 1, monotonic=True, options=options, grid=1 / fine)
+        assert choice.interval(0.95) == pytest.approx(expected, rel=1e-8)
+
+
+# The bounded range
+
+
+BOUNDED = {
+    "0.5": (0.312979499482, 0.124353001772, 0.0350903526362, (0.0618596072403, 0.212192325528, 0.386542217084)),
+    "1": (0.623892592099, 0.244918662404, 0.0774046863157, (0.240229013917, 0.635459398564, 0.871249341769)),
+    "2": (1.23203538534, 0.46211715726, 0.179049889217, (0.867561660966, 1.59017958403, 1.86114412604)),
+    "4": (2.35796148565, 0.761594155956, 0.407031441798, (2.65000549472, 3.57204630811, 3.85704967407)),
+}
+
+
+@pytest.mark.parametrize("epsilon", BOUNDED)
+def test_published_charges_of_a_bounded_range(epsilon):
+    mu, at_zero, at_half, divergences = BOUNDED[epsilon]
+    choice = dpf.ExponentialMechanism.of_steps(1, Fraction(epsilon), monotonic=True, options=5)
+    assert choice.mu == pytest.approx(mu, rel=1e-11)
+    assert choice.delta(0) == pytest.approx(at_zero, rel=1e-11)
+    assert choice.delta(Fraction(epsilon) / 2) == pytest.approx(at_half, rel=1e-11)
+    assert [float(choice.renyi(Fraction(order))) for order in (2, 8, 32)] == pytest.approx(divergences, rel=1e-11)
+    assert choice.delta(float(epsilon)) == 0.0
+    assert choice.epsilon(choice.delta(0.25)) == pytest.approx(0.25, rel=1e-12)
+    assert choice.epsilon(0.9) == 0.0
+    assert choice.deltas(np.array([-0.25]))[0] == pytest.approx(
+        1 - math.exp(-0.25) + math.exp(-0.25) * choice.delta(0.25), rel=1e-12
+    )
+
+
+def two_outcomes(epsilon, top):
+    """P and Q of two outcomes with the losses top and top - epsilon."""
+    first = (math.exp(-top) - math.exp(-epsilon)) / -math.expm1(-epsilon)
+    return np.array([first * math.exp(top), 1 - first * math.exp(top)]), np.array([first, 1 - first])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_no_pair_of_a_bounded_range_costs_more_and_the_worst_costs_that_much(epsilon):
+    """All pairs of two outcomes, to which every other is a mixture: delta, mu and divergences."""
+    choice = dpf.ExponentialMechanism.of_steps(1, epsilon, monotonic=True, options=5)
+    pairs = [two_outcomes(epsilon, top) for top in np.linspace(0.0, epsilon, 4001)[1:-1]]
+    for point in (0.0, 0.3 * epsilon, 0.9 * epsilon):
+        worst = max(np.maximum(p - math.exp(point) * q, 0).sum() for p, q in pairs)
+        assert worst <= choice.delta(point) * (1 + 1e-12)
+        assert worst == pytest.approx(choice.delta(point), rel=1e-4)
+    worst = max(special.ndtri(p[0]) - special.ndtri(q[0]) for p, q in pairs)
+    assert choice.mu * (1 - 1e-6) < worst <= choice.mu * (1 + 1e-12)
+    for order in (1.5, 2.0, 9.0):
+        worst = max(math.log((p**order * q ** (1 - order)).sum()) / (order - 1) for p, q in pairs)
+        said = float(choice.renyi(Fraction(order)))
+        assert worst <= said * (1 + 1e-11)
+        assert worst == pytest.approx(said, rel=1e-5)
+
+
+def test_the_exponential_mechanism_keeps_its_bounded_range():
+    """Every pair of neighbors among small scores: losses within epsilon of each other, and charged for."""
+    for neighbors, spread in ((added, 2), (replaced, 4)):
+        choice = dpf.ExponentialMechanism.of_steps(2, 1.5, monotonic=spread == 2, options=3)
+        assert choice.spread == spread
+        for scores in SMALL[::3]:
+            mine = law(scores, 1.5, spread)
+            for other in neighbors(scores):
+                theirs = law(other, 1.5, spread)
+                losses = np.log(mine / theirs)
+                assert np.ptp(losses) <= 1.5 + 1e-12
+                for point in (0.0, 0.75):
+                    assert np.maximum(mine - math.exp(point) * theirs, 0).sum() <= choice.delta(point) + 1e-12
+                    assert np.maximum(theirs - math.exp(point) * mine, 0).sum() <= choice.delta(point) + 1e-12
+                assert math.log((mine**2 / theirs).sum()) <= float(choice.renyi(Fraction(2))) + 1e-12
+
+
+def test_permute_and_flip_has_no_bounded_range():
+    """Why it is charged as any pure release where curves are charged: enumerated, its losses differ by more."""
+    ranges = [
+        np.ptp(np.log(flipped(scores, 0.75)) - np.log(flipped(other, 0.75)))
+        for scores in SMALL[::5]
+        for other in added(scores)[::2]
+    ]
+    assert max(ranges) > 1.5 * 1.2
+
+
+@pytest.mark.parametrize("own", [1e-9, 1e-3, 30.0, 1e4])
+@pytest.mark.parametrize("order", [1.03125, 2.0, 2.0**20, 2.0**50])
+def test_divergences_of_any_size_are_between_what_is_known(own, order):
+    choice = dpf.ExponentialMechanism.of_steps(1, own, monotonic=True, options=5)
+    found = float(choice.renyi(Fraction(order)))
+    assert 0 < found <= own * (1 + 1e-12)
+    assert found <= order * choice.mu**2 / 2 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +401,7 @@ def test_the_most_common_value_on_every_engine(engine):
     facts = ward.dp.provenance
     (total,) = facts["statistics"]
     assert (facts["verb"], facts["measures"], facts["altered"]) == ("mode", {}, False)
-    assert (total["noise"], total["options"], total["sensitivity"]) == ("exponential mechanism", 3, 1.0)
+    assert (total["noise"], total["options"], total["sensitivity"]) == ("permute-and-flip", 3, 1.0)
     assert (total["scale"], day.dp.provenance["label"]) == (1.0, "the day")
     assert "variance" not in total
     jsonschema = pytest.importorskip("jsonschema")
@@ -260,23 +474,56 @@ def test_no_unit_moves_a_count_by_more_than_the_sensitivity(engine):
 
 
 @pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
-def test_every_accounting_takes_it_as_pure(accounting):
+def test_every_accounting_takes_the_choice_that_is_better_there(accounting):
     ledger = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
     laplace = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
     pl.DataFrame(DATA).dp.mode("ward", categories=["A", "B"], epsilon=0.1, ledger=ledger)
     pl.DataFrame(DATA).dp.count(epsilon=0.1, mechanism="laplace", ledger=laplace)
-    assert ledger.spent.epsilon == pytest.approx(laplace.spent.epsilon, rel=1e-9)
+    price = {"epsilon": 0.1, "ledger": dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)}
+    plan, pure = (
+        pl.DataFrame(DATA).dp.preview.mode("ward", categories=["A", "B"], **price),
+        pl.DataFrame(DATA).dp.preview.count(mechanism="laplace", **price),
+    )
+    if accounting == "basic":
+        assert ledger.spent == laplace.spent
+        assert type(plan.noises[0]) is dpf.PermuteAndFlip
+        assert plan.amount == pure.amount
+    else:
+        assert ledger.spent.epsilon < laplace.spent.epsilon
+        assert type(plan.noises[0]) is dpf.ExponentialMechanism
+        assert 3.3 < pure.amount[0] / plan.amount[0] < 4.0
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+def test_a_share_takes_at_most_that_share_and_most_of_it(accounting):
+    ledger = dpf.Ledger(epsilon=2, delta=1e-6, accounting=accounting)
+    plan = pl.DataFrame(DATA).dp.preview.mode("ward", categories=["A", "B"], share=0.3, ledger=ledger)
+    part = plan.amount[0] / ledger.limit_amount[0]
+    assert 0.3 * (0.5 if accounting == "rdp" else 1 - 1e-9) < part <= Fraction(3, 10)
     pl.DataFrame(DATA).dp.mode("ward", categories=["A", "B"], share=0.3, ledger=ledger)
+
+
+def test_together_with_gaussian_noise_the_range_is_bounded():
+    """Composed by their curves, the exponential mechanism leaves more of the price for the others."""
+    pytest.importorskip("dp_accounting")
+    preview = pl.DataFrame(DATA).dp.preview
+    plans = {"ward": preview.mode("ward", categories=["A", "B", "C"]), "n": preview.count()}
+    joint = dpf.plan_together(
+        plans, epsilon=1, delta=1e-6, ledger=dpf.Ledger(epsilon=1, delta=1e-6, accounting="basic")
+    )
+    assert type(joint.plans["ward"].noises[0]) is dpf.ExponentialMechanism
+    alone = dpf.plan_together(plans, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert type(alone.plans["ward"].noises[0]) is dpf.PermuteAndFlip
 
 
 def test_a_plan_says_what_to_expect(engine):
     plan = engine(DATA).dp.preview.mode("ward", categories=["A", "B", "C"], epsilon=0.5)
-    assert plan.error == {"ward_shortfall": 7.0}
+    assert plan.error == {"ward_shortfall": 5.0}
     assert "one of 3 options" in repr(plan)
-    assert "at most 7 below the largest" in repr(plan)
+    assert "at most 5 below the largest" in repr(plan)
     table = engine(DATA).dp.preview.mode("ward", categories=["A", "B", "C"])
     assert "most below the largest" in repr(table)
-    assert table.to_frame()["ward_shortfall_error"].to_list() == [363.0, 121.0, 36.0, 12.0, 3.0, 1.0, 0.0]
+    assert table.to_frame()["ward_shortfall_error"].to_list() == [297.0, 99.0, 29.0, 9.0, 2.0, 0.0, 0.0]
 
 
 def test_a_selection_is_a_result(engine, tmp_path):
@@ -302,7 +549,7 @@ def test_another_value_is_told():
 @pytest.mark.parametrize(
     ("error", "words", "ask"),
     [
-        (dpf.InvalidType, "delta is not an argument of mode: the exp", lambda dp: dp.mode("ward", delta=1e-6)),
+        (dpf.InvalidType, "delta is not an argument of mode: a choice", lambda dp: dp.mode("ward", delta=1e-6)),
         (dpf.InvalidType, "mechanism is not an argument of mode", lambda dp: dp.mode("ward", mechanism="laplace")),
         (dpf.InvalidType, "denoise is not an argument of mode", lambda dp: dp.mode("ward", denoise="auto")),
         (dpf.InvalidType, "within is not an argument of mode", lambda dp: dp.mode("ward", within=3)),

@@ -72,7 +72,7 @@ def test_every_docstring_runs(test):
 
 
 def public_objects() -> dict[str, object]:
-    rooms = {"audit": dpf.audit, "denoise": dpf.denoise}
+    rooms = {"audit": dpf.audit, "denoise": dpf.denoise, "local": dpf.local}
     found = {name: getattr(dpf, name) for name in dpf.__all__ if name not in ("__version__", *rooms)}
     return found | {f"{room}.{name}": getattr(rooms[room], name) for room in rooms for name in rooms[room].__all__}
 

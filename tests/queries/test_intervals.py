@@ -100,8 +100,9 @@ def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options):
     plan = frame.dp.preview.mode("ward", categories=keys, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1))
     distance, scale = plan.error["ward_shortfall"], plan.parts[0].mechanism.scale
     for below in (distance + 1, distance + 2, distance + 10):
-        others = (options - 1) * math.exp(-below / scale)
-        assert others / (1.0 + others) <= 0.05
+        kept = math.exp(-below / scale)  # how often one of the others is kept when it is looked at before the top
+        others = 1.0 - (1.0 - (1.0 - kept) ** options) / (options * kept)
+        assert others <= 0.05
     if distance:
         others = (options - 1) * math.exp(-distance / scale)
         assert others / (1.0 + others) > 0.05

@@ -36,6 +36,8 @@ SHIPPED = {
     "inflated": bounded(p=1, sensitivity=2, epsilon=0.5, output=(-100, 2000), boundary="inflated"),
     "choice": choice(1, 0.5, monotonic=True, options=10),
     "choice of scores that move both ways": choice(2, 1.0, monotonic=False, options=3),
+    "choice by permutation": dpf.PermuteAndFlip.of_steps(1, 0.5, monotonic=True, options=10),
+    "choice of one by permutation": dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=False, options=1),
 }
 CLASSES = {value for value in vars(dpf).values() if isinstance(value, type) and issubclass(value, dpf.Mechanism)}
 

@@ -1,0 +1,164 @@
+"""The local model on real tables: what each method finds of long lists, and what trusting nobody costs.
+
+Run it from the root of the repository: ``python -m benchmarks.local_model``. The tables are not part of the
+repository; they are looked for in ``../shared/data``. Here each line of a table stands for one person.
+``--picture docs/images/local.png`` draws the picture of docs/local.md (with the extra ``dpframe[plot]``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpframe as dpf
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+PRODUCTS, WORDS, JOBS = (
+    "online_retail/online_retail.parquet",
+    "reddit_ngrams/ngrams.parquet",
+    "bank_marketing/bank_full.csv",
+)
+MOST_ROWS = 100_000  # of a list
+METHODS = {
+    "subset selection": lambda names, epsilon: dpf.local.SubsetSelection(names, epsilon=epsilon),
+    "randomized response": lambda names, epsilon: dpf.local.RandomizedResponse(names, epsilon=epsilon),
+    "count-mean sketch": lambda names, epsilon: dpf.local.CountMeanSketch(names, epsilon=epsilon, cells=256),
+    "RAPPOR, one report": dpf.local.Rappor.for_epsilon,
+    "RAPPOR, permanent bits": lambda names, epsilon: dpf.local.Rappor.for_epsilon(names, epsilon).permanent,
+    "RAPPOR, Bloom filters": lambda names, epsilon: dpf.local.Rappor.for_epsilon(
+        names, epsilon, hashes=2, bits=128, cohorts=32
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an estimate tells of a list in order of the true counts."""
+
+    method: str
+    epsilon: float
+    top: int  # of the ten most common names, how many are among the ten largest estimates
+    seen: int  # how many names stand out: their interval lies above 0
+    false: int  # how many of them are not among the more common half
+    error: float  # the root mean squared error of the unbiased counts
+    expected: float  # and what count_error says of it
+    denoised: float  # and of the denoised counts
+
+    @classmethod
+    def of(cls, name: str, method: Any, reports: Any, truth: Any, epsilon: float) -> Found:
+        """Compare the estimate with the counts, which are in falling order."""
+        found = method.estimate(reports)
+        noisy, error, count = (found[one].to_numpy() for one in ("count_noisy", "count_error", "count"))
+        noisy = noisy - (len(reports) - truth.sum()) / truth.size  # undeclared names are spread evenly: known here
+        seen = noisy > error * 2  # four standard deviations
+        return cls(
+            name,
+            epsilon,
+            int(np.count_nonzero(np.argsort(-noisy)[:10] < 10)),
+            int(seen.sum()),
+            int(seen[truth.size // 2 :].sum()),
+            float(np.sqrt(np.mean((noisy - truth) ** 2))),
+            float(np.sqrt(np.mean((error / 1.96) ** 2))),
+            float(np.sqrt(np.mean((count - (len(reports) - truth.sum()) / truth.size - truth) ** 2))),
+        )
+
+    def line(self) -> str:
+        """A row of the table."""
+        return (
+            f"| {self.method} | {self.epsilon:g} | {self.top} | {self.seen} | {self.false} | {self.error:,.0f} | "
+            f"{self.expected:,.0f} | {self.denoised:,.0f} |"
+        )
+
+
+def column(path: Path, name: str) -> pl.Series:
+    """A column of names, without those that are missing."""
+    table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, separator=separator(path))
+    values = table[name].drop_nulls().cast(pl.String)
+    return values.str.split(" ").list.first() if name == "ngram" else values
+
+
+def separator(path: Path) -> str:
+    """What stands between the columns of a file."""
+    with path.open() as file:
+        return ";" if ";" in file.readline() else ","
+
+
+def common(values: pl.Series, most: int) -> tuple[list[str], Any]:
+    """The most common names in order, and their counts."""
+    counts = values.value_counts(sort=True).head(most)
+    return counts[values.name].to_list(), counts["count"].to_numpy().astype(np.float64)
+
+
+def compared(values: pl.Series, most: int, epsilons: tuple[float, ...]) -> Iterator[Found]:
+    """Every method at every epsilon."""
+    names, truth = common(values, most)
+    for epsilon in epsilons:
+        for name, make in METHODS.items():
+            method = make(names, epsilon)
+            yield Found.of(name, method, method.randomize(values), truth, epsilon)
+
+
+def both_models(values: pl.Series, epsilon: float) -> pl.DataFrame:
+    """A histogram of the central and of the local model, at the same epsilon for each person."""
+    names, _ = common(values, 100)
+    unit = dpf.PrivacyUnit(neighbors="replace")
+    ledger = dpf.Ledger(epsilon=2 * epsilon, unit=unit)
+    table = values.to_frame()
+    central = table.dp.histogram(values.name, categories=names, epsilon=epsilon, ledger=ledger)
+    method = dpf.local.SubsetSelection(names, epsilon=epsilon)
+    local = dpf.local.estimate(table.dp.local.randomize(values.name, method=method, ledger=ledger))
+    models = {"central: one noisy histogram": central, "local: randomized reports": local}
+    return pl.concat([frame.with_columns(pl.lit(name).alias("model")) for name, frame in models.items()])
+
+
+def picture(values: pl.Series, epsilon: float, path: Path) -> None:
+    """Both histograms side by side, with their 95% intervals."""
+    import altair
+
+    found = both_models(values, epsilon).with_columns(
+        (pl.col("count_noisy") - pl.col("count_error")).alias("low"),
+        (pl.col("count_noisy") + pl.col("count_error")).alias("high"),
+    )
+    base = altair.Chart(altair.Data(values=found.to_dicts()))
+    across = altair.X(f"{values.name}:N", sort=None, title=None)
+    bars = base.mark_bar(color="#7aa6c2").encode(x=across, y=altair.Y("count:Q", title="people"))
+    rules = base.mark_rule(strokeWidth=2).encode(x=across, y="low:Q", y2="high:Q")
+    panels = altair.layer(bars, rules).properties(width=300, height=220).facet(altair.Column("model:N", title=None))
+    panels.properties(title=f"The same {len(values):,} people at epsilon {epsilon:g}").save(str(path), ppi=76)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
+    parser.add_argument("--picture", type=Path, help="draw the price of trusting nobody into this file")
+    options = parser.parse_args()
+    for file in (PRODUCTS, WORDS, JOBS):
+        if not (options.data / file).exists():
+            print(f"No {file} in {options.data}. Name the folder with --data.")
+            return 1
+    if options.picture:
+        picture(column(options.data / JOBS, "job"), 1.0, options.picture)
+        return 0
+    for file, name, most in ((PRODUCTS, "description", 300), (WORDS, "ngram", 300)):
+        values = column(options.data / file, name)
+        values = values.gather_every(max(1, len(values) // MOST_ROWS))
+        print(f"\n{file}: {len(values):,} reports, {most} declared names\n")
+        print("| method | epsilon | of the top 10 | stand out | of the rarer half | error | as stated | denoised |")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|")
+        for found in compared(values, most, (1.0, 4.0)):
+            print(found.line(), flush=True)
+    jobs = both_models(column(options.data / JOBS, "job"), 1.0)
+    print(jobs.group_by("model", maintain_order=True).agg(pl.col("count_error").mean()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""From reports to a result: estimates with their errors, in a frame with a record, as results of releases are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import denoise as denoisers
+from dpframe import noise
+from dpframe._version import VERSION
+from dpframe.errors import InvalidArgument, shown
+from dpframe.exact import shown_up
+from dpframe.frames import build, prints
+from dpframe.frames.columns import column_frame
+from dpframe.frames.kinds import library_of
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.query import ERROR, NOISY
+from dpframe.queries.statistics import CONFIDENCE
+
+Floats = NDArray[np.float64]
+
+HALF_WIDTH = 1.9599639845400545  # of a 95% interval in standard deviations, rounded up
+SCHEMA = "dpframe.provenance/2"
+SPREAD = "missing and undeclared values are spread evenly over the categories"
+MIDDLE = "missing values count as the middle of the bounds"
+KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of the reports
+
+
+class Estimator(Protocol):
+    """What an estimate asks of a method."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def loss(self) -> Any: ...
+    def facts(self) -> dict[str, Any]: ...
+    def question(self, column: str) -> Any: ...
+    def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
+        """How many reports there are, the unbiased values and their variances."""
+
+
+def estimated(method: Any, reports: Any, wanted: str | None) -> Any:
+    """The estimate of a method from its reports."""
+    if wanted not in (None, method.denoise):
+        ways = "None" if method.denoise is None else f"{method.denoise!r} or None"
+        raise InvalidArgument(f"denoise must be {ways} for {method.name}, not {shown(wanted)}.")
+    frame, column = column_frame(reports, "reports")
+    known = build.record_of(frame) or {}
+    n, values, variances = method.estimates(frame, column)
+    query = method.question(column)
+    name = next(name for name, _ in query.statistics)
+    columns: dict[str, Any] = dict(query.keys.labels())
+    columns[name] = values
+    if wanted is not None:
+        columns[name] = denoisers.public_total(values, None, total=n, nonnegative=True)  # type: ignore[arg-type]
+        columns[name + NOISY] = values
+    columns[name + ERROR] = HALF_WIDTH * np.sqrt(variances)
+    built = build.frame_of(columns, library_of(frame))
+    return build.attach(built, _record(built, method, query, known, float(variances.max(initial=0.0)), wanted))
+
+
+def _record(
+    frame: Any, method: Any, query: Any, known: Mapping[str, Any], variance: float, wanted: str | None
+) -> dict[str, Any]:
+    """The provenance: that of the reports, as far as it is known, and what was made of them."""
+    (name, statistic), labels = query.statistics[0], list(query.keys.names)
+    columns = [one for one in frame.columns if one not in labels]
+    epsilon = shown_up(method.loss)
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpframe": VERSION,
+        "label": None,
+        "verb": "estimate",
+        "model": "local",
+        "method": method.facts(),
+        "per_report": epsilon,
+        "unit": PrivacyUnit(neighbors="replace").facts(),
+        "cost": {"epsilon": epsilon, "delta": 0.0, "accounting": "basic"},
+        **{one: known[one] for one in KEPT if one in known},
+        "cells": [
+            {"columns": list(axis.columns), "size": axis.size, "keys": [axis.kind(0)]} for axis in query.keys.axes
+        ],
+        "measures": {name: _measure(statistic, wanted)},
+        "statistics": [_statistic(method, variance)],
+        "notes": [
+            f"local model: estimated from reports that were randomized by themselves, by {method.name}",
+            SPREAD if labels else MIDDLE,
+        ],
+        "confidence": CONFIDENCE,
+        "keep_noisy": wanted is not None,
+        "columns": columns,
+        "sha256": build.fingerprint(frame, columns),
+    }
+    if not noise.is_secure():
+        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    found = prints.print_of(frame, labels, columns)
+    return facts | {"rows": None if found is None else _rows(labels, found)}
+
+
+def _rows(labels: list[str], found: prints.Print) -> dict[str, Any]:
+    in_order = bool(np.all(np.diff(found.places) > 0))
+    order = None if in_order else " ".join(map(str, found.places.tolist()))
+    return {"labels": labels, "sha256": found.sha256, "order": order}
+
+
+def _measure(statistic: Any, wanted: str | None) -> dict[str, Any]:
+    described: dict[str, Any] = {"verb": statistic.verb, "column": statistic.column, "statistics": [0]}
+    if not statistic.denoisable:  # its value is an estimate all the same, with an error of its own
+        described["one_total"] = True
+    if getattr(statistic, "bounds", None) is not None:
+        described["bounds"] = list(statistic.bounds)
+    return described | {"denoise": None if wanted is None else [{"name": wanted}]}
+
+
+def _statistic(method: Any, variance: float) -> dict[str, Any]:
+    """What was measured, with the largest variance of its estimates."""
+    return {
+        "measures": "reports",
+        "noise": method.name,
+        "scale": math.sqrt(variance),
+        "grid": 1.0,
+        "sensitivity": 1.0,
+        "share": 1.0,
+        "variance": variance,
+    }

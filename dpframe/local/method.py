@@ -1,0 +1,186 @@
+"""What every method of the local model shares: checks of its parameters, JSON, and its two doors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors.tracebacks import trimmed
+from dpframe.exact import exact_epsilon, exactly
+from dpframe.local import estimating
+from dpframe.queries.keys import value_axis
+from dpframe.release import randomizing
+
+MOST_CATEGORIES = 2**16
+FRACTION = re.compile("[0-9]{1,400}(/[1-9][0-9]{0,399})?")
+MOST_CELLS = 2**25  # of the tables of hash functions and of sketches
+LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**6), 64
+DENOISE = "public-total"
+
+
+class LocalMethod:
+    """A way to randomize single values before anybody sees them, and to estimate from the reports."""
+
+    name: ClassVar[str]
+    denoise: ClassVar[str | None] = DENOISE  # of an estimate, by default
+    examples: ClassVar[tuple[Any, ...]] = ("",)  # of a report: text
+
+    @trimmed
+    def randomize(self, series: Any) -> Any:
+        """Randomize each value of a column: one report a row, in the library of the column.
+
+        Parameters
+        ----------
+        series : Series of pandas or Polars
+            A person's own values. Nothing is charged: this is the client's side. For a table of other people's rows
+            use ``df.dp.local.randomize``, which charges a ledger.
+
+        Returns
+        -------
+        Series
+            The reports. A value that is missing or not among the declared ones makes the report of a uniformly random
+            one: whether it is there is as protected as what it is.
+
+        Raises
+        ------
+        InvalidType, WrongDtype
+            If it is no column, or its dtype does not suit the declared values.
+        """
+        return randomizing.randomized_series(series, cast(randomizing.Method, self))
+
+    @trimmed
+    def estimate(self, reports: Any, *, denoise: str | None = "default") -> Any:
+        """Estimate from reports, at no cost: whatever is made of reports is as private as they are.
+
+        Parameters
+        ----------
+        reports : Series, or released frame of one column
+            What `randomize` gave, of all people together.
+        denoise : {"public-total", None}
+            Counts are moved to the nearest that are not negative and add up to the number of reports, which is public;
+            None leaves the unbiased ones.
+
+        Returns
+        -------
+        DataFrame
+            Of counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased) and
+            ``count_error``, the half-width of the 95% interval around it. Of means: ``NAME_mean, NAME_mean_error``.
+
+        Raises
+        ------
+        InvalidArgument
+            If something is no report of this method.
+        """
+        return estimating.estimated(self, reports, self.denoise if denoise == "default" else denoise)
+
+    def facts(self) -> dict[str, Any]:
+        """The method as plain JSON values."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        return {"method": type(self).__name__, **{name: _plain(value) for name, value in values}}
+
+    def to_json(self) -> str:
+        """The method as text: a client and a server in different processes agree by it."""
+        return json.dumps(self.facts())
+
+    @classmethod
+    @trimmed
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        InvalidArgument
+            If it is no such text, or of another method.
+        """
+        return cls.of_facts(json_object(text))
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Self:
+        """Read what `facts` gave; parameters are checked as if they were typed."""
+        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        given = {name: value for name, value in facts.items() if name != "method"}
+        if facts.get("method") != cls.__name__ or set(given) != names:
+            raise InvalidArgument(f"text must be a {cls.__name__} as to_json writes it, not {shown(facts)}.")
+        return cls(**{name: _typed(name, value) for name, value in given.items()})
+
+
+def json_object(text: object) -> dict[str, Any]:
+    """The JSON object in a text."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidArgument(f"text must be what to_json of a method wrote, not {shown(text)}.")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _typed(name: str, value: Any) -> Any:
+    if not isinstance(value, str) or name == "key":
+        return value
+    if not FRACTION.fullmatch(value):  # a text from anywhere may ask for more digits than there is memory
+        raise InvalidArgument(f"{name} must be a number, not {shown(value)}. Write it as to_json does.")
+    return Fraction(value)
+
+
+def kept_number(value: object) -> Any:
+    """A number as it was typed, for a frozen value that is compared and written down: a float, an int or a Fraction."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return Fraction(value) if isinstance(value, Decimal) else value
+
+
+def checked_epsilon(value: object) -> Any:
+    """Epsilon as it was typed, from 10**-6 to 64."""
+    epsilon = exact_epsilon(value)
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise InvalidArgument(
+            f"epsilon must be a number from 1e-06 to {MOST_EPSILON} in the local model, not {shown(value)}: below "
+            "nothing is learned of a million people, and above nothing is hidden. Write for instance epsilon=1."
+        )
+    return kept_number(value)
+
+
+def checked_probability(name: str, value: object) -> Any:
+    """A probability as it was typed."""
+    rule = "a probability, from 0 to 1"
+    if not 0 <= exactly(name, value, rule) <= 1:
+        raise InvalidArgument(f"{name} must be {rule}, not {shown(value)}.")
+    return kept_number(value)
+
+
+def check_cells(words: str, cells: int) -> None:
+    """Refuse parameters whose tables do not fit the memory; they may come from a file."""
+    if cells > MOST_CELLS:
+        raise InvalidArgument(f"{words} must be at most {MOST_CELLS:,}, not {cells:,}. Take smaller ones.")
+
+
+def checked_categories(values: object) -> tuple[Any, ...]:
+    """Declared categories: text, numbers, truth values and None, at least two and each once."""
+    categories = tuple(row[0] for row in value_axis("category", values, "categories").rows)
+    for value in categories:
+        if not (value is None or isinstance(value, (str, bool, int, float))):
+            raise InvalidType(
+                f"categories must be text, numbers, True, False or None, not {shown(value, kind=True)}, so that a "
+                "client and a server can agree on them. Write times as text."
+            )
+    if not 2 <= len(categories) <= MOST_CATEGORIES:
+        raise InvalidArgument(
+            f"categories must be from 2 to {MOST_CATEGORIES:,} values, not {len(categories):,}. "
+            'Write for instance categories=["A", "B"].'
+        )
+    return categories

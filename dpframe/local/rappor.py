@@ -1,0 +1,342 @@
+"""RAPPOR: permanent bits that are drawn once a period, and reports that are drawn from them as often as one likes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.errors.tracebacks import trimmed
+from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up
+from dpframe.frames.columns import column_frame, taken, typed_frame
+from dpframe.frames.kinds import library_of
+from dpframe.local import bloom, hashing, memo, report_text
+from dpframe.local.categorical import question_of, truths
+from dpframe.local.method import LocalMethod, check_cells, checked_categories, checked_probability
+from dpframe.noise import coins
+from dpframe.queries.query import Query
+from dpframe.release import randomizing
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DIGITS = 60
+
+
+@dataclass(frozen=True)
+class Rappor(LocalMethod):
+    """RAPPOR: a value's bits are randomized once, kept for a period, and randomized again in every report.
+
+    Parameters
+    ----------
+    categories : list, tuple or range
+        The declared values, from what you know and never from the data; None stands for a missing one.
+    f : float
+        A permanent bit is 1 with probability f / 2, 0 with f / 2, and else the truth. Above 0 and below 1.
+    p, q : float
+        A report's bit is 1 with probability q where the permanent bit is 1, else with p; p < q.
+    hashes : int
+        How many bits a value sets: 1 without `bits`.
+    bits : int, optional
+        The length of a Bloom filter; by default each category has a bit of its own.
+    cohorts : int
+        Into how many groups people are divided at random, each with hash functions of its own.
+    key : str
+        Public text, from which the hash functions follow.
+
+    Notes
+    -----
+    Erlingsson, Pihur and Korolova (2014). All reports of a period together are made of the permanent bits, so they cost
+    at most `epsilon_forever` = 2 h ln((1 - f/2) / (f/2)), however many they are; one report alone costs
+    `epsilon_once`. What a ledger is charged is the former. See ``docs/local.md`` for how a client keeps its bits.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> method = dpf.local.Rappor(["a", "b", "c"], f=0.25, p=0.25, q=0.75)
+    >>> round(method.epsilon_forever, 6), round(method.epsilon_once, 6)
+    (3.89182, 1.576915)
+    """
+
+    categories: tuple[Any, ...]
+    f: Any
+    p: Any
+    q: Any
+    hashes: int = 1
+    bits: int = 0
+    cohorts: int = 1
+    key: str = ""
+    name: ClassVar[str] = "RAPPOR"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", checked_categories(self.categories))
+        for name in ("f", "p", "q"):
+            object.__setattr__(self, name, checked_probability(name, getattr(self, name)))
+        if not 0 < self._exact("f") < 1:
+            raise InvalidArgument(f"f must be above 0 and below 1, not {shown(self.f)}. Write for instance f=0.5.")
+        if not self._exact("p") < self._exact("q"):
+            raise InvalidArgument(f"p must be below q, not {shown(self.p)} and {shown(self.q)}. Swap them.")
+        for name, most in (
+            ("hashes", 16),
+            ("bits", report_text.LARGEST),
+            ("cohorts", report_text.LARGEST),
+        ):
+            least = 0 if name == "bits" else 1
+            value = checked_whole(name, getattr(self, name), least, most, f"a whole number from {least} to {most:,}")
+            object.__setattr__(self, name, value)
+        if not self.bits and (self.hashes, self.cohorts) != (1, 1):
+            raise InvalidArgument("bits must be given with hashes or cohorts: without it each category has a bit.")
+        if self.bits and not (self.bits > 1 and len(self.categories) <= bloom.MOST_CATEGORIES):
+            raise InvalidArgument(
+                f"bits must be at least 2, for at most {bloom.MOST_CATEGORIES:,} categories. Leave it out."
+            )
+        if self.bits:
+            larger = max(self.bits, len(self.categories))
+            check_cells(
+                "cohorts times categories times bits or categories", self.cohorts * len(self.categories) * larger
+            )
+        hashing.checked_key(self.key)
+
+    @classmethod
+    def for_epsilon(cls, categories: Any, epsilon: Any, **parameters: Any) -> Self:
+        """The method with p = 1/2 and q = 3/4, where they are not given, whose `epsilon_forever` is this or just below.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> method = dpf.local.Rappor.for_epsilon(["a", "b"], epsilon=2)
+        >>> round(float(method.f), 6), method.epsilon_forever <= 2
+        (0.537883, True)
+        """
+        import mpmath
+
+        exact = exact_epsilon(epsilon)
+        with mpmath.workdps(DIGITS):
+            f = 2 / (1 + mpmath.exp(mpmath.mpf(exact.numerator) / exact.denominator / 2 / parameters.get("hashes", 1)))
+            steps = int(mpmath.ceil(f * 10**15))  # rounded up: more noise
+        return cls(categories, Fraction(steps, 10**15), **{"p": 0.5, "q": 0.75, **parameters})
+
+    def _exact(self, name: str) -> Fraction:
+        return exactly(name, getattr(self, name))
+
+    @property
+    def width(self) -> int:
+        """How many bits a report has."""
+        return self.bits or len(self.categories)
+
+    @property
+    def seen(self) -> tuple[Fraction, Fraction]:
+        """How likely a report's bit is 1 where the value does not set it, and where it does: p* and q*."""
+        f, p, q = map(self._exact, "fpq")
+        return f * (p + q) / 2 + (1 - f) * p, f * (p + q) / 2 + (1 - f) * q
+
+    @property
+    def loss(self) -> Fraction:
+        """What is charged: all reports of a period together."""
+        return Fraction(self.epsilon_forever)
+
+    @property
+    def epsilon_forever(self) -> float:
+        """The epsilon of any number of reports from the same permanent bits, rounded up."""
+        return _odds(2 * self.hashes, 1 - self._exact("f") / 2, self._exact("f") / 2)
+
+    @property
+    def epsilon_once(self) -> float:
+        """The epsilon of one report whose permanent bits are never used again, rounded up."""
+        low, high = self.seen
+        if low == 0 or high == 1:
+            return math.inf
+        return _odds(self.hashes, high * (1 - low), low * (1 - high))
+
+    @property
+    def permanent(self) -> Rappor:
+        """The method whose reports are the permanent bits themselves."""
+        return replace(self, p=0, q=1)
+
+    def variance(self, n: int = 1, share: float = 0.0) -> float:
+        """The variance of an unbiased count where each category has its own bit and `share` of `n` people have it."""
+        low, high = map(float, self.seen)
+        return n * (share * high * (1.0 - high) + (1.0 - share) * low * (1.0 - low)) / (high - low) ** 2
+
+    @cached_property
+    def _filters(self) -> coins.Flags | None:
+        if not self.bits:
+            return None
+        return bloom.filters(self.key, self.cohorts, self.hashes, len(self.categories), self.bits)
+
+    def question(self, column: str) -> Query:
+        """What is read of a row."""
+        return question_of(column, self.categories)
+
+    def reports(self, rows: Integers) -> list[str]:
+        """A text for each row, from permanent bits that are drawn for it and kept nowhere."""
+        truth = truths(rows, len(self.categories))
+        cohort = coins.uniform(self.cohorts - 1, truth.size)
+        found: list[str] = []
+        for some in report_text.batches(truth.size, self.width):
+            bits = self.bits_of(truth[some], cohort[some])
+            free = coins.tossed(coins.Chance.of(self._exact("f")), bits.size).reshape(bits.shape)
+            half = coins.tossed(coins.Chance(1, 1), bits.size).reshape(bits.shape)
+            found += self._written(self._responded(np.where(free, half, bits)), cohort[some])
+        return found
+
+    def bits_of(self, truth: Integers, cohort: Integers) -> coins.Flags:
+        """The bits that values set, without any randomness."""
+        if self._filters is not None:
+            return np.asarray(self._filters[cohort, truth])
+        found = np.zeros((truth.size, self.width), dtype=np.bool_)
+        found[np.arange(truth.size), truth] = True
+        return found
+
+    def _responded(self, permanent: coins.Flags) -> coins.Flags:
+        """A report's bits, drawn anew from permanent ones."""
+        low, high = (coins.Chance.of(self._exact(name)) for name in "pq")
+        shape = permanent.shape
+        ones, zeros = (coins.tossed(chance, permanent.size).reshape(shape) for chance in (high, low))
+        return np.where(permanent, ones, zeros)
+
+    def _written(self, bits: coins.Flags, cohort: Integers) -> list[str]:
+        return report_text.written(bits, cohort if self.cohorts > 1 else None)
+
+    def _read(self, frame: Any, column: str) -> tuple[list[Any], Any]:
+        values = report_text.column(frame, column)
+        words = f"text of {self.width} bits" + (f" and one of {self.cohorts} cohorts" if self.cohorts > 1 else "")
+        return values, report_text.read(values, self.width, words, numbers=self.cohorts if self.cohorts > 1 else 0)
+
+    @trimmed
+    def memoize(self, series: Any, *, secret: bytes, people: Any, period: str | None = None) -> Any:
+        """The permanent bits of people for a period, from their secrets: ask once, keep them, and `report` from them.
+
+        Parameters
+        ----------
+        series : Series of pandas or Polars
+            The value of each row's person at the first report of the period. Of several rows of one person the first
+            one counts.
+        secret : bytes
+            At least 16 random bytes that never leave the client (``secrets.token_bytes(32)``).
+        people : Series or list
+            Whose each row is: text or whole numbers. A client alone writes ``people=["me"]``.
+        period : str, optional
+            The name of the period, which is declared and public; without it there is one for all time.
+
+        Returns
+        -------
+        Series
+            Permanent bits as text. They may be stored where the value may not: they cost `epsilon_forever`, once.
+
+        Notes
+        -----
+        The bits are those of HMAC-SHA256 under HMAC(secret, person), so that a client that crashed before it kept them
+        makes the same ones. The value is no part of what is hashed: bits that change when the value changes would tell
+        that it changed. For the same reason never ask again for a period with another value: the kept bits stay.
+        The guarantee is computational here: it holds against who cannot tell HMAC-SHA256 from random bits.
+        """
+        known = memo.Memo(secret, memo.checked_people(people), period, column_frame(series)[1])
+        return randomizing.randomized_series(series, _Memoized(self, known))
+
+    @trimmed
+    def report(self, permanent: Any) -> Any:
+        """A new report from each row of permanent bits; it costs nothing beyond what those did.
+
+        Parameters
+        ----------
+        permanent : Series, or released frame of one column
+            What `memoize` gave, or ``df.dp.local.randomize`` with ``method=method.permanent``.
+
+        Returns
+        -------
+        Series
+            A report a row.
+        """
+        frame, name = column_frame(permanent, "permanent")
+        _, parts = self._read(frame, name)
+        found = [text for cohort, bits in parts for text in self._written(self._responded(bits), cohort)]
+        return taken(typed_frame(name, found, self.examples, library_of(frame)), name)
+
+    @trimmed
+    def randomize(  # people and their secrets are its own
+        self, series: Any, *, secret: bytes | None = None, people: Any = None, period: str | None = None
+    ) -> Any:
+        """One report a row. With `people` from the permanent bits of `memoize`, else from bits that are kept nowhere.
+
+        Parameters
+        ----------
+        series : Series of pandas or Polars
+            A person's own values. Nothing is charged: this is the client's side.
+        secret, people, period
+            As in `memoize`. Without `people` nothing is memoized: two people of equal values must not share bits.
+
+        Returns
+        -------
+        Series
+            The reports.
+        """
+        if people is None:
+            return randomizing.randomized_series(series, self)
+        if secret is None:
+            raise InvalidArgument(
+                "secret must be given with people. Write secret=secrets.token_bytes(32), and keep it."
+            )
+        return self.report(self.memoize(series, secret=secret, people=people, period=period))
+
+    def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
+        """How many reports there are, the unbiased counts and their variances."""
+        values, parts = self._read(frame, column)
+        ones, each = np.zeros((self.cohorts, self.width), dtype=np.int64), np.zeros(self.cohorts, dtype=np.int64)
+        for cohort, bits in parts:
+            report_text.summed(ones, cohort, bits)
+            each += np.bincount(cohort, minlength=self.cohorts)
+        low, high = map(float, self.seen)
+        truths_of_bits = (ones - each[:, None] * low) / (high - low)
+        if self._filters is None:
+            share = np.clip(truths_of_bits[0] / max(len(values), 1), 0.0, 1.0)
+            return len(values), truths_of_bits[0], self.variance(len(values), share)  # type: ignore[return-value]
+        return len(values), *bloom.decoded(self._filters, truths_of_bits, len(values), low, high)
+
+
+@dataclass(frozen=True)
+class _Memoized:
+    """RAPPOR's permanent bits as a method: what reads rows knows nothing of memos."""
+
+    method: Rappor
+    memo: memo.Memo
+    examples: ClassVar[tuple[Any, ...]] = ("",)
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def loss(self) -> Fraction:
+        return self.method.loss
+
+    def facts(self) -> dict[str, Any]:
+        return self.method.facts()
+
+    def question(self, column: str) -> Query:
+        return self.method.question(column)
+
+    def reports(self, rows: Integers) -> list[str]:
+        if not rows.size:  # the rehearsal
+            return []
+        method = self.method
+        first, whose = self.memo.first_rows(rows.size)
+        drawn = self.memo.draws(method, rows[first])
+        found = drawn.applied(method.bits_of)
+        return method._written(found[whose], drawn.cohort[whose])
+
+
+def _odds(times: int, above: Fraction, below: Fraction) -> float:
+    """So many times ln(above / below), rounded up."""
+    import mpmath
+
+    ratio = above / below
+    with mpmath.workdps(DIGITS):
+        exact = times * mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+        return rounded_up(exact * (1 + mpmath.mpf(10) ** -50))  # more than it errs

@@ -1,0 +1,225 @@
+"""The release path of the local model: check the schema, charge, look; what comes out are randomized reports alone.
+
+Neighbors are data sets in which one person's values are replaced. That the person takes part is public, and so is how
+often: each row is a report, and the number of reports is the number of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, TypeGuard
+
+from dpframe import noise
+from dpframe._version import VERSION
+from dpframe.engines.no_rows import columns_of, emptied
+from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
+from dpframe.engines.schema import check
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, ReleaseFailed, WrongDtype, checked_name, shown
+from dpframe.exact import shown_up
+from dpframe.frames import build, foreign
+from dpframe.frames.columns import column_frame, taken, typed_frame
+from dpframe.frames.kinds import library_of
+from dpframe.ledger import ambient
+from dpframe.ledger.canonical import now
+from dpframe.ledger.entries import Answer, Entry
+from dpframe.ledger.ledger import ROWS
+from dpframe.ledger.promises import promised
+from dpframe.ledger.statement import no_ledger
+from dpframe.mechanisms.selection import ExponentialMechanism
+from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE
+from dpframe.release.provenance import SCHEMA
+
+REPLACE = (
+    "ledger must have a unit of neighbors='replace' for the local model: one person's value is replaced, and that the "
+    "person takes part is public, which a ledger of add-remove neighbors promises to hide. "
+    'Make one with dpf.Ledger(epsilon=..., unit=dpf.PrivacyUnit(neighbors="replace")).'
+)
+ANSWERS = ("question", "reports", "facts")
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
+
+log = logging.getLogger("dpframe")
+
+
+class Method(Protocol):
+    """What a method of the local model answers."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def loss(self) -> Fraction:
+        """The epsilon of all that is ever made of one report, rounded up."""
+
+    @property
+    def examples(self) -> Sequence[Any]:
+        """Reports of every kind there is, so that no dtype depends on those that were drawn."""
+
+    def question(self, column: str) -> Query:
+        """What is read of a row: its place among declared categories, or (without keys) its number."""
+
+    def reports(self, rows: Any) -> Any:
+        """A report for each row, from its place (-1 for none) or its number (NaN for none)."""
+
+    def facts(self) -> dict[str, Any]:
+        """As plain JSON values."""
+
+
+def is_method(value: object) -> TypeGuard[Method]:
+    """Whether a value is a method of the local model, and not its class."""
+    return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
+
+
+def randomized_series(series: Any, method: Method) -> Any:
+    """The client's side: a report for each value of a column; nothing is charged."""
+    frame, name = column_frame(series)
+    query = method.question(name)
+    check(frame, query, ROWS)
+    _rehearse(frame, query, method, ROWS)
+    return taken(_frame_of(name, method, _rows(frame, query, ROWS, 1), library_of(frame)), name)
+
+
+def places_of(frame: Any, column: str, method: Method) -> Any:
+    """The places of public values among the method's categories."""
+    query = method.question(column)
+    check(frame, query, ROWS)
+    return categories_of_rows(frame, query.keys, ROWS, 1)
+
+
+def randomized(
+    frame: Any, column: str, method: Method | None, *, ledger: Any, unit: Any, max_rows: int | None, label: str | None
+) -> Any:
+    """The reports of a private column: check the schema, charge, look."""
+    if method is None:
+        raise MissingArgument("method must be given. Write method=dpf.local.SubsetSelection([...], epsilon=1).")
+    if not is_method(method):
+        raise InvalidType(f"method must be one of dpf.local, such as dpf.local.SubsetSelection, not {shown(method)}.")
+    payer = ambient.ledger_for(ledger)
+    if payer is None:
+        raise no_ledger()
+    whose = payer.unit_for(unit)
+    if whose.neighbors != "replace":
+        raise InvalidArgument(REPLACE)
+    whose = whose.bounded(max_rows, None)
+    most = whose.contribution.max_rows
+    query = method.question(column)
+    check(frame, query, whose)
+    label = None if label is None else checked_name("label", label)
+    price = Price(method.loss * most)
+    law = ExponentialMechanism.of_steps(1, method.loss * most, monotonic=True, options=2)  # costs as any pure release
+    amount = payer.accounting.charge(price, payer.limit_amount, (law,))
+    cost = payer.accounting.cost(price, amount, pure=True)
+    facts = _known(column, method, whose, label, cost, payer.accounting.name, most)
+    _rehearse(frame, query, method, whose, facts)
+    words = f"reports of {column} by {method.name}"
+    entry = Entry(now(), label, words, whose, amount, cost, promises=(promised(facts),))
+    ambient.warn_unlimited(payer, whose, depth=5)
+    receipt = payer.take(entry)
+    assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
+    reports = _looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))
+    log.info("released %s for %s, protecting %s", words, cost, whose)
+    return recorded(reports, facts, receipt)
+
+
+def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:
+    """The only look at rows."""
+    if query.keys.axes:
+        return categories_of_rows(frame, query.keys, unit, most)
+    return numbers_of_rows(frame, query.of_cells[0].column or "", unit, most)
+
+
+def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
+    return typed_frame(column, method.reports(rows), method.examples, library)
+
+
+def _looked(look: Callable[[], Any]) -> Any:
+    """What the engine finds; its error must not be chained, for it may hold values."""
+    found = _or_none(look)
+    if found is None:
+        raise ReleaseFailed(
+            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
+            "values; the charge stands. Run the frame's own computation by itself to see the cause."
+        )
+    return found
+
+
+def _or_none(look: Callable[[], Any]) -> Any:
+    try:
+        return look()
+    except STOPS:
+        raise
+    except BaseException:
+        return None
+
+
+def _rehearse(
+    frame: Any, query: Query, method: Method, unit: PrivacyUnit, facts: Mapping[str, Any] | None = None
+) -> None:
+    """The whole call on no rows: what is certain to fail must not cost anything."""
+    column = query.columns[0] if query.columns else query.of_cells[0].column or ""
+    try:
+        rows = _rows(emptied(frame, columns_of(query, unit)), query, unit, 1)
+        built = _frame_of(column, method, rows, library_of(frame))
+        if facts is not None:
+            whole = recorded(built, facts, None)
+            json.dumps(build.record_of(whole))
+            if problem := foreign.problem_of({**facts, **_later(built)}):
+                raise InvalidArgument(problem)
+    except STOPS:
+        raise
+    except BaseException as error:
+        said = shown(" ".join(f"{type(error).__name__}: {error}".split()))
+        raise WrongDtype(
+            f"the method must suit the column {column!r}, and it fails even without rows ({said}). Nothing was "
+            "charged. Declare categories in the dtype of their column, or cast the column."
+        ) from None
+
+
+def _known(
+    column: str, method: Method, unit: PrivacyUnit, label: str | None, cost: Any, accounting: str, most: int
+) -> dict[str, Any]:
+    """The record but for what only the reports tell."""
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpframe": VERSION,
+        "label": label,
+        "verb": "randomize",
+        "model": "local",
+        "method": method.facts(),
+        "per_report": shown_up(method.loss),
+        "unit": unit.facts(),
+        "cost": {"epsilon": cost.epsilon, "delta": cost.delta, "accounting": accounting},
+        "cells": [],
+        "measures": {},
+        "statistics": [],
+        "notes": _notes(unit, most, column),
+        "confidence": CONFIDENCE,
+    }
+    if not noise.is_secure():
+        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    return facts
+
+
+def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
+    """What the reader must know."""
+    notes = [
+        "local model: each report was randomized by itself, and the number of reports is public",
+        f"a {column} that is missing or not declared makes the report of a random one",
+    ]
+    if unit.column is not None:
+        notes.append(f"so does each row of a {unit.column} after {most:,}")
+    return notes
+
+
+def recorded(frame: Any, facts: Mapping[str, Any], receipt: Mapping[str, Any] | None) -> Any:
+    """The reports with their provenance."""
+    place = {} if receipt is None else {"ledger": dict(receipt)}
+    return build.attach(frame, {**facts, **_later(frame), **place})
+
+
+def _later(frame: Any) -> dict[str, Any]:
+    columns = list(frame.columns)
+    return {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": None}

@@ -1,0 +1,184 @@
+"""Estimates from reports: their intervals cover, denoising only helps, and they show themselves as other results do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+import dpframe as dpf
+from dpframe.noise import insecure_bits
+
+LOCAL = dpf.local
+ALARM = 1e-6
+COUNTS = (1_200, 500, 200, 80, 20, 0)
+PAGES = list("abcdef")
+METHODS = {
+    "randomized response": LOCAL.RandomizedResponse(PAGES, epsilon=1),
+    "subset selection": LOCAL.SubsetSelection(PAGES, epsilon=0.5),
+    "unary RAPPOR": LOCAL.Rappor(PAGES, f=0.25, p=0.25, q=0.75),
+    "RAPPOR": LOCAL.Rappor(PAGES, f=0.25, p=0.25, q=0.75, hashes=2, bits=12, cohorts=8),
+    "sketch": LOCAL.CountMeanSketch(PAGES, epsilon=2, hashes=64, cells=32),
+}
+
+
+def values(counts=COUNTS):
+    return pl.Series("page", [page for page, count in zip(PAGES, counts, strict=True) for _ in range(count)])
+
+
+def with_key(method, run):
+    """A sketch with other hash functions, over whose collisions its error is taken."""
+    return replace(method, key=str(run)) if isinstance(method, LOCAL.CountMeanSketch) else method
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_intervals_cover_and_are_not_wide(name):
+    """200 estimates of six counts each; too narrow and too wide intervals are both refused."""
+    method, series, runs = METHODS[name], values(), 200
+    with insecure_bits(31):
+        every = [with_key(method, run) for run in range(runs)]
+        found = [one.estimate(one.randomize(series), denoise=None) for one in every]
+    off = np.array([one["count"].to_numpy() - np.array(COUNTS) for one in found])
+    sizes = np.array([one["count_error"].to_numpy() for one in found])
+    misses = int((np.abs(off) > sizes).sum())
+    assert binom.sf(misses - 1, off.size, 0.05) > ALARM
+    narrow = int((np.abs(off) > 0.8 * sizes).sum())
+    assert binom.sf(narrow - 1, off.size, 0.05) < ALARM, "intervals of four fifths are caught"
+    z = off.mean(axis=0) / (sizes.mean(axis=0) / 1.96) * runs**0.5
+    assert np.abs(z).max() < 6, "no bias"
+    assert 0.85 < off.std() / (sizes.mean() / 1.96) < 1.1
+
+
+def test_the_variance_of_a_sketch_holds_over_its_keys():
+    """Collisions are random in the key: with a new key each time, their part of the error is seen."""
+    off, sizes = [], []
+    for key in range(300):
+        method = LOCAL.CountMeanSketch(PAGES, epsilon=8, hashes=2, cells=8, key=str(key))
+        found = method.estimate(method.randomize(values()), denoise=None)
+        off.append(found["count"].to_numpy()[-1])
+        sizes.append(found["count_error"].to_numpy()[-1] / 1.96)
+    assert abs(np.mean(off)) < 6 * np.mean(sizes) / 300**0.5
+    assert 0.7 < np.std(off) / np.sqrt(np.mean(np.square(sizes))) < 1.3
+
+
+def test_means_are_without_bias_and_their_intervals_cover():
+    ages = pl.Series("age", np.repeat([3.0, 40.0, 41.5, 99.0, 250.0], 200))
+    truth = np.clip(ages.to_numpy(), 0, 100).mean()
+    for epsilon in (0.5, 2, 4):
+        method = LOCAL.Mean((0, 100), epsilon=epsilon)
+        with insecure_bits(32):
+            found = [method.estimate(method.randomize(ages)) for _ in range(300)]
+        off = np.array([one["age_mean"][0] - truth for one in found])
+        error = found[0]["age_mean_error"][0]
+        assert abs(off.mean()) < 6 * off.std() / 300**0.5
+        assert binom.sf(int((np.abs(off) > error).sum()) - 1, 300, 0.05) > ALARM
+        assert off.std() < 1.2 * error / 1.96
+
+
+def test_missing_numbers_count_as_the_middle():
+    method = LOCAL.Mean((0, 100), epsilon=8)
+    with insecure_bits(33):
+        found = method.estimate(method.randomize(pl.Series("age", [None, float("nan")] * 20_000)))
+    assert abs(found["age_mean"][0] - 50) < 6 * found["age_mean_error"][0]
+
+
+def test_infinite_numbers_are_clipped():
+    method = LOCAL.Mean((0, 100), epsilon=30, steps=1, width=1)
+    found = method.randomize(pl.Series("age", [float("inf"), float("-inf")] * 100))
+    assert found.to_list() == [1, 0] * 100
+
+
+def test_denoising_keeps_the_public_number():
+    method = LOCAL.SubsetSelection(PAGES, epsilon=0.5)
+    found = method.estimate(method.randomize(values()))
+    assert found.columns == ["page", "count", "count_noisy", "count_error"]
+    assert found["page"].to_list() == PAGES
+    assert found["count"].sum() == pytest.approx(2_000)
+    assert found["count"].min() >= 0
+    raw = found["count_noisy"].to_numpy() - np.array(COUNTS)
+    assert np.square(found["count"].to_numpy() - np.array(COUNTS)).sum() <= np.square(raw).sum() + 1e-6
+    with pytest.raises(dpf.InvalidArgument, match="denoise must be 'public-total' or None"):
+        method.estimate(method.randomize(values()), denoise="wavelet")
+
+
+@pytest.mark.parametrize("like", ["polars", "pandas"])
+def test_columns_without_a_name(like):
+    method = METHODS["randomized response"]
+    if like == "pandas":
+        pandas = pytest.importorskip("pandas")
+        reports = method.randomize(pandas.Series(["a", "b", None], index=[7, 8, 9]))
+        assert list(reports.index) == [0, 1, 2], "an index is not randomized"
+    else:
+        reports = method.randomize(pl.Series(["a", "b", None]))
+    assert next(iter(method.estimate(reports).columns)) == "category"
+
+
+def test_none_may_be_a_category():
+    method = LOCAL.RandomizedResponse(["a", None], epsilon=20)
+    reports = method.randomize(pl.Series("x", [None] * 50 + ["a"] * 100))
+    found = method.estimate(reports)
+    assert found["x"].to_list() == ["a", None]
+    assert found["count"].to_list() == pytest.approx([100, 50], abs=1e-3)
+    only = method.randomize(pl.Series("x", [None] * 5, dtype=pl.String))
+    assert only.dtype == pl.String
+    assert method.estimate(only)["count"].to_list() == pytest.approx([0, 5], abs=1e-3)
+
+
+def test_no_reports_are_no_people():
+    for method in METHODS.values():
+        found = method.estimate(method.randomize(pl.Series("page", [], dtype=pl.String)))
+        assert found["count"].to_list() == [0] * 6
+    with pytest.raises(dpf.InvalidArgument, match="at least one"):
+        LOCAL.Mean((0, 1), epsilon=1).estimate(pl.Series("x", [], dtype=pl.Int64))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("wrong", ["", "zz", "01", "0" * 200, None, 7, "é0"])
+def test_what_is_no_report_is_refused(name, wrong):
+    with pytest.raises((dpf.InvalidArgument, dpf.WrongDtype), match="must"):
+        METHODS[name].estimate(pl.Series("page", [wrong]))
+
+
+def test_subsets_of_another_size_are_refused():
+    method = METHODS["subset selection"]
+    assert method.size == 2
+    with pytest.raises(dpf.InvalidArgument, match="names 2 of 6"):
+        method.estimate(pl.Series("page", ["e0"]))
+
+
+def test_what_is_no_column_is_refused():
+    for wrong in (["a"], "a", pl.DataFrame({"a": [1], "b": [2]}), np.zeros(3)):
+        with pytest.raises(dpf.InvalidType, match="column"):
+            METHODS["subset selection"].randomize(wrong)
+
+
+def test_tables_and_charts_of_estimates():
+    pytest.importorskip("altair")
+    pytest.importorskip("great_tables")
+    found = METHODS["subset selection"].estimate(METHODS["subset selection"].randomize(values()))
+    assert "local model" in found.dp.table().as_raw_html()
+    assert "local model" in str(found.dp.plot().to_dict()["title"])
+    mean = LOCAL.Mean((0, 100), epsilon=1)
+    averages = mean.estimate(mean.randomize(pl.Series("age", [30.0, 50.0])))
+    assert "mean of age" in str(averages.dp.plot().to_dict())
+    assert averages.dp.table()
+
+
+def test_estimates_are_results():
+    found = METHODS["subset selection"].estimate(METHODS["subset selection"].randomize(values()))
+    facts = found.dp.provenance
+    assert (facts["verb"], facts["model"], facts["per_report"]) == ("estimate", "local", 0.5)
+    assert not facts["altered"]
+    assert found.dp.to_numpy("count").shape == (6,)
+    assert found.dp.errors()["interval"][0] > 0
+    with pytest.raises(dpf.AlreadyReleased):
+        found.dp.count(epsilon=1)
+
+
+def test_filters_that_cannot_be_told_apart_are_refused():
+    method = LOCAL.Rappor(range(40), f=0.5, p=0.25, q=0.75, bits=2, hashes=1)
+    with pytest.raises(dpf.InvalidArgument, match="tell all categories apart"):
+        method.estimate(method.randomize(pl.Series("x", [1, 2, 3])))

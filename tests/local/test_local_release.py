@@ -1,0 +1,243 @@
+"""``df.dp.local.randomize``: checked, charged, then looked at; nothing but randomized reports comes out."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import warnings
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.release import randomizing
+
+SCHEMA = json.loads((Path(dpf.__file__).parent.parent / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
+jsonschema = pytest.importorskip("jsonschema")
+
+REPLACE = dpf.PrivacyUnit(neighbors="replace")
+PEOPLE = dpf.PrivacyUnit("person", neighbors="replace", max_rows=2)
+METHOD = dpf.local.SubsetSelection(["A", "B", "C", "D"], epsilon=0.5)
+ROWS = {"drug": ["A", "B", None, "other"] * 250, "age": [31.0, 45.0, None, 62.0] * 250, "person": [*range(500)] * 2}
+FRAMES = ["polars", "lazy"] + (["pandas"] if importlib.util.find_spec("pandas") else [])
+
+
+def frame_of(library):
+    if library == "pandas":
+        import pandas
+
+        return pandas.DataFrame(ROWS)
+    return pl.LazyFrame(ROWS) if library == "lazy" else pl.DataFrame(ROWS)
+
+
+def paid(epsilon=10.0, unit=REPLACE, **more):
+    return dpf.Ledger(epsilon=epsilon, unit=unit, **more)
+
+
+def asked(frame=None, column="drug", method=METHOD, **more):
+    frame = pl.DataFrame(ROWS) if frame is None else frame
+    return frame.dp.local.randomize(column, method=method, **{"ledger": paid(), **more})
+
+
+@pytest.mark.parametrize("library", FRAMES)
+@pytest.mark.parametrize(("column", "method"), [("drug", METHOD), ("age", dpf.local.Mean((0, 100), epsilon=0.5))])
+def test_only_reports_come_out(library, column, method):
+    ledger = paid()
+    reports = asked(frame_of(library), column, method, ledger=ledger, label="first")
+    assert list(reports.columns) == [column]
+    assert len(reports) == 1_000
+    assert type(reports).__module__.startswith("pandas" if library == "pandas" else "polars")
+    assert ledger.spent == dpf.PrivacyLoss(0.5)
+    facts = reports.dp.provenance
+    jsonschema.validate(facts, SCHEMA)
+    assert (facts["model"], facts["per_report"], facts["label"]) == ("local", 0.5, "first")
+    assert not facts["altered"]
+    found = dpf.local.estimate(reports)
+    assert type(found) is type(reports)
+    jsonschema.validate(found.dp.provenance, SCHEMA)
+    assert found.dp.provenance["label"] == "first"
+    assert found.dp.errors().shape[0] == 1
+
+
+def test_a_ledger_that_hides_who_takes_part_refuses():
+    for ledger in (dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("person", max_rows=1))):
+        with pytest.raises(dpf.InvalidArgument, match="one person's value is replaced, and that the person takes part"):
+            asked(ledger=ledger)
+        assert ledger.spent.epsilon == 0
+
+
+def test_reports_of_one_person_add_up():
+    ledger = paid(unit=PEOPLE)
+    reports = asked(ledger=ledger)
+    assert ledger.spent == dpf.PrivacyLoss(1.0)
+    assert reports.dp.provenance["unit"]["max_rows"] == 2
+    asked(ledger=ledger, max_rows=1)
+    assert ledger.spent == dpf.PrivacyLoss(1.5)
+    with pytest.raises(dpf.MissingArgument, match="max_rows"):
+        asked(ledger=paid(unit=dpf.PrivacyUnit("person", neighbors="replace")))
+
+
+def test_rows_beyond_the_bound_say_nothing():
+    sure = dpf.local.RandomizedResponse(["A", "B"], epsilon=60)
+    frame = pl.DataFrame({"drug": ["A"] * 4_000, "person": [1] * 2_000 + list(range(2, 2_001)) + [None]})
+    unit = dpf.PrivacyUnit("person", neighbors="replace", max_rows=1_000)
+    with randomizing.noise.insecure_bits(1):
+        found = asked(frame, method=sure, ledger=paid(1e6, unit))["drug"].to_list()
+    assert set(found[:1_000]) == {"A"}
+    assert 400 < found[1_000:2_000].count("B") < 600
+    assert set(found[2_000:-1]) == {"A"}
+
+
+def test_nothing_is_read_before_the_charge(monkeypatch):
+    def looked(*_):
+        raise AssertionError("rows were read")
+
+    ledger = paid(0.4)
+    monkeypatch.setattr(randomizing, "_looked", looked)
+    with pytest.raises(dpf.BudgetExceeded):
+        asked(ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    with pytest.raises(AssertionError):
+        asked(ledger=(ledger := paid()))
+    assert ledger.spent.epsilon == 0.5, "the charge stands"
+
+
+def test_a_failing_engine_keeps_the_charge_and_says_nothing(monkeypatch):
+    real = randomizing.categories_of_rows
+
+    def failing(frame, *rest):
+        if not isinstance(frame, pl.DataFrame) or frame.height:
+            raise ValueError("secret")
+        return real(frame, *rest)
+
+    monkeypatch.setattr(randomizing, "categories_of_rows", failing)
+    ledger = paid()
+    with pytest.raises(dpf.ReleaseFailed) as caught:
+        asked(ledger=ledger)
+    assert ledger.spent.epsilon == 0.5
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_a_method_that_fails_says_nothing_either():
+    class Failing(dpf.local.RandomizedResponse):
+        def reports(self, rows):
+            if len(rows):
+                raise ValueError("secret")
+            return super().reports(rows)
+
+    with pytest.raises(dpf.ReleaseFailed) as caught:
+        asked(method=Failing(["A", "B"], epsilon=1))
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"column": "drugg"}, dpf.UnknownColumn),
+        ({"column": 3}, dpf.InvalidArgument),
+        ({"column": "age"}, dpf.WrongDtype),
+        ({"column": "drug", "method": dpf.local.Mean((0, 1), epsilon=1)}, dpf.WrongDtype),
+        ({"method": None}, dpf.MissingArgument),
+        ({"method": dpf.local.SubsetSelection}, dpf.InvalidType),
+        ({"method": 3}, dpf.InvalidType),
+        ({"max_rows": 3}, dpf.InvalidArgument),
+        ({"label": "a\tb"}, dpf.InvalidArgument),
+    ],
+)
+def test_refusals_cost_nothing(arguments, error):
+    ledger = paid()
+    with pytest.raises(error, match=r"must|is not in"):
+        asked(ledger=ledger, **arguments)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+def test_every_accounting_charges(accounting):
+    ledger = dpf.Ledger(epsilon=5, delta=1e-6, unit=REPLACE, accounting=accounting)
+    asked(ledger=ledger)
+    assert 0.5 <= ledger.spent.epsilon <= 3.0
+
+
+def test_a_durable_ledger_vouches_for_reports(tmp_path):
+    ledger = dpf.Ledger(epsilon=1, unit=REPLACE, path=tmp_path / "clinic.ledger")
+    reports = asked(ledger=ledger)
+    assert ledger.verify(reports)["releases"][0]["record"] == "as charged"
+    forged = {**reports.dp.provenance, "method": {**METHOD.facts(), "epsilon": 0.1}}
+    with pytest.raises(dpf.LedgerError):
+        ledger.verify(forged)
+
+
+@pytest.mark.parametrize("like", ["polars", "pandas"])
+def test_files_carry_reports_and_estimates(tmp_path, like):
+    if like == "pandas":
+        pytest.importorskip("pandas")
+    reports = asked()
+    reports.dp.write_parquet(tmp_path / "reports.parquet")
+    again = dpf.read_parquet(tmp_path / "reports.parquet", like=like)
+    assert not again.dp.provenance["altered"]
+    found = dpf.local.estimate(again)
+    found.dp.write_parquet(tmp_path / "found.parquet")
+    assert dpf.read_parquet(tmp_path / "found.parquet", like=like).dp.provenance == found.dp.provenance
+
+
+def test_reports_are_public_and_cannot_be_asked_again():
+    reports = asked()
+    with pytest.raises(dpf.AlreadyReleased):
+        reports.dp.count(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match=r"Ask dpf\.local\.estimate"):
+        reports.dp.plot()
+    changed = reports.with_columns(pl.lit("00").alias("drug"))
+    changed.__dict__["_dpframe_record"] = reports.__dict__["_dpframe_record"]
+    assert changed.dp.provenance["altered"]
+
+
+def test_local_follows_the_frame_itself():
+    private = dpf.of(pl.DataFrame(ROWS))
+    for other in (private.preview, private.group_by("drug", keys=["A"])):
+        with pytest.raises(dpf.InvalidArgument, match="local must follow"):
+            _ = other.local
+    with pytest.raises(dpf.AlreadyReleased):
+        _ = asked().dp.local
+
+
+def test_plain_reports_have_no_method():
+    with pytest.raises(dpf.NoProvenance, match=r"method\.estimate"):
+        dpf.local.estimate(METHOD.randomize(pl.Series("drug", ["A"])))
+
+
+def test_seeded_reports_say_so():
+    with randomizing.noise.insecure_bits(3):
+        reports = asked()
+    assert "NOT PRIVATE" in reports.dp.provenance["warning"]
+    assert "NOT PRIVATE" in dpf.local.estimate(reports).dp.provenance["warning"]
+
+
+def test_records_from_files_are_checked():
+    from dpframe.frames.foreign import problem_of
+
+    facts = asked().dp.provenance
+    assert problem_of(facts) == ""
+    for change in ({"method": 3}, {"model": "central"}, {"columns": ["a", "b"]}, {"per_report": -1}, {"method": {}}):
+        assert problem_of({**facts, **change})
+    for name in ("method", "per_report", "model"):
+        assert problem_of({key: fact for key, fact in facts.items() if key != name})
+
+
+def test_the_default_ledger_takes_the_unit_of_the_call():
+    ledger = dpf.default_ledger()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpf.UnlimitedBudgetWarning)
+        assert len(asked(ledger=ledger, unit=REPLACE)) == 1_000
+    with pytest.raises(dpf.InvalidArgument, match="replaced"):
+        asked(ledger=ledger)
+
+
+def test_types_never_depend_on_values():
+    for values in (["A", "B"], [None, None], ["other", "A"]):
+        frame = pl.DataFrame({"drug": pl.Series(values, dtype=pl.String)})
+        assert asked(frame).schema == {"drug": pl.String}
+    ages = pl.DataFrame({"age": pl.Series([None, None], dtype=pl.Float64)})
+    assert asked(ages, "age", dpf.local.Mean((0, 1), epsilon=1)).schema == {"age": pl.Int64}

@@ -1,0 +1,198 @@
+"""RAPPOR's memory: bits of a period are made once and stay; no report tells that a value changed."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import importlib.util
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import beta
+
+import dpframe as dpf
+from dpframe.local import memo
+from dpframe.noise import insecure_bits
+
+PAGES = ["news", "mail", "maps", "films"]
+SECRET = hashlib.sha256(b"a test's secret").digest()
+METHOD = dpf.local.Rappor(PAGES, f=0.5, p=0.5, q=0.75)
+WIDE = dpf.local.Rappor(PAGES, f=0.5, p=0.25, q=0.75, hashes=2, bits=16, cohorts=4)
+
+
+def memoized(values, people, period="2026-11", method=METHOD, secret=SECRET, name="page"):
+    return method.memoize(pl.Series(name, values), secret=secret, people=people, period=period)
+
+
+def bits_of(column):
+    return np.array([[int(bit) for bit in f"{int(text, 16):0{4 * len(text)}b}"] for text in column.to_list()])
+
+
+def test_bits_stay_and_belong_to_person_period_column_and_parameters():
+    people = [f"p{place}" for place in range(200)]
+    first = memoized(["news"] * 200, people).to_list()
+    assert memoized(["news"] * 200, people).to_list() == first
+    assert memoized(["news"] * 200, people, secret=b"x" * 32).to_list() != first
+    assert memoized(["news"] * 200, people, period="2026-12").to_list() != first
+    assert memoized(["news"] * 200, people[::-1]).to_list() == first[::-1]
+    other = dpf.local.Rappor(PAGES, f=0.25, p=0.5, q=0.75)
+    assert memoized(["news"] * 200, people, method=other).to_list() != first
+    assert len(set(first)) > 5, "people of equal values do not share bits"
+    assert (
+        METHOD.permanent.memoize(pl.Series("page", ["news"]), secret=SECRET, people=["p0"], period="2026-11")[0]
+        == (first[0])
+    ), "p and q are of the reports alone"
+
+
+def test_columns_do_not_share_bits():
+    people = [f"p{place}" for place in range(100)]
+    assert memoized(["news"] * 100, people, name="home").to_list() != memoized(["news"] * 100, people).to_list()
+
+
+def test_which_bits_are_random_does_not_depend_on_the_value():
+    """Were the value hashed too, a changed value would redraw bits, and two reports would tell that it changed."""
+    people = [f"p{place}" for place in range(2_000)]
+    home, away = bits_of(memoized(["news"] * 2_000, people)), bits_of(memoized(["films"] * 2_000, people))
+    assert (home[:, 1:3] == away[:, 1:3]).all(), "bits that neither value sets"
+    assert (home[:, 0] >= away[:, 0]).all()
+    assert (home[:, 3] <= away[:, 3]).all()
+
+
+def test_the_first_value_of_a_person_counts():
+    people = [f"p{place % 50}" for place in range(500)]
+    values = ["news"] * 50 + [PAGES[place % 4] for place in range(450)]
+    found = memoized(values, people).to_list()
+    assert found == memoized(["news"] * 50, people[:50]).to_list() * 10
+
+
+def test_reports_of_a_period_come_from_its_permanent_bits():
+    """Averaged over many reports a bit is q or p, and says no more than the permanent one."""
+    kept = memoized(["maps"], ["me"])
+    with insecure_bits(5):
+        mean = np.mean([bits_of(METHOD.report(kept))[0][:4] for _ in range(2_000)], axis=0)
+    expected = np.where(bits_of(kept)[0][:4], 0.75, 0.5)
+    assert np.abs(mean - expected).max() < 0.06
+
+
+def test_fresh_bits_without_people():
+    with insecure_bits(6):
+        found = METHOD.permanent.randomize(pl.Series("page", ["news"] * 1_000)).to_list()
+    assert len(set(found)) > 5
+
+
+@pytest.mark.parametrize("method", [METHOD, WIDE], ids=["unary", "Bloom"])
+def test_memoized_reports_estimate_as_fresh_ones(method):
+    people, values = list(range(3_000)), ["news"] * 2_000 + ["mail"] * 1_000
+    series = pl.Series("page", values)
+    found = method.estimate(method.randomize(series, secret=SECRET, people=people, period="a"), denoise=None)
+    misses = np.abs(found["count"].to_numpy() - [2_000, 1_000, 0, 0]) / found["count_error"].to_numpy() * 1.96
+    assert misses.max() < 5.5
+
+
+def test_all_256_bits_are_compared_with_f():
+    one = hmac.digest(SECRET, b"x", "sha256")
+    number = memo.number(SECRET, b"x")
+    assert number == int.from_bytes(one, "big")
+    assert memo.below([[number]], Fraction(number + 1, 2**256)).all()
+    assert not memo.below([[number]], Fraction(number, 2**256)).any()
+
+
+def test_messages_of_parts_are_different():
+    assert memo.joined(b"ab", b"c") != memo.joined(b"a", b"bc") != memo.joined(b"", b"abc")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"secret": b"short"}, "16 random bytes"),
+        ({"secret": "text" * 8}, "bytes"),
+        ({"people": ["a", "b"]}, "one person a row"),
+        ({"people": [None]}, "text or whole numbers"),
+        ({"people": [1.5]}, "text or whole numbers"),
+        ({"people": [True]}, "text or whole numbers"),
+        ({"period": 3}, "period must be text"),
+    ],
+)
+def test_refusals_in_words(more, words):
+    asked = {"secret": SECRET, "people": ["a"], "period": "a", **more}
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        METHOD.memoize(pl.Series("page", ["news"]), **asked)
+
+
+def test_people_need_a_secret():
+    with pytest.raises(dpf.InvalidArgument, match="secret must be given"):
+        METHOD.randomize(pl.Series("page", ["news"]), people=["me"])
+
+
+def test_people_are_told_apart_by_type():
+    assert memo.checked_people([1, "1"]) == ("int:1", "str:1")
+
+
+def test_a_period_is_charged_once_whatever_changes():
+    """A table's permanent bits are one release for each period; the reports of its days are made of them."""
+    ledger = dpf.Ledger(epsilon=10, unit=dpf.PrivacyUnit(neighbors="replace"))
+    rows = pl.DataFrame({"page": PAGES * 100})
+    kept = rows.dp.local.randomize("page", method=METHOD.permanent, ledger=ledger, label="November")
+    for _ in range(3):
+        assert len(METHOD.report(kept)) == 400
+    assert ledger.spent.epsilon == METHOD.epsilon_forever
+    changed = rows.with_columns(pl.col("page").reverse())
+    changed.dp.local.randomize("page", method=METHOD.permanent, ledger=ledger, label="December")
+    assert ledger.spent.epsilon == pytest.approx(2 * METHOD.epsilon_forever)
+    rows.dp.local.randomize("page", method=METHOD, ledger=ledger)
+    assert ledger.spent.epsilon == pytest.approx(3 * METHOD.epsilon_forever), "and not what one report tells"
+
+
+def best_guess(days):
+    """Whether who sees all reports is sure that a person's value is the first: its bit is 1 far more often."""
+    return days[:, :, 0].sum(axis=0) > days[:, :, 3].sum(axis=0) + 7
+
+
+def least_epsilon(first, second, confidence=1 - 1e-6):
+    """What two rates of guesses prove at least, by Clopper and Pearson."""
+    low = beta.ppf((1 - confidence) / 2, first.sum(), first.size - first.sum() + 1)
+    high = beta.ppf(1 - (1 - confidence) / 2, second.sum() + 1, second.size - second.sum())
+    return np.log(low / high)
+
+
+def month(method, values, keep=True):
+    """The reports of thirty days of many people whose bits are kept, or drawn anew each day."""
+    with insecure_bits(21):
+        kept = method.permanent.randomize(values)
+        drawn = (kept if keep else method.permanent.randomize(values) for _ in range(30))
+        return np.array([bits_of(method.report(bits))[:, :4] for bits in drawn])
+
+
+def test_who_sees_every_day_learns_no_more_than_epsilon_forever():
+    method = dpf.local.Rappor(PAGES, f=0.75, p=0.25, q=0.75)
+    values = [pl.Series("page", [page] * 4_000) for page in ("news", "films")]
+    guesses = [best_guess(month(method, one)) for one in values]
+    proven = least_epsilon(*guesses)
+    assert 0.5 * method.epsilon_forever < proven <= method.epsilon_forever
+    leaking = [best_guess(month(method, one, keep=False)) for one in values]
+    assert least_epsilon(*leaking) > 2 * method.epsilon_forever, "bits drawn every day are averaged away"
+
+
+def test_the_client_reports_a_month_and_keeps_its_bits(tmp_path, monkeypatch):
+    path = Path(__file__).parents[2] / "examples" / "rappor_client.py"
+    spec = importlib.util.spec_from_file_location("rappor_client", path)
+    client = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(client)
+    one = client.Client(tmp_path / "state.json")
+    method = client.METHOD
+    pages = list(method.categories)
+    reports = [one.report(pages[day % 3], month="2026-11") for day in range(30)]
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert list(state["kept"]) == ["2026-11"], "the value changed, and the bits did not"
+    kept = method.memoize(
+        pl.Series("home", [pages[0]]), secret=bytes.fromhex(state["secret"]), people=["me"], period="2026-11"
+    )
+    assert state["kept"]["2026-11"] == kept[0]
+    assert pages[0] not in (tmp_path / "state.json").read_text()
+    assert len(set(reports)) > 1
+    assert client.Client(tmp_path / "state.json").report(pages[1], month="2026-12")
+    assert state["secret"] not in "".join(reports)
