@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import polars as pl
+import pytest
 
 from dpframe import PrivacyUnit
 from dpframe.engines.totals import totals
@@ -38,6 +39,14 @@ def frame_of(units):
     """A frame of lists of (group, value), one list per unit."""
     rows = [(owner, *row) for owner, owned in enumerate(units) for row in owned]
     return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
+
+
+def given_as(frame, library):
+    """A Polars frame, the same lazily, or of pandas where that is installed."""
+    if library == "pandas":
+        pytest.importorskip("pandas")
+        return frame.to_pandas()
+    return frame.lazy() if library == "lazy" else frame
 
 
 def ratios(query, unit, before, after, p):

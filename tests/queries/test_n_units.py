@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
-from covering import PEOPLE  # noqa: F401  # the path of the helpers
-from neighbors import BY_GROUP, EVERYTHING, GROUPS, UNITS, largest_by_chance, query_of, ratios
+from neighbors import BY_GROUP, EVERYTHING, GROUPS, UNITS, given_as, largest_by_chance, query_of, ratios
 from scipy.stats import binom
 
 import dpframe as dpf
@@ -65,11 +63,11 @@ def expected(frame, column, most, p):
 @pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}], ids=str)
 def test_units_are_counted_as_defined(library, column, noise):
     frame = visits()
-    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    given = given_as(frame, library)
     ledger = dpf.Ledger(epsilon=1e9, delta=1e-3, unit="u", accounting="basic")
     asked = given.dp.group_by("g", keys=list("ABCDE"))
     found = asked.n_units(column, max_groups=2, epsilon=1e7, denoise=None, ledger=ledger, **noise)
-    assert isinstance(found, pd.DataFrame) == (library == "pandas")
+    assert isinstance(found, pl.DataFrame) == (library != "pandas")
     exact = expected(frame, column, 2, 1 if noise["mechanism"] == "laplace" else 2)
     assert np.abs(found["n_units"].to_numpy() - exact).max() < 0.05
 

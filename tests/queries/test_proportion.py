@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, largest_by_chance, query_of, ratios
+from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
 from scipy.stats import binom
 
 import dpframe as dpf
@@ -51,7 +51,7 @@ def test_the_sensitivity_is_attained(neighbors, p):
 def test_values_without_much_noise(library, noise):
     smokes = [True] * 300 + [False] * 500 + [None] * 200
     frame = pl.DataFrame({"smoker": smokes, "dose": [0.5] * 500 + [7.0] * 500, "g": ["A"] * 1_000})
-    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    given = given_as(frame, library)
     ledger = dpf.Ledger(epsilon=1e8, delta=1e-3, accounting="basic")
     found = given.dp.group_by("g", keys=["A", "none"]).agg(
         dpf.proportion("smoker"), dpf.proportion("dose"), epsilon=1e6, ledger=ledger, **noise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, by_group_and, largest_by_chance, query_of, ratios
+from neighbors import BY_GROUP, EVERYTHING, UNITS, by_group_and, given_as, largest_by_chance, query_of, ratios
 from scipy.stats import binom
 
 import dpframe as dpf
@@ -63,7 +63,7 @@ def exact_quantile(values, q):
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_quantiles_without_much_noise(library, noise):
     frame = people()
-    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    given = given_as(frame, library)
     ledger = dpf.Ledger(epsilon=1e9, delta=1e-3, accounting="basic")
     found = given.dp.group_by("g", keys=["A", "B", "C", "empty"]).agg(
         dpf.median("age", bounds=(0, 120)),

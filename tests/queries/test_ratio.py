@@ -7,7 +7,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, UNITS, largest_by_chance, query_of
+from neighbors import BY_GROUP, UNITS, given_as, largest_by_chance, query_of
 from scipy.stats import binom
 
 import dpframe as dpf
@@ -34,7 +34,7 @@ def stays(rows=4_000):
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_ratios_without_much_noise(library, noise):
     frame = stays()
-    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    given = given_as(frame, library)
     ledger = dpf.Ledger(epsilon=1e8, delta=1e-3, accounting="basic")
     found = given.dp.group_by("g", keys=["A", "B"]).agg(COST, epsilon=1e6, ledger=ledger, **noise)
     assert list(found.columns)[1:] == [f"cost_per_days{end}" for end in ("", "_error", "_low", "_high")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, largest_by_chance, query_of, ratios
+from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
 from scipy.stats import binom
 
 import dpframe as dpf
@@ -51,7 +51,7 @@ def stays():
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
 def test_each_unit_is_clipped_and_weighed_as_defined(library):
     frame, bounds = stays(), (-5.0, 12.0)
-    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    given = given_as(frame, library)
     ledger = dpf.Ledger(epsilon=1e9, unit="u")
     found = given.dp.group_by("g", keys=list("ABCD")).sum(
         "x", unit_bounds=bounds, max_groups=3, epsilon=1e7, denoise=None, ledger=ledger

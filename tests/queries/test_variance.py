@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, largest_by_chance, query_of, ratios
+from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
 from scipy.stats import binom
 
 import dpframe as dpf
@@ -72,7 +72,7 @@ def people(rows=40_000):
 @pytest.mark.parametrize("ddof", [0, 1])
 def test_values_without_much_noise(library, noise, ddof):
     frame = people()
-    given = {"polars": frame, "pandas": frame.to_pandas(), "lazy": frame.lazy()}[library]
+    given = given_as(frame, library)
     found = given.dp.group_by("g", keys=["A", "B"]).agg(
         dpf.variance("x", bounds=(0, 100), ddof=ddof),
         dpf.std("x", bounds=(0, 100), ddof=ddof),

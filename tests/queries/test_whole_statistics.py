@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -90,12 +90,12 @@ def test_under_every_accounting(name, accounting, unit):
         validator.validate(json.loads(json.dumps(facts)))
         numbers = found.select(facts["columns"]).to_numpy()
         assert np.isfinite(numbers).all()
-        for kind in (frame().to_pandas(), frame().lazy()):
+        for kind in [frame().lazy(), *([frame().to_pandas()] if find_spec("pandas") else [])]:
             again = ASKED[name](
                 asker(kind, grouped), epsilon=0.5, ledger=dpf.Ledger(epsilon=9, delta=1e-6, unit=unit), **words
             )
             assert list(again.columns) == found.columns
-            assert isinstance(again, pd.DataFrame) == isinstance(kind, pd.DataFrame)
+            assert isinstance(again, pl.DataFrame) == isinstance(kind, pl.LazyFrame)
 
 
 @pytest.mark.parametrize("noise", [{}, {"delta": 1e-6}], ids=["pure", "gaussian"])
