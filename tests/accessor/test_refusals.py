@@ -96,7 +96,11 @@ def arguments() -> set[str]:
     """The names of all arguments of the public surface."""
     called = [getattr(dpf, name) for name in dpf.__all__ if callable(getattr(dpf, name))]
     verbs = [
-        getattr(owner, name) for owner in called if inspect.isclass(owner) for name in vars(owner) if name[0] != "_"
+        getattr(owner, name, None)  # a derived member of dpf.Mechanism is none of the class
+        for owner in called
+        if inspect.isclass(owner)
+        for name in vars(owner)
+        if name[0] != "_"
     ]
     accepted = [found for found in [*called, *verbs] if callable(found) and found is not dpf.UnlimitedBudgetWarning]
     names = {"column", "by", "keys"}
