@@ -21,7 +21,8 @@ from dpframe.denoise.by_name import DENOISERS
 
 VERBS = {
     name: verb
-    for name, verb in vars(dpf.PrivateFrame).items()
+    for kind in reversed(dpf.PrivateFrame.__mro__[:-1])
+    for name, verb in vars(kind).items()
     if hasattr(verb, "__wrapped__") and not name.startswith("_") and name != "group_by"
 }
 STATISTICS = [name for name in VERBS if name != "agg" and hasattr(dpf, name)]

@@ -96,7 +96,7 @@ def arguments() -> set[str]:
     """The names of all arguments of the public surface."""
     called = [getattr(dpf, name) for name in dpf.__all__ if callable(getattr(dpf, name))]
     verbs = [
-        getattr(owner, name, None)
+        getattr(owner, name, None)  # a derived member of dpf.Mechanism is none of the class
         for owner in called
         if inspect.isclass(owner)
         for name in vars(owner)
