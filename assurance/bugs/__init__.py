@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assurance.bugs.before import BEFORE
 from assurance.bugs.calibration import CALIBRATION
+from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.identity import IDENTITY
@@ -31,4 +32,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *IDENTITY,
     *STATED,
     *LOCKS,
+    *ENGINES,
 )

@@ -113,7 +113,7 @@ UNITS = (
     bug(
         "units",
         "max_rows in each group, whatever the number of groups",
-        "weights.bounded",
+        "Reach.of",
         "groups = min(bounds.max_groups, cells)",
         "groups = cells",
         HEAVY,
@@ -130,9 +130,9 @@ UNITS = (
     bug(
         "units",
         "the weights of single cells for subtotals too",
-        "weights.bounded",
-        "    if merged:  # no unit that is not heavy",
-        "    if False:  # no unit that is not heavy",
+        "Reach.weights",
+        "        if self.merged is None:\n            return weights",
+        "        if True:\n            return weights",
         "test_rollup.py::test_a_unit_in_many_cells_stays_within_the_bound",
     ),
     bug(
