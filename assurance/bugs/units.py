@@ -88,8 +88,8 @@ UNITS = (
     bug(
         "units",
         "a unit counted in a cell for each of its groups",
-        "units_by_cell",
-        "cell = _places(rows[there], by_rows) * by_groups.size + _places(groups[there], by_groups)",
+        "unit_counts._in_grid",
+        "cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)",
         "cell = np.repeat(_places(rows, by_rows) * by_groups.size + _places(groups, by_groups), groups)",
         "test_contributions.py::test_searched_sensitivity_of_contributions",
         "test_contributions.py::test_each_unit_falls_in_the_cell_of_its_rows_and_groups",

@@ -30,7 +30,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.aggregates import Terms
+from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Integers, added, placed
 from dpframe.engines.source import collected
 from dpframe.privacy import PrivacyUnit
@@ -109,6 +109,23 @@ def bounded(
         for total, whole_sums in weighed(one, weights, cells).items():
             found[total] = found[total] + whole_sums
     return found
+
+
+def of_pairs(
+    table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
+) -> dict[Total, Integers]:
+    """As `bounded`, of rows that were brought together by unit and cell: the same integers, bit for bit.
+
+    A unit of weight 1 adds its sums as they are, which are exact as floats; of any other each pair is truncated once,
+    also one of a single row.
+    """
+    if p not in (1.0, 2.0, np.inf):
+        table = table.sort("unit", "cell")  # sums of other powers are floats: in the order of the cells, as there
+    code, units = unit_codes(table["unit"])
+    size, cell = table[ROWS].to_numpy(), table["cell"].to_numpy()
+    sums = {total: terms.read(total, table) for total in terms.totals}
+    weights = Reach.of(unit, p, cells, merged=merged).weights(added(size, code, units), code, size)
+    return weighed(Pairs(code, cell, size, sums), weights, cells)
 
 
 def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
