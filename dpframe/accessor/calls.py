@@ -66,6 +66,8 @@ class ModeOptions(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    memory: int | str | None
+    progress: bool | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -91,6 +93,8 @@ class CallOptions(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    memory: int | str | None
+    progress: bool | None
 
 
 def asks(verb: Verb) -> Verb:

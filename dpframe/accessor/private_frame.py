@@ -71,6 +71,13 @@ class PrivateFrame(Generic[F]):
     max_cells : int
         How many cells (keys times bins) and how many edges of a graph the call may have; more are refused before any
         is made.
+    memory : int or str, optional
+        For frames that are read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): by how much the process
+        may grow, in bytes or as ``"2GiB"``; by default 1 GiB, or a quarter of what is free where that is less. Answers
+        do not depend on it (see ``docs/engines.md``).
+    progress : bool, optional
+        For the same frames: whether a bar shows how many batches were read; by default where a terminal or a notebook
+        shows it, and tqdm is installed.
 
     Examples
     --------
@@ -241,8 +248,8 @@ class PrivateFrame(Generic[F]):
             The values to choose from, from what you know and never from the data; None among them stands for missing
             values. A Polars Enum declares its own.
         **options
-            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label``, ``snapshot`` and ``max_cells``; see
-            `PrivateFrame`.
+            ``epsilon=`` or ``share=``, and ``ledger``, ``unit``, ``label``, ``snapshot``, ``max_cells``, ``memory`` and
+            ``progress``; see `PrivateFrame`.
 
         Returns
         -------

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from dpframe.engines.engine import Partial, added_up
-from dpframe.engines.streaming import Reading
 from dpframe.engines.source import ColumnType, exactly, source_of
 from dpframe.engines.spill import Spill
+from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
 
 log = logging.getLogger("dpframe")

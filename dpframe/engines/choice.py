@@ -10,9 +10,10 @@ import polars as pl
 
 from dpframe.engines.batches import of_dataset, of_lazy, of_relation
 from dpframe.engines.engine import Engine, Partial
-from dpframe.engines.streaming import Reading
 from dpframe.engines.source import ColumnType, source_of
+from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
+from dpframe.errors import InvalidArgument, shown
 from dpframe.frames.kinds import is_dataset, is_engine, is_relation
 
 
@@ -67,6 +68,16 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
     if is_relation(frame):
         return of_relation(frame, reading)
     return InMemory(frame)
+
+
+def check_reading(frame: Any, **options: Any) -> None:
+    """Refuse options of reading in batches for what is not read so."""
+    for name, value in options.items():
+        if value is not None and not reads_in_batches(frame):
+            raise InvalidArgument(
+                f"{name} must be left out for a frame in memory, which is read as it is, not {shown(value)}. It is for "
+                "LazyFrames, pyarrow Datasets and DuckDB relations."
+            )
 
 
 def reads_in_batches(frame: Any) -> bool:

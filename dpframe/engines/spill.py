@@ -160,7 +160,7 @@ def _forget(folder: str) -> None:
 
 
 def _as_arrow(table: pl.DataFrame) -> Any:
-    return table.to_as_arrow(compat_level=pl.CompatLevel.oldest())
+    return table.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def _writer(file: Any, table: pl.DataFrame) -> Any:

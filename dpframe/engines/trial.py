@@ -101,9 +101,9 @@ def hard_tables(tables: int, seed: int) -> dict[str, pl.DataFrame]:
 
 def _mixed(seed: int) -> pl.DataFrame:
     """Hard values in an order that a hash gives; of users half of all rows are one's, a sixth another's, and so on."""
-    numbers = [
-        pl.int_range(ROWS, eager=True).hash(seed, place).to_numpy().astype(np.uint64) for place in range(len(POOLS) + 1)
-    ]
+    rows, columns_and_users = pl.int_range(ROWS, eager=True), range(len(POOLS) + 1)
+    rows, columns_and_users = pl.int_range(ROWS, eager=True), range(len(POOLS) + 1)
+    numbers = [rows.hash(100 * seed + place).to_numpy().astype(np.uint64) for place in columns_and_users]
     columns = [
         pl.Series(name, pool, dtype=dtype).gather(mixed % np.uint64(len(pool)))
         for (name, (dtype, pool)), mixed in zip(POOLS.items(), numbers, strict=False)

@@ -11,7 +11,7 @@ from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.price import Calibration
 from dpframe.privacy import PrivacyUnit, checked_bound
-from dpframe.queries.counts import MOST_CELLS, checked_most
+from dpframe.queries.counts import MOST_CELLS, checked_memory, checked_most
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,15 @@ class Options:
     label: str | None = None
     snapshot: str | None = None
     max_cells: int = MOST_CELLS
+    memory: int | str | None = None  # how a table is read that does not fit in memory
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
         object.__setattr__(self, "max_cells", checked_most(self.max_cells))
+        object.__setattr__(self, "memory", checked_memory(self.memory))
+        if self.progress not in (None, True, False):
+            raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
         for argument in ("max_rows", "max_groups"):
             object.__setattr__(self, argument, checked_bound(argument, getattr(self, argument)))
         object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.accounting import Basic
+from dpframe.engines.choice import check_reading
 from dpframe.engines.schema import check
+from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
@@ -30,7 +32,7 @@ from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import plan_of
 from dpframe.planning.request import Options
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
-from dpframe.queries.counts import refuse_many
+from dpframe.queries.counts import checked_memory, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.statistics import Mean, Measured, Total
 from dpframe.release import provenance, replay
@@ -60,7 +62,7 @@ def release(frame: Any, query: Query, options: Options) -> Any:
     if isinstance(place, Answer):
         log.info("replayed %s of snapshot %s", plan.query, options.snapshot)
         return replay.replayed(plan, place.content)
-    found = look(plan)
+    found = look(plan, options)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
     frame, chosen = _answered(plan, found, options, place, labels)
     return replay.kept(plan, frame, chosen, entry, ledger)
@@ -89,6 +91,7 @@ def _several(options: Options) -> list[Options] | None:
 def _planned(frame: Any, query: Query, options: Options, ledger: Ledger | None) -> Plan:
     unit = _unit_of(query, options, ledger)
     checked = check(frame, query, unit)
+    check_reading(frame, memory=options.memory, progress=options.progress)
     if query.grouping is None:
         _ = unit.contribution  # refused where a question has no bounds
     refuse_many("keys and bins must make", "cells", checked.keys.cells, options.max_cells)  # those of a dtype as well
@@ -148,9 +151,9 @@ def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
     return rehearse(plan, options, lambda frame: _facts(plan, frame, {}, options, None))
 
 
-def look(plan: Plan) -> dict[Total, NDArray[np.int64]]:
+def look(plan: Plan, options: Options | None = None) -> dict[Total, NDArray[np.int64]]:
     """The exact totals."""
-    found = _look(plan)
+    found = _look(plan, None if options is None else _reading(options))
     if found is None:
         raise ReleaseFailed(
             "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
@@ -159,11 +162,19 @@ def look(plan: Plan) -> dict[Total, NDArray[np.int64]]:
     return found
 
 
-def _look(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
+def _reading(options: Options) -> Reading | None:
+    """How a table is read that does not fit in memory, where the call says it."""
+    if options.memory is None and options.progress is None:
+        return None
+    return Reading(checked_memory(options.memory), options.progress)
+
+
+def _look(plan: Plan, reading: Reading | None = None) -> dict[Total, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     try:
-        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
+        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
         raise
     except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
         return None
