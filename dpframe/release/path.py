@@ -152,8 +152,9 @@ def rehearsed(plan: Plan, options: Options) -> dict[str, Any]:
 
 
 def look(plan: Plan, options: Options | None = None) -> dict[Total, NDArray[np.int64]]:
-    """The exact totals."""
-    found = _look(plan, None if options is None else _reading(options))
+    """The exact totals; of a plan of a preview, read as its own options say."""
+    asked = options or plan.asked
+    found = _look(plan, None if asked is None else _reading(asked))
     if found is None:
         raise ReleaseFailed(
             "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "

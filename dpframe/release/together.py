@@ -145,7 +145,7 @@ def release_together(
     promises = tuple(promise_of(plan, plan.asked, label) for plan in joint.plans.values())
     place = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
     assert not isinstance(place, Answer)  # only an entry with a snapshot has one
-    found = {name: look(plan, plan.asked) for name, plan in joint.plans.items()}
+    found = {name: look(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {
         name: answered(plan, found[name], replace(plan.asked, label=plan.asked.label or label), place, labels[name])
