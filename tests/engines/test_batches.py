@@ -34,7 +34,7 @@ def dataset(frame):
 
 def relation(frame):
     duckdb = pytest.importorskip("duckdb")
-    return duckdb.connect().from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return duckdb.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
 TABLES = {

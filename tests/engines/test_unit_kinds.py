@@ -28,15 +28,16 @@ def skewed(seed, rows, users, cells):
 def by_pairs(table, unit, p, cells, merged):
     """The definition: all rows of each pair brought together first."""
     codes, units = weights.unit_codes(table["unit"])
-    sums = [TERMS.each(total).sum().alias(str(place)) for place, total in enumerate(TERMS.totals)]
+    named = list(enumerate(TERMS.totals))[1:]  # the first is of rows
+    sums = [TERMS.each(total).sum().alias(str(place)) for place, total in named]
     pairs = (
         table.with_columns(unit=pl.Series(codes))
         .group_by("unit", "cell")
         .agg(pl.len().alias("n"), *sums)
         .sort("unit", "cell")
     )
-    found = {total: pairs[str(place)].to_numpy() for place, total in enumerate(TERMS.totals)}
-    found[TERMS.totals[0]] = pairs["n"].to_numpy().astype(np.int64)
+    found = {total: pairs[str(place)].to_numpy() for place, total in named}
+    found = {TERMS.totals[0]: pairs["n"].to_numpy().astype(np.int64), **found}
     owner, cell, size = (pairs[name].to_numpy().astype(np.int64) for name in ("unit", "cell", "n"))
     reach = weights.Reach.of(unit, p, cells, merged=merged)
     weight = reach.weights(np.bincount(codes, minlength=units), owner, size)
