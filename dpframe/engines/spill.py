@@ -113,16 +113,16 @@ class Spill:
         """Write the rows that are kept, each to its part."""
         if not self._kept:
             return
-        table = pl.concat(self._kept)
+        table = pl.concat(self._kept, rechunk=True)
         self._kept.clear()
         if self._file is None:
             self._empty = table.clear()
             self._file = unnamed_file()
             self._writer = _writer(self._file, table)
-        part = unit_hash(table) % np.uint64(PARTS)
+        part = (unit_hash(table) % np.uint64(PARTS)).astype(np.uint16)  # sorted quickly, of 16 bits
         order = np.argsort(part, kind="stable")
         table, part = table[order], part[order]
-        ends = np.searchsorted(part, np.arange(PARTS + 1, dtype=np.uint64))
+        ends = np.searchsorted(part, np.arange(PARTS + 1, dtype=np.uint16))
         for number, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
             if end > start:
                 rows = table[start:end]

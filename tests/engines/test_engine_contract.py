@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.testing import check_engine
+from dpframe.testing import Partial, check_engine
 
 
 class Toy:
@@ -98,3 +98,51 @@ def test_an_engine_that_refuses_everything_is_found():
 
     with pytest.raises(AssertionError, match="every question is refused"):
         check_engine(make, tables=0)
+
+
+class Floats(Toy):
+    """Pieces whose ids are floats: two people become one."""
+
+    def pieces(self, frame, by):
+        return [piece.with_columns(pl.col("u").cast(pl.Float64)) for piece in super().pieces(frame, by)]
+
+
+class Halved(Toy):
+    def fold(self, columns, piece, by):
+        found = super().fold(columns, piece, by)
+        return Partial({total: cells / 2 for total, cells in found.totals.items()})
+
+
+class Nothing(Toy):
+    def fold(self, columns, piece, by):
+        return None
+
+
+PEOPLE = pl.DataFrame({"u": [2**53, 2**53 + 1], "x": [1.0, 2.0]})
+
+
+def test_pieces_of_other_dtypes_are_read_as_nothing():
+    with dpf.Ledger(epsilon=1, unit="u") as ledger:
+        with pytest.raises(dpf.ReleaseFailed):
+            dpf.of(Floats(PEOPLE)).count(max_rows=1, epsilon=1)
+        assert ledger.spent.epsilon == 1
+
+
+@pytest.mark.parametrize("engine", [Halved, Nothing])
+def test_what_an_engine_returns_must_be_a_sum_of_its_pieces(engine):
+    with pytest.raises(dpf.ReleaseFailed):
+        dpf.of(engine(PEOPLE)).sum("x", bounds=(0, 4), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
+def test_answers_of_an_engine_are_polars_frames_and_refusals_come_before_the_charge():
+    with dpf.Ledger(epsilon=1e6 + 1, unit="u") as ledger:
+        asked = dpf.of(Toy(PEOPLE))
+        with pytest.raises(dpf.UnknownColumn, match="Did you mean 'x'"):
+            asked.sum("xx", bounds=(0, 4), max_rows=1, epsilon=1)
+        with pytest.raises(dpf.InvalidArgument, match="memory must be left out"):
+            asked.count(max_rows=1, epsilon=1, memory="1GiB")
+        assert ledger.spent.epsilon == 0
+        found = asked.sum("x", bounds=(0, 4), max_rows=1, epsilon=1e6)
+        assert isinstance(found, pl.DataFrame)
+        assert round(found["x_sum"][0]) == 3
+        assert asked.preview.count(max_rows=1, epsilon=1).cost.epsilon == 1
