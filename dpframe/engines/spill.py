@@ -23,6 +23,7 @@ from dpframe.engines.engine import Partial
 from dpframe.engines.streaming import ROW_BYTES
 
 PARTS = 128
+MOST_PIECE = 2**27
 MOST_SPLITS = 2**12  # beyond, pairs are weighed whatever memory they take: one unit is never split
 
 
@@ -50,7 +51,7 @@ class Spill:
     def add(self, rows: pl.DataFrame) -> None:
         """Take rows that carry their `unit`."""
         self._kept.append(rows)
-        if sum(map(cost, self._kept)) > self.memory // 2:
+        if sum(map(cost, self._kept)) > (self.memory // 2 if self._file is None else self._piece):
             self._write()
 
     def total(self) -> Partial:
@@ -68,13 +69,18 @@ class Spill:
                 found += self._weigh(pl.concat(rows for part in parts for rows in self._read(reader, part)))
         return found
 
+    @property
+    def _piece(self) -> int:
+        """What is worked on at a time, once not all is kept: of more, new memory takes longer than the work."""
+        return min(self.memory // 2, MOST_PIECE)
+
     def _groups(self) -> Iterator[list[int]]:
         """Parts that fit in memory together; a part alone may not."""
         group: list[int] = []
         held = 0
         for part, written in enumerate(self._written):
             size = sum(cost for _, cost in written)
-            if group and held + size > self.memory // 2:
+            if group and held + size > self._piece:
                 yield group
                 group, held = [], 0
             if written:
