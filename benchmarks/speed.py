@@ -37,7 +37,9 @@ SMALL_ROWS, SMALL_CALLS = 1_000, 200
 IMPORT_RUNS = 10
 HEAVY_MODULES = ("scipy.stats", "dp_accounting", "pandas")
 PLENTY = 1e6  # of epsilon: no release of a run is refused
-AIMS = {"rows": 2.0, "histogram": 1.6, "pandas": 1.0, "user": 5.0, "small": 5.0}
+ZIPF = 1.3  # the exponent of skewed ids: the largest unit has a quarter of all rows
+AIMS = {"rows": 2.0, "histogram": 1.6, "pandas": 1.0, "user": 5.0, "small": 5.0, "fair": 0.8}
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclass
@@ -70,6 +72,7 @@ class Figure:
 
 def main() -> None:
     options = _arguments()
+    CLOCKS["used"] = CLOCKS[options.clock]
     started = time.perf_counter()
     figures = [figure for found in _sections(options) for figure in found]
     print(*_table(figures), f"\n{machine()}\n{time.perf_counter() - started:.0f} s in all", sep="\n")
@@ -84,6 +87,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--repeats", type=int, default=3, help="how often each pair is timed")
     parser.add_argument("--json", help="a file for the figures")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: of all processors")
     parser.add_argument("--only", nargs="+", choices=[*SIZED, *UNSIZED], help="some of the scenarios")
     return parser.parse_args()
 
@@ -136,9 +140,10 @@ def _in_turn(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]
 
 
 def _milliseconds(action: Action) -> float:
-    started = time.perf_counter()
+    clock = CLOCKS.get("used", time.perf_counter)
+    started = clock()
     action()
-    return (time.perf_counter() - started) * 1e3
+    return (clock() - started) * 1e3
 
 
 def _figure(section: str, name: str, values: list[float], unit: str, rows: int | None = None, *more: Any) -> Figure:
@@ -230,6 +235,30 @@ def user_level(rows: int) -> Iterator[Case]:
         yield Case(f"integer ids, {noise}, pandas", release, plain, AIMS["user"])
 
 
+def fair(rows: int) -> Iterator[Case]:
+    """The user level against the same bounding of units by hand, in floats and without any privacy: the same work."""
+    for spread, skewed in (("even", False), ("skewed", True)):
+        frame = _users_frame(rows, skewed=skewed)
+        for ids, column in (("integer", "user"), ("string", "user_name")):
+            (_, release), *_ = _user_releases(frame, column)
+            yield Case(f"{spread} {ids} ids, Laplace, Polars", release, _bounded_by_hand(frame, column), AIMS["fair"])
+
+
+def _bounded_by_hand(frame: pl.DataFrame, unit: str) -> dict[str, Action]:
+    """Pairs of unit and cell, a weight for each unit, and weighted sums by cell; joined, and by a window."""
+    cell, value = ["ward", "hour"], {"cost": pl.col("cost").clip(*COST_BOUNDS), "age": pl.col("age").clip(*AGE_BOUNDS)}
+    sums = [expression.sum().alias(name) for name, expression in value.items()]
+    pairs = frame.lazy().group_by(unit, *cell).agg(pl.len().alias("n"), *sums, pl.col("age").count().alias("m"))
+    weight = (6.0 / pl.col("n").sum()).clip(upper_bound=1.0)  # max_rows=3, max_groups=2
+    asked = [(pl.col(name) * pl.col("w")).sum() for name in ("n", "cost", "age", "m")]
+    joined = pairs.join(pairs.group_by(unit).agg(w=weight), on=unit).group_by(cell).agg(asked)
+    window = pairs.with_columns(w=weight.over(unit)).group_by(cell).agg(asked)
+    return {
+        "fair, joined": lambda: joined.collect(engine="streaming"),
+        "fair, window": window.collect,
+    }
+
+
 def _user_releases(frame: Any, column: str) -> Iterator[tuple[str, Action]]:
     unit = dpf.PrivacyUnit(column=column, max_rows=3, max_groups=2)
     keys = {"ward": [f"ward-{place:02d}" for place in range(WARDS)], "hour": range(HOURS)}
@@ -273,10 +302,13 @@ def _rows_frame(rows: int) -> pl.DataFrame:
     return pl.DataFrame({"hour": hour, "site": sites.gather(random.permutation(hour)), **_values(random, rows)})
 
 
-def _users_frame(rows: int) -> pl.DataFrame:
-    """Rows fall on users, wards and hours evenly: at 10^7 rows nearly every user has more rows than count in full."""
+def _users_frame(rows: int, *, skewed: bool = False) -> pl.DataFrame:
+    """Rows fall on users, wards and hours evenly: at 10^7 rows nearly every user has more rows than count in full.
+
+    Skewed, the users' rows follow Zipf's law: few have most of them.
+    """
     random = np.random.default_rng(SEED)
-    user = random.integers(0, USERS, rows)
+    user = random.zipf(ZIPF, rows) % USERS if skewed else random.integers(0, USERS, rows)
     wards = pl.Series([f"ward-{place:02d}" for place in range(WARDS)])
     ward, hour = wards.gather(random.integers(0, WARDS, rows)), random.integers(0, HOURS, rows)
     frame = pl.DataFrame({"user": user, "ward": ward, "hour": hour, **_values(random, rows)})
@@ -348,7 +380,7 @@ def _in_fresh_process(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-SIZED = {"row level": row_level, "histogram": histogram, "grid": grid, "user level": user_level}
+SIZED = {"row level": row_level, "histogram": histogram, "grid": grid, "user level": user_level, "fair": fair}
 UNSIZED = {"small releases": small_releases, "import": imports}
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assurance.bugs.before import BEFORE
 from assurance.bugs.calibration import CALIBRATION
 from assurance.bugs.contracts import CONTRACTS
+from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.identity import IDENTITY
@@ -37,4 +38,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *STATISTICS,
     *CONTRACTS,
     *LOCAL,
+    *ENGINES,
 )

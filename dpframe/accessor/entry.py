@@ -44,9 +44,10 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
 
     Parameters
     ----------
-    frame : DataFrame or LazyFrame
-        Of pandas or Polars, or of another library that narwhals reads (Arrow, DuckDB, ...): its rows are then
-        collected into Polars, and so is the result.
+    frame : DataFrame, LazyFrame, Dataset, relation or engine
+        Of pandas or Polars; a pyarrow Dataset or a DuckDB relation, which are read in batches; a frame of another
+        library that narwhals reads, which is brought to Polars as a whole; or an engine of your own (see
+        ``docs/engines.md``). Results of all but pandas are of Polars.
     like : {"pandas", "polars"}, optional
         The library of the results; by default pandas for pandas, and Polars for any other.
 

@@ -51,6 +51,8 @@ class ModeOptions(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    memory: int | str | None
+    progress: bool | None
 
 
 class ContributionsOptions(TypedDict, total=False):
@@ -70,6 +72,8 @@ class ContributionsOptions(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    memory: int | str | None
+    progress: bool | None
 
 
 class EcdfOptions(TypedDict, total=False):
@@ -90,6 +94,8 @@ class EcdfOptions(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    memory: int | str | None
+    progress: bool | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -115,6 +121,8 @@ class CallOptions(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    memory: int | str | None
+    progress: bool | None
 
 
 @dataclass(frozen=True)
@@ -239,6 +247,21 @@ OPTIONS = {
         MOST_CELLS,
         "int, default 10,000,000",
         "The most cells (keys times bins), and edges of a graph, of the call; they are counted before any is made.",
+    ),
+    "memory": Option(
+        None,
+        "int or str, optional",
+        """\
+For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): by how much the process
+        may grow, in bytes or as ``"2GiB"``; by default 1 GiB, or a quarter of what is free where that is less. No
+        answer depends on it (``docs/engines.md``).""",
+    ),
+    "progress": Option(
+        None,
+        "bool, optional",
+        """\
+For the same tables: a bar shows how many batches were read (True) or not (False); by default where a terminal or a
+        notebook shows it, and tqdm is installed.""",
     ),
 }
 

@@ -339,6 +339,8 @@ class PrivateFrame(Quantities[F]):
             label: str | None = ...,
             snapshot: str | None = ...,
             max_cells: int = ...,
+            memory: int | str | None = ...,
+            progress: bool | None = ...,
             **named: Statistic,
         ) -> F:
             """Several statistics, priced and released as one call."""

@@ -72,7 +72,12 @@ def compound(query: Query) -> bool:
 
 
 def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
-    """All Totals of a query of which some are compound."""
+    """All Totals of a query of which some are compound, of rows or of whole units."""
+    return of_coded(coded(source, query, unit), query, unit, p)
+
+
+def coded(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
+    """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
     owner: list[Wanted] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
     lazy = source.bring([*cells.wanted(), *parts.wanted(), *owner])
@@ -80,9 +85,13 @@ def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -
     table = collected(lazy.select(*cells.names(), *parts.prepared(), *units), source.rows)
     code = cells.codes(table)
     table = table.select(*parts.names(), *units, pl.Series("cell", code)).filter(pl.col("cell") >= 0)
-    if units and unit.nulls == "drop":
-        table = table.filter(pl.col("unit").is_not_null())
-    if units:
+    return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
+
+
+def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
+    """The Totals of coded rows; where there is a unit, of all rows of some units."""
+    parts = Parts.of(query.of_cells, unit.column is not None)
+    if unit.column is not None:
         sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}
     else:
         sums = _by_cell(table, parts.terms, query.keys.cells)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.engines.source import source_of
@@ -24,8 +23,10 @@ def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
     """Their dtypes, as text."""
     if is_pandas(frame):
         return [_without_levels(frame[name].dtype) for name in columns]
-    schema = nw.from_native(frame).collect_schema() if not is_polars(frame) else frame.collect_schema()
-    return [repr(schema[name]) for name in columns]
+    if is_polars(frame):
+        return [repr(frame.collect_schema()[name]) for name in columns]
+    schema = source_of(frame).schema
+    return [repr((schema[name].dtype, schema[name].polars)) for name in columns]
 
 
 def emptied(frame: Any, columns: list[str]) -> Any:

@@ -7,8 +7,9 @@ frames of other libraries come through narwhals.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,8 +18,8 @@ import polars as pl
 
 from dpframe.engines import pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
-from dpframe.errors import UnknownColumn, WrongDtype, closest, shown
-from dpframe.frames.kinds import checked_frame, is_pandas
+from dpframe.errors import InvalidType, UnknownColumn, WrongDtype, closest, shown
+from dpframe.frames.kinds import checked_frame, is_dataset, is_engine, is_pandas, is_relation
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]
@@ -26,6 +27,13 @@ Wanted = tuple[str, str, Role, Any]  # name in the engine, the caller's column, 
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
 DAY = 86_400 * 10**9
+ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations hold some of these to be one
+READ_FROM_DUCKDB = (
+    *("boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
+    *("float", "double", "decimal", "varchar", "enum", "uuid"),
+    *("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"),
+)
+READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary", "list", "large_list", "struct")
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,7 @@ class ColumnType:
     levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
     tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
     identity: Identity | None = None  # as what keys and units are told apart; None where nothing is proven
+    readable: bool = True  # False: its values have no way here that cannot fail
 
     @property
     def coded(self) -> bool:
@@ -65,7 +74,10 @@ class Source:
             )
             hint = f"Did you mean {near!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
-        return self.schema[name]
+        found = self.schema[name]
+        if not found.readable:
+            raise WrongDtype(f"column {name!r} must have a dtype that can be read, unlike {found.dtype}. Cast it.")
+        return found
 
 
 def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
@@ -80,7 +92,66 @@ def source_of(frame: Any) -> Source:
         return _polars_source(frame.lazy(), frame.collect_schema(), rows)
     if is_pandas(frame):
         return _pandas_source(frame)
+    if is_engine(frame):
+        return Source(types_of(frame.schema()), _brings_nothing)
+    if is_dataset(frame):
+        return Source(types_of_arrow(frame.schema), _brings_nothing)
+    if is_relation(frame):
+        return Source(types_of_relation(frame), _brings_nothing)
     return _other_source(nw.from_native(checked_frame(frame)))
+
+
+def _brings_nothing(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+    raise InvalidType("a table that is read in pieces brings none of its columns as a whole")
+
+
+def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
+    """The types of columns that are given as such, or as Polars dtypes."""
+    return {name: one if isinstance(one, ColumnType) else polars_type(one) for name, one in schema.items()}
+
+
+def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
+    """The types of the columns of an Arrow schema; of a column that Polars cannot read, that it cannot."""
+    return {field.name: _type_of_arrow(field.type) for field in schema}
+
+
+def _type_of_arrow(dtype: Any) -> ColumnType:
+    import pyarrow
+
+    unreadable = ColumnType("other", str(dtype), readable=False)
+    if not any(getattr(pyarrow.types, f"is_{name}", lambda _: False)(dtype) for name in READ_FROM_ARROW):
+        return unreadable
+    try:
+        empty = pyarrow.schema([("c", dtype)]).empty_table()
+        return _other_source(nw.from_native(empty)).schema["c"]
+    except WrongDtype:
+        return unreadable
+
+
+def types_of_relation(relation: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a DuckDB relation, which are those of its Arrow batches.
+
+    What DuckDB may fail to hand over is refused by its type: integers that are wider than Arrow's decimals, intervals.
+    Collations are refused too: what they call equal would be different people here.
+    """
+    arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
+    found = {}
+    for name, theirs in zip(relation.columns, relation.types, strict=True):
+        found[name] = arrow[name]
+        if str(theirs.id) not in READ_FROM_DUCKDB:
+            found[name] = ColumnType("other", str(theirs), readable=False)
+        elif str(theirs.id) == "varchar" and _collates(relation, name):
+            found[name] = ColumnType("other", f"{theirs} with a collation", readable=False)
+    return found
+
+
+def _collates(relation: Any, name: str) -> bool:
+    """Whether DuckDB compares this column of strings otherwise than byte by byte; tried on words, and on no row."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    nothing = relation.limit(0).aggregate(f"any_value({quoted}) as x")
+    pairs = [(one, other) for one, other in itertools.combinations(ALIKE, 2)]
+    alike = ", ".join(f"coalesce(x, '{one}') = '{other}'" for one, other in pairs)
+    return any(nothing.project(alike).fetchall()[0])
 
 
 def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
@@ -196,7 +267,7 @@ def _pandas_type(dtype: Any) -> ColumnType:
 
 def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     """The expression that makes a column fit its role; none of them can fail on a value."""
-    values = _exactly(column)
+    values = exactly(column)
     if role == "value":
         return values.cast(pl.Float64, strict=False)
     if role == "present":
@@ -207,7 +278,7 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     return of_rows(values, dtype)
 
 
-def _exactly(name: str) -> pl.Expr:
+def exactly(name: str) -> pl.Expr:
     """The column of this name; Polars takes "*" and "^...$" for patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)

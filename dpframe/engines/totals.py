@@ -1,109 +1,55 @@
 """The only look at rows: exact integer totals of each Total over the declared cells.
 
-Each value becomes an integer on the Total's grid row by row, so that sums do not depend on order, threads or
-chunks. Integer sums wrap modulo 2**64, and nothing here can fail on a value.
+Each value becomes an integer on the Total's grid row by row, so that sums do not depend on order, threads, chunks or
+pieces. Integer sums wrap modulo 2**64, and nothing here can fail on a value.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from dpframe.engines import weights
-from dpframe.engines.aggregates import Terms
-from dpframe.engines.cells import Cells, Integers, added, counted, half_open, placed
-from dpframe.engines.compound import compound, compound_totals
-from dpframe.engines.source import collected, source_of
-from dpframe.engines.unit_counts import units_by_cell
+from dpframe.engines.cells import Integers, added
+from dpframe.engines.choice import engine_of
+from dpframe.engines.engine import Engine, Partial
+from dpframe.engines.streaming import Reading
+from dpframe.engines.task import Task
+from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.total import Total
 
 Totals = dict[Total, Integers]
 
-PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 
-
-def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
+def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float, reading: Reading | None = None) -> Totals:
     """One int64 per cell and Total, in grid steps; cells in which no row falls are zeros.
 
     `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
-    totals of cells, modulo 2**64 as these.
+    totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how.
     """
-    found = _of_cells(frame, query, unit, p)
+    engine = engine_of(frame, reading or Reading())
+    found = measured(engine, Task.of(engine, query, unit, p))
     for level in query.levels[1:]:
         for total in query.of_cells:
             found[total.over(level.columns)] = added(found[total], level.group, level.size)
     return found
 
 
-def _of_cells(frame: Any, query: Query, unit: PrivacyUnit, p: float) -> Totals:
-    source = source_of(frame)
-    if query.grouping is not None:
-        return {query.of_cells[0]: units_by_cell(source, query, unit)}
-    if compound(query):
-        return compound_totals(source, query, unit, p)
-    cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
-    if unit.column is not None:
-        lazy = source.bring([*cells.wanted(), *terms.wanted(), ("unit", unit.column, "unit", None)])
-        rows = coded_rows(lazy, cells, terms, source.rows, "unit")
-        return weights.bounded(rows, terms, unit, p, query.keys.cells, merged=query.rollup)
-    lazy = source.bring([*cells.wanted(), *terms.wanted()])
-    if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Total(None),):
-        return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
-    if cells.bins:
-        table = coded_rows(lazy, cells, terms, source.rows)
-        return by_cell(table, terms, query.keys.cells)
-    return _by_keys(lazy, cells, terms, source.rows)
+def measured(engine: Engine, task: Task) -> Totals:
+    """The totals of a task by an engine: as it can itself, or piece by piece."""
+    found = engine.push(task)
+    if found is None:
+        found = engine.fold(task.columns, task.piece, task.by)
+    return _checked(found, task)
 
 
-def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
-    """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
-    table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
-    code = cells.codes(table)
-    table = table.select(*terms.names(), *extra, pl.Series("cell", code))
-    return table if code.min(initial=0) >= 0 else table.filter(pl.col("cell") >= 0)
-
-
-def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
-    """Totals of rows that carry their cell's number."""
-    if terms.totals == (Total(None),):
-        return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
-    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
-    return _placed(groups, groups["cell"].to_numpy(), terms, cells)
-
-
-def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
-    """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
-    names = cells.names()
-    if not names:
-        groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
-        return _placed(groups, np.zeros(1, dtype=np.int64), terms, 1)
-    prepared = lazy.select(*names, *terms.prepared())
-    groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
-    return _placed(groups, cells.codes(groups), terms, cells.keys.cells)
-
-
-def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
-    return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
-
-
-def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
-    """A plain one-dimensional histogram."""
-    axis = cells.bins[0]
-    in_memory = rows is not None  # then this engine copies nothing where nothing is missing; the other cuts a copy
-    values = lazy.drop_nulls().collect(engine="in-memory" if in_memory else "streaming").to_series().to_numpy()
-    edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
-
-    def count(part: Any) -> Integers:
-        return counted(part, edges, closed)
-
-    if values.size < PARALLEL_ROWS:
-        return count(values)
-    parts = np.array_split(values, cpu_count() or 1)
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))
+def _checked(found: Partial, task: Task) -> Totals:
+    """Refuse what an engine from outside may have made of its partials: rows would count more than is protected."""
+    expected = {total: (task.query.cells_of(total),) for total in task.query.of_cells}
+    if not isinstance(found, Partial) or {total: cells.shape for total, cells in found.totals.items()} != expected:
+        raise InvalidType("fold must return the sum of what piece gave")
+    if any(cells.dtype != np.int64 for cells in found.totals.values()):
+        raise InvalidType("fold must return the sum of what piece gave")
+    return dict(found.totals)

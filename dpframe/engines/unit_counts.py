@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from dpframe.engines.aggregates import ROWS
 from dpframe.engines.cells import Cells, Integers
 from dpframe.engines.source import Source, Wanted, collected
 from dpframe.engines.weights import unit_codes
@@ -28,10 +29,34 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     pairs = np.unique(code * most + group)  # which fits 64 bits: groups are numbered below the rows or the cells
     groups = np.bincount(pairs // most, minlength=size)
     there = rows > 0
+    return _in_grid(rows[there], groups[there], query)
+
+
+def coded_units(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.DataFrame:
+    """Rows with their unit and, in other columns, what tells groups apart: the same for every part of a table."""
+    assert unit.column is not None
+    if grouping.keys is not None:
+        units, group = _rows(source, grouping, unit.column)
+        table = pl.DataFrame([units.alias("unit"), pl.Series("cell", group)])
+    else:
+        names = {f"group{place}": name for place, name in enumerate(grouping.columns)}
+        wanted: list[Wanted] = [(name, of, "unit", None) for name, of in names.items()]
+        table = collected(source.bring([("unit", unit.column, "unit", None), *wanted]), source.rows)
+    return table.filter(pl.col("unit").is_not_null()) if unit.nulls == "drop" else table
+
+
+def of_pairs(pairs: pl.DataFrame, query: Query) -> Integers:
+    """As `units_by_cell`, of units and their groups, each pair of them once, with the number of its rows."""
+    units = pairs.group_by("unit").agg(pl.col(ROWS).sum(), pl.len().cast(pl.Int64).alias("groups"))
+    return _in_grid(units[ROWS].to_numpy(), units["groups"].to_numpy(), query)
+
+
+def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
+    """How many units lie in each cell, of the rows and the groups of each."""
     by_rows, by_groups = query.keys.axes
     assert isinstance(by_rows, BinAxis)
     assert isinstance(by_groups, BinAxis)
-    cell = _places(rows[there], by_rows) * by_groups.size + _places(groups[there], by_groups)
+    cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)
     return np.bincount(cell, minlength=query.keys.cells).astype(np.int64)
 
 

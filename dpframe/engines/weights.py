@@ -10,14 +10,19 @@ larger than max_rows * groups (times the larger bound). For p = 1 that is the sa
 
 For p of infinity (a selection) R is max_rows and the norm is the largest n_g: no count of a unit exceeds max_rows.
 
-Units with at most R rows in all have weight 1 in any norm (the l_1 norm is the largest). Of the others, the pairs of
-unit and cell are found by sorting one integer per row; a row that is alone in its pair is weighed as it is, and only
-the rows that share a pair are brought together first.
+What a unit adds depends on its pairs of unit and cell alone: on how many rows each has, and on their sums. How the
+pairs are found decides on nothing but speed. Units are of three kinds:
+
+- *light*, with at most R rows in all: weight 1 in any norm (the l_1 norm is the largest). Rows are added as they are.
+- *dense*, with more rows than there are cells: each has an array of all cells, and its rows are counted there.
+- *middle*, all others: pairs are found by sorting one integer per row; a row that is alone in its pair is weighed as it
+  is, and only the rows that share a pair are brought together first.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from os import cpu_count
 from typing import Any
 
@@ -25,7 +30,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.aggregates import Terms
+from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Integers, added, placed
 from dpframe.engines.source import collected
 from dpframe.privacy import PrivacyUnit
@@ -37,6 +42,45 @@ SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point canno
 THREADS = 2 ** ((cpu_count() or 1).bit_length() - 1)
 MANY_ROWS = 2**17  # below, threads cost more than they save
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
+DENSE = 1  # a unit is dense with more rows than this part of the cells: its array is then no larger than its rows
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of unit and cell with all their rows: each of which stands once, in any order."""
+
+    owner: Integers  # the number of the unit
+    cell: Integers
+    size: Integers  # rows
+    sums: dict[Total, Integers]  # of what each row adds, modulo 2**64
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How much of one unit counts in full, in the norm of the noise."""
+
+    most: float  # R
+    p: float
+    merged: int | None = None  # the rows that count in full where cells are merged
+
+    @classmethod
+    def of(cls, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Reach:
+        """The reach that bounds of contribution allow over so many cells."""
+        bounds = unit.contribution
+        groups = min(bounds.max_groups, cells)
+        return cls(bounds.max_rows * groups ** (1.0 / p), p, bounds.max_rows * groups if merged else None)
+
+    @property
+    def light(self) -> float:
+        """Up to how many rows a unit has weight 1, whatever its pairs."""
+        return min(self.most, EXACT_ROWS)
+
+    def weights(self, rows: Integers, owner: Integers, size: Integers) -> Floats:
+        """The weight of every unit, of its rows and its pairs; pairs of one row may be left out."""
+        weights = _weights(rows, owner, size.astype(np.float64), self.most, self.p)
+        if self.merged is None:
+            return weights
+        return np.where(rows <= self.merged, weights, np.minimum(weights, self.merged * SHAVE / np.maximum(rows, 1)))
 
 
 def bounded(
@@ -45,35 +89,109 @@ def bounded(
     """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them."""
     if unit.nulls == "drop" and table["unit"].null_count():
         table = table.filter(pl.col("unit").is_not_null())
-    bounds = unit.contribution
-    groups = min(bounds.max_groups, cells)
-    most = bounds.max_rows * groups ** (1.0 / p)
+    reach = Reach.of(unit, p, cells, merged=merged)
     code, units = unit_codes(table["unit"])
+    table = table.select("cell", *terms.names())
     rows = np.bincount(code, minlength=units)
-    heavy = (rows > most)[code]
-    chosen = np.flatnonzero(heavy) if np.count_nonzero(heavy) < heavy.size // 2 else slice(None)  # or all: as right
-    sharing, starts = _sharing(code[chosen], table["cell"].to_numpy()[chosen])
-    sharing = chosen[sharing] if isinstance(chosen, np.ndarray) else sharing
-    light = _weights(rows, code[sharing], starts, most, p)
-    if merged:  # no unit that is not heavy may get a weight below 1: their rows are not brought together
-        most_rows = bounds.max_rows * groups
-        light = np.where(rows <= most_rows, light, np.minimum(light, most_rows * SHAVE / np.maximum(rows, 1)))
-    alone = light[code]
+    dense = rows > max(reach.light, cells // DENSE)
+    sharing, pairs = _paired(table, terms, code, _chosen(((rows > reach.light) & ~dense)[code]))
+    together = [pairs]
+    if dense.any():
+        whole = _chosen(dense[code])
+        together.append(_addressed(table[whole], terms, code[whole], dense, cells))
+        sharing = np.concatenate([sharing, np.arange(code.size)[whole]])
+    owner, size = (np.concatenate([getattr(one, name) for one in together]) for name in ("owner", "size"))
+    weights = reach.weights(rows, owner, size)
+    alone = weights[code]
     alone[sharing] = 0.0  # what they add is added below, pair by pair
-    weighted = table.select("cell", *terms.names()).with_columns(pl.Series("w", alone)).lazy()
+    found = _alone(table, terms, alone, sharing.size, cells)
+    for one in together:
+        for total, whole_sums in weighed(one, weights, cells).items():
+            found[total] = found[total] + whole_sums
+    return found
+
+
+def of_pairs(
+    table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
+) -> dict[Total, Integers]:
+    """As `bounded`, of rows that were brought together by unit and cell: the same integers, bit for bit.
+
+    A unit of weight 1 adds its sums as they are, which are exact as floats; of any other each pair is truncated once,
+    also one of a single row.
+    """
+    if p not in (1.0, 2.0, np.inf):
+        table = table.sort("unit", "cell")  # sums of other powers are floats: in the order of the cells, as there
+    code, units = unit_codes(table["unit"])
+    size, cell = table[ROWS].to_numpy(), table["cell"].to_numpy()
+    sums = {total: terms.read(total, table) for total in terms.totals}
+    weights = Reach.of(unit, p, cells, merged=merged).weights(added(size, code, units), code, size)
+    return weighed(Pairs(code, cell, size, sums), weights, cells)
+
+
+def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
+    """What pairs add to each Total, with the weights of their units."""
+    found = {}
+    for total, sums in pairs.sums.items():
+        each = pl.DataFrame({"v": sums, "w": weights[pairs.owner]})
+        whole = each.select(_truncated(pl.col("v"), pl.col("w"), total)).to_series().to_numpy()
+        found[total] = added(whole, pairs.cell, cells)
+    return found
+
+
+def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cells: int) -> dict[Total, Integers]:
+    """What rows add that are weighed one by one; of the `others` the weight is 0."""
+    weighted = table.with_columns(pl.Series("w", weights)).lazy()
+    if others > table.height // 2:
+        weighted = weighted.filter(pl.col("w") > 0.0)
     asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.totals)]
     by_cell = collected(weighted.group_by("cell").agg(asked), table.height)
-    found = {
-        s: placed(by_cell[str(n)].to_numpy(), by_cell["cell"].to_numpy(), cells) for n, s in enumerate(terms.totals)
-    }
-    if sharing.size:
-        shared = table[sharing]
-        for total in terms.totals:
-            values = shared.with_columns(each=terms.each(total).fill_null(0))["each"].to_numpy()
-            pairs = pl.DataFrame({"v": np.add.reduceat(values, starts), "w": light[code[sharing[starts]]]})
-            whole = pairs.select(_truncated(pl.col("v"), pl.col("w"), total)).to_series().to_numpy()
-            found[total] = found[total] + added(whole, shared["cell"].to_numpy()[starts], cells)
-    return found
+    code = by_cell["cell"].to_numpy()
+    return {total: placed(by_cell[str(n)].to_numpy(), code, cells) for n, total in enumerate(terms.totals)}
+
+
+def _chosen(mask: NDArray[np.bool_]) -> Any:
+    """The places of chosen rows; a slice where they are all."""
+    places = np.flatnonzero(mask)
+    return places if places.size < mask.size else slice(None)
+
+
+def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
+    """What each row adds to a Total; None where each adds 1."""
+    each = terms.each(total)
+    ones = total.column is None or (total.bounds is None and not table.select((~each.eq_missing(1)).any()).item())
+    return None if ones else table.select(each=each.fill_null(0))["each"].to_numpy()
+
+
+def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> tuple[Integers, Pairs]:
+    """The rows, among the chosen, that share a pair, and these pairs; only what is summed of them is gathered."""
+    places, starts = _sharing(code[chosen], table["cell"].to_numpy()[chosen])
+    sharing = chosen[places] if isinstance(chosen, np.ndarray) else places
+    size, first = np.diff(np.append(starts, sharing.size)), sharing[starts]
+    sums = {}
+    for total in terms.totals:
+        values = _values(table, total, terms) if sharing.size else None
+        sums[total] = size if values is None else np.add.reduceat(values.take(sharing), starts)
+    return sharing, Pairs(code[first], table["cell"].to_numpy()[first], size, sums)
+
+
+def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray[np.bool_], cells: int) -> Pairs:
+    """The pairs of dense units, all of whose rows these are: each has a place for every cell."""
+    owners = np.flatnonzero(dense)
+    place = np.zeros(dense.size, dtype=np.int64)
+    place[owners] = np.arange(owners.size) * cells
+    address = place[code] + table["cell"].to_numpy()
+    size = np.bincount(address, minlength=owners.size * cells)
+    there = np.flatnonzero(size)
+    sums = {}
+    for total in terms.totals:
+        values = _values(table, total, terms)
+        if values is None:
+            sums[total] = size[there]
+        elif int(size.max(initial=0)) <= EXACT_ROWS:  # then sums are below 2**53: exact as floats
+            sums[total] = np.bincount(address, values, minlength=size.size)[there].astype(np.int64)
+        else:
+            sums[total] = added(values, address, size.size)[there]
+    return Pairs(owners[there // cells], there % cells, size[there], sums)
 
 
 def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit, p: float, cells: int) -> Floats:
@@ -83,7 +201,8 @@ def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit,
     order = np.argsort(code * cells + group, kind="stable")
     pairs = (code * cells + group)[order]
     starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-    return _weights(np.bincount(code, minlength=units), code[order], starts, most, p)
+    size = np.diff(np.append(starts, order.size)).astype(np.float64)
+    return _weights(np.bincount(code, minlength=units), code[order[starts]], size, most, p)
 
 
 def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
@@ -92,14 +211,13 @@ def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
     return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False, wrap_numerical=True)
 
 
-def _weights(rows: Integers, owner: Integers, starts: Integers, most: float, p: float) -> Floats:
+def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: float) -> Floats:
     """The weight of every unit. Its sum of n_g**p is its number of rows, and n_g**p - n_g for each pair of several."""
-    size = np.diff(np.append(starts, owner.size)).astype(np.float64)
     if p == np.inf:  # the largest n_g: 1 but for what is in pairs of several
         norm = np.ones(rows.size)
-        np.maximum.at(norm, owner[starts], size)
+        np.maximum.at(norm, owner, size)
         return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
-    powers = _powers(rows, owner[starts], size, p)
+    powers = _powers(rows, owner, size, p)
     norm = np.maximum(powers, 1.0) ** (1.0 / p)
     return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
 

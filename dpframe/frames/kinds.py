@@ -23,7 +23,7 @@ Library = Literal["pandas", "polars"]
 
 def is_frame(value: object) -> bool:
     """Tell whether a value is a frame of any library that dpframe reads."""
-    if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value):
+    if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value) or is_dataset(value) or is_engine(value):
         return True
     native = nw.from_native(value, pass_through=True)
     return isinstance(native, (nw.DataFrame, nw.LazyFrame))
@@ -33,6 +33,25 @@ def is_pandas(value: object) -> bool:
     """Tell whether a value is a pandas DataFrame; pandas is not imported to find out."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
+
+
+def is_dataset(value: object) -> bool:
+    """Whether a value is a pyarrow Dataset."""
+    dataset = sys.modules.get("pyarrow.dataset")
+    return dataset is not None and isinstance(value, dataset.Dataset)
+
+
+def is_relation(value: object) -> bool:
+    """Whether a value is a DuckDB relation."""
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(value, duckdb.DuckDBPyRelation)
+
+
+def is_engine(value: object) -> bool:
+    """Whether a value is an engine from outside: an object that has its methods."""
+    if isinstance(value, (type, pl.DataFrame, pl.LazyFrame)) or is_relation(value):
+        return False
+    return all(callable(getattr(value, name, None)) for name in ("schema", "fold"))
 
 
 def library_of(frame: Any) -> Library:

@@ -14,7 +14,7 @@ from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
-from dpframe.queries.counts import MOST_CELLS, checked_most
+from dpframe.queries.counts import MOST_CELLS, checked_memory, checked_most
 from dpframe.queries.query import Query
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
@@ -96,6 +96,24 @@ class Denoising:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """The reading of a table that does not fit in memory. No answer depends on it."""
+
+    memory: int | str | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.bytes  # refused now
+        if self.progress not in (None, True, False):
+            raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
+
+    @property
+    def bytes(self) -> int | None:
+        """The memory in bytes, where the call says it."""
+        return checked_memory(self.memory)
+
+
+@dataclass(frozen=True)
 class Recording:
     """What a ledger writes down for good."""
 
@@ -124,6 +142,7 @@ class Request:
     noising: Noising = Noising()
     denoising: Denoising = Denoising()
     recording: Recording = Recording()
+    reading: Reading = Reading()
     max_cells: int = MOST_CELLS
     like: Library | None = field(default=None, compare=False)  # of the answer, where it is not that of the frame
 
@@ -132,8 +151,8 @@ class Request:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
         told = {**options, "most": most}
-        pricing, noising, denoising, recording = (_some(kind, told) for kind in KINDS)
-        return cls(frame, query, pricing, noising, denoising, recording, most, like)
+        pricing, noising, denoising, recording, reading = (_some(kind, told) for kind in KINDS)
+        return cls(frame, query, pricing, noising, denoising, recording, reading, most, like)
 
     @property
     def library(self) -> Library:
@@ -153,7 +172,7 @@ class Request:
         return {**self.__dict__, "frame": None, "pricing": None}  # which may name a ledger, and that cannot travel
 
 
-KINDS = (Pricing, Noising, Denoising, Recording)
+KINDS = (Pricing, Noising, Denoising, Recording, Reading)
 
 
 def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:

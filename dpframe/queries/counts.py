@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 
 MOST_CELLS = 10**7  # more are rarely meant, take minutes and fill the memory
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
+LEAST_MEMORY = 2**24
+MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(MB|MiB|GB|GiB|TB|TiB)", re.IGNORECASE)
+UNITS_OF_MEMORY = {"mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30, "tb": 10**12, "tib": 2**40}
 
 
 @dataclass(frozen=True)
@@ -77,3 +82,18 @@ def _bins(bins: Any) -> int:
     if isinstance(bins, numbers.Integral):
         return max(1, int(bins))
     return max(1, length(bins) - 1)
+
+
+def checked_memory(memory: object) -> int | None:
+    """Bytes, given as a number or as a text such as "2GiB"."""
+    found = memory
+    if isinstance(memory, str) and (match := MEMORY.fullmatch(memory.strip())):
+        found = int(Fraction(match[1]) * UNITS_OF_MEMORY[match[2].lower()])
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int) or found < LEAST_MEMORY:
+        raise InvalidArgument(
+            f'memory must be at least 16 MiB, in bytes or as "2GiB", not {shown(memory)}. '
+            "Leave it out for a quarter of what is free, at most 1 GiB."
+        )
+    return found

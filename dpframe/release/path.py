@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting import Basic
+from dpframe.engines.choice import check_reading
 from dpframe.engines.schema import check
+from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.exact import exact_delta
@@ -91,6 +93,7 @@ def _several(pricing: Pricing) -> list[Pricing] | None:
 def _planned(request: Request, ledger: Ledger | None) -> Plan:
     unit = _unit_of(request, ledger)
     checked = check(request.frame, request.query, unit)
+    check_reading(request.frame, memory=request.reading.memory, progress=request.reading.progress)
     if checked.grouping is None:
         _ = unit.contribution  # refused where a question has no bounds
     refuse_many("keys and bins must make", "cells", checked.keys.cells, request.max_cells)  # those of a dtype as well
@@ -172,9 +175,11 @@ def measure(plan: Plan) -> dict[Total, NDArray[np.int64]]:
 
 def _measured(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
+    reading = Reading(plan.asked.reading.bytes, plan.asked.reading.progress)
     try:
-        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
+        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
         raise
     except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
         return None

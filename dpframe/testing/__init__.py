@@ -9,10 +9,22 @@ What passes keeps to the rules that can be tried. A privacy claim still needs it
 too small, and not noise that leaks in its last bits. ``docs/extending.md`` has an example of each kind.
 """
 
+from dpframe.engines.engine import Engine, Partial, added_up
 from dpframe.testing.accounting_rules import check_accounting
 from dpframe.testing.broken import ContractBroken
 from dpframe.testing.denoiser_rules import check_denoiser
+from dpframe.testing.engine_rules import check_engine
 from dpframe.testing.mechanism_rules import check_mechanism
 from dpframe.testing.statistic_rules import check_statistic
 
-__all__ = ["ContractBroken", "check_accounting", "check_denoiser", "check_mechanism", "check_statistic"]
+__all__ = [
+    "ContractBroken",
+    "Engine",
+    "Partial",
+    "added_up",
+    "check_accounting",
+    "check_denoiser",
+    "check_engine",
+    "check_mechanism",
+    "check_statistic",
+]

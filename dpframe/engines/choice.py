@@ -1,0 +1,85 @@
+"""Which engine reads a table: decided by what it is, and never by what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dpframe.engines.batches import of_dataset, of_lazy, of_relation
+from dpframe.engines.engine import Engine, Partial
+from dpframe.engines.source import ColumnType, source_of
+from dpframe.engines.streaming import Reading
+from dpframe.engines.task import Task
+from dpframe.errors import InvalidArgument, shown
+from dpframe.frames.kinds import is_dataset, is_engine, is_relation
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A frame in memory, of pandas, Polars, or a library that narwhals reads: one piece."""
+
+    frame: Any
+
+    def schema(self) -> Mapping[str, ColumnType]:
+        """The columns as dpframe reads them."""
+        return source_of(self.frame).schema
+
+    def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
+        """The frame itself is the piece: no column is copied that is not read."""
+        return piece(self.frame)
+
+    def push(self, task: Task) -> Partial | None:
+        """Nothing goes faster."""
+        return None
+
+
+@dataclass(frozen=True)
+class FromOutside:
+    """An engine of the caller's, which may leave `push` out."""
+
+    engine: Any
+
+    def schema(self) -> Mapping[str, ColumnType]:
+        """The columns as dpframe reads them."""
+        return source_of(self.engine).schema
+
+    def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
+        """Its own pieces."""
+        found: Partial = self.engine.fold(columns, piece, by)
+        return found
+
+    def push(self, task: Task) -> Partial | None:
+        """Its own totals."""
+        pushed: Partial | None = self.engine.push(task) if hasattr(self.engine, "push") else None
+        return pushed
+
+
+def engine_of(frame: Any, reading: Reading) -> Engine:
+    """The engine that reads a table."""
+    if is_engine(frame):
+        return FromOutside(frame)
+    if isinstance(frame, pl.LazyFrame):
+        return of_lazy(frame, reading)
+    if is_dataset(frame):
+        return of_dataset(frame, reading)
+    if is_relation(frame):
+        return of_relation(frame, reading)
+    return InMemory(frame)
+
+
+def check_reading(frame: Any, **options: Any) -> None:
+    """Refuse options of reading in batches for what is not read so."""
+    for name, value in options.items():
+        if value is not None and not reads_in_batches(frame):
+            raise InvalidArgument(
+                f"{name} must be left out for a frame in memory, which is read as it is, not {shown(value)}. It is for "
+                "LazyFrames, pyarrow Datasets and DuckDB relations."
+            )
+
+
+def reads_in_batches(frame: Any) -> bool:
+    """Whether a table is read in batches by dpframe itself, so that memory and progress can be chosen."""
+    return not is_engine(frame) and (isinstance(frame, pl.LazyFrame) or is_dataset(frame) or is_relation(frame))

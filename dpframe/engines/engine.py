@@ -1,0 +1,76 @@
+"""What an engine is: it knows the columns of a table, and shows all its rows to dpframe, in pieces.
+
+Exact totals add up over disjoint pieces: batches of rows where each row is protected, whole units where a unit is. So
+every engine runs the same code on its own pieces, and adds the integers that come out, modulo 2**64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument
+from dpframe.queries.total import Total
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """Exact totals of a part of the rows: one int64 per cell, for each Total. Partials are added, modulo 2**64.
+
+    ``sum(partials)`` and ``functools.reduce(operator.add, partials)`` both add several.
+    """
+
+    totals: Mapping[Total, NDArray[np.int64]]
+
+    def __add__(self, other: Any) -> Partial:
+        if not isinstance(other, Partial):
+            return NotImplemented
+        if self.totals.keys() != other.totals.keys():
+            raise InvalidArgument("partials must be of one question to be added")
+        return Partial({total: cells + other.totals[total] for total, cells in self.totals.items()})
+
+    def __radd__(self, other: Any) -> Partial:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # the start of sum()
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A table that dpframe can ask. `dpframe.testing.check_engine` tries whether one keeps to this.
+
+    An engine from outside is used as ``dpf.of(engine)``; its answers are Polars frames.
+    """
+
+    def schema(self) -> Mapping[str, Any]:
+        """The name and the Polars dtype of each column. It reads no row and runs nothing."""
+        ...
+
+    def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
+        """The sum of ``piece(frame)`` over frames that hold every row exactly once; frames of no rows do no harm.
+
+        Each frame has at least `columns`, with the dtypes of the schema, in Polars, pandas or Arrow. Where `by` names a
+        column, all rows that are equal in it are in one frame; 0.0 equals -0.0, and rows in which it is null or NaN
+        are in one frame too. A table without rows is one frame without rows.
+        """
+        ...
+
+    def push(self, task: Any) -> Partial | None:
+        """The totals of the whole table by other means; None where there are none, and `fold` is to be used.
+
+        `task` can be pickled, and is made of public things alone: ``task.query``, ``task.unit``, ``task.p``, the
+        ``task.columns`` that it reads, and ``task.piece``.
+        """
+        ...
+
+
+def added_up(partials: Any) -> Partial:
+    """The sum of at least one Partial."""
+    found: Partial | None = None
+    for partial in partials:
+        found = partial if found is None else found + partial
+    if found is None:
+        raise InvalidArgument("an engine must show at least one frame, of no rows where it has none")
+    return found

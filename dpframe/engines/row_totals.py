@@ -1,0 +1,79 @@
+"""Totals of one frame in memory, each of whose rows counts by itself: integers row by row, summed by cell."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.aggregates import Terms
+from dpframe.engines.cells import Cells, Integers, counted, half_open, placed
+from dpframe.engines.source import Source, collected
+from dpframe.queries.query import Query
+from dpframe.queries.total import Total
+
+Totals = dict[Total, Integers]
+
+PARALLEL_ROWS = 2**20  # below, threads cost more than they save
+
+
+def of_rows_alone(source: Source, query: Query, cells: Cells, terms: Terms) -> Totals:
+    """The totals of a query that protects each row."""
+    lazy = source.bring([*cells.wanted(), *terms.wanted()])
+    if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Total(None),):
+        return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
+    if cells.bins:
+        table = coded_rows(lazy, cells, terms, source.rows)
+        return by_cell(table, terms, query.keys.cells)
+    return _by_keys(lazy, cells, terms, source.rows)
+
+
+def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
+    """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
+    table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
+    code = cells.codes(table)
+    table = table.select(*terms.names(), *extra, pl.Series("cell", code))
+    return table if code.min(initial=0) >= 0 else table.filter(pl.col("cell") >= 0)
+
+
+def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
+    """Totals of rows that carry their cell's number."""
+    if terms.totals == (Total(None),):
+        return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
+    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
+    return _placed(groups, groups["cell"].to_numpy(), terms, cells)
+
+
+def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
+    """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
+    names = cells.names()
+    if not names:
+        groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
+        return _placed(groups, np.zeros(1, dtype=np.int64), terms, 1)
+    prepared = lazy.select(*names, *terms.prepared())
+    groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
+    return _placed(groups, cells.codes(groups), terms, cells.keys.cells)
+
+
+def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
+    return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
+
+
+def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
+    """A plain one-dimensional histogram."""
+    axis = cells.bins[0]
+    in_memory = rows is not None  # then this engine copies nothing where nothing is missing; the other cuts a copy
+    values = lazy.drop_nulls().collect(engine="in-memory" if in_memory else "streaming").to_series().to_numpy()
+    edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
+
+    def count(part: Any) -> Integers:
+        return counted(part, edges, closed)
+
+    if values.size < PARALLEL_ROWS:
+        return count(values)
+    parts = np.array_split(values, cpu_count() or 1)
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))

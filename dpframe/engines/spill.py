@@ -1,0 +1,182 @@
+"""Rows put together by unit in bounded memory: kept while they are few, written to a file in parts while they are many.
+
+All rows of a unit fall in one part, by a hash of the unit. A part that is too large (a unit may have more rows than
+memory holds) is read bit by bit, and rows of one unit and cell are brought together on the way: of these a unit has at
+most as many as there are cells. Where the units themselves are too many, the part is split by other bits of the hash.
+Totals add up over whole units, so nothing of this changes an integer.
+
+The file has no name: whatever happens to the process, nothing is left of it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.engine import Partial
+from dpframe.engines.streaming import ROW_BYTES
+
+PARTS = 128
+MOST_PIECE = 2**27
+MOST_SPLITS = 2**12  # beyond, pairs are weighed whatever memory they take: one unit is never split
+
+
+class Spill:
+    """Coded rows on their way to whole units; `combine` and `weigh` are those of a task."""
+
+    def __init__(
+        self, memory: int, combine: Callable[[pl.DataFrame], pl.DataFrame], weigh: Callable[[pl.DataFrame], Partial]
+    ) -> None:
+        self.memory, self._combine, self._weigh = memory, combine, weigh
+        self._kept: list[pl.DataFrame] = []
+        self._file: Any = None
+        self._writer: Any = None
+        self._written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # of each part: batches, costs
+        self._batches = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take rows that carry their `unit`."""
+        self._kept.append(rows)
+        if sum(map(cost, self._kept)) > (self.memory // 2 if self._file is None else self._piece):
+            self._write()
+
+    def total(self) -> Partial:
+        """The sum over all units."""
+        if self._file is None:
+            return self._weigh(pl.concat(self._kept))
+        self._write()
+        self._writer.close()
+        reader = _reader(self._file)
+        found = self._weigh(self._empty)
+        for parts in self._groups():
+            if len(parts) == 1:
+                found += self._of_part(reader, parts[0], 1, 0)
+            else:
+                found += self._weigh(pl.concat(rows for part in parts for rows in self._read(reader, part)))
+        return found
+
+    @property
+    def _piece(self) -> int:
+        """What is worked on at a time, once not all is kept: of more, new memory takes longer than the work."""
+        return min(self.memory // 2, MOST_PIECE)
+
+    def _groups(self) -> Iterator[list[int]]:
+        """Parts that fit in memory together; a part alone may not."""
+        group: list[int] = []
+        held = 0
+        for part, written in enumerate(self._written):
+            size = sum(cost for _, cost in written)
+            if group and held + size > self._piece:
+                yield group
+                group, held = [], 0
+            if written:
+                group.append(part)
+                held += size
+        if group:
+            yield group
+
+    def _of_part(self, reader: Any, part: int, splits: int, place: int) -> Partial:
+        """The units of a part, or those of them whose hash has `place` as its remainder."""
+        rows: list[pl.DataFrame] = []
+        pairs: list[pl.DataFrame] = []
+        for table in self._read(reader, part):
+            chosen = table if splits == 1 else table.filter(pl.Series(unit_hash(table) // PARTS % splits == place))
+            rows.append(chosen)
+            if sum(map(cost, [*rows, *pairs])) > self.memory // 2:
+                pairs = [self._paired(rows, pairs)]
+                rows = []
+                if cost(pairs[0]) > self.memory // 4 and splits < MOST_SPLITS:
+                    del pairs, chosen, table
+                    first = self._of_part(reader, part, 2 * splits, place)
+                    return first + self._of_part(reader, part, 2 * splits, place + splits)
+        return self._weigh(self._paired(rows, pairs) if pairs else pl.concat(rows))
+
+    def _paired(self, rows: list[pl.DataFrame], pairs: list[pl.DataFrame]) -> pl.DataFrame:
+        """One row for each unit and cell, of rows and of pairs that were made before."""
+        made = [self._combine(pl.concat(rows))] if rows else []
+        together = [*pairs, *made]
+        return together[0] if len(together) == 1 else self._combine(pl.concat(together))
+
+    def _read(self, reader: Any, part: int) -> Iterator[pl.DataFrame]:
+        for batch, _ in self._written[part]:
+            yield pl.DataFrame(pl.from_arrow(reader.get_batch(batch)), schema=self._empty.schema)
+
+    def _write(self) -> None:
+        """Write the rows that are kept, each to its part."""
+        if not self._kept:
+            return
+        table = pl.concat(self._kept, rechunk=True)
+        self._kept.clear()
+        if self._file is None:
+            self._empty = table.clear()
+            self._file = unnamed_file()
+            self._writer = _writer(self._file, table)
+        part = (unit_hash(table) % np.uint64(PARTS)).astype(np.uint16)  # sorted quickly, of 16 bits
+        order = np.argsort(part, kind="stable")
+        table, part = table[order], part[order]
+        ends = np.searchsorted(part, np.arange(PARTS + 1, dtype=np.uint16))
+        for number, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+            if end > start:
+                rows = table[start:end]
+                for batch in _as_arrow(rows).combine_chunks().to_batches():
+                    self._writer.write_batch(batch)
+                    self._written[number].append((self._batches, cost(rows)))
+                    self._batches += 1
+
+
+def cost(table: pl.DataFrame) -> int:
+    """The bytes that rows take while their units are weighed, about."""
+    return int(table.estimated_size()) + table.height * (ROW_BYTES - 40)
+
+
+def unit_hash(table: pl.DataFrame) -> NDArray[np.uint64]:
+    """A hash of each row's unit: the same for the same unit in every table of one run, and for a missing one."""
+    return table["unit"].hash(seed=0).to_numpy()
+
+
+def unnamed_file() -> Any:
+    """A file in a folder of its own that only this user may enter; neither has a name once it is open."""
+    folder = tempfile.mkdtemp(prefix="dpframe-")
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    finally:
+        if os.path.isdir(folder):
+            _forget(folder)
+
+
+def _forget(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:  # systems on which a file keeps its name until it is closed
+        return
+
+
+def _as_arrow(table: pl.DataFrame) -> Any:
+    return table.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _writer(file: Any, table: pl.DataFrame) -> Any:
+    import pyarrow
+
+    return pyarrow.ipc.new_file(pyarrow.PythonFile(file, mode="w"), _as_arrow(table.clear()).schema)
+
+
+def _reader(file: Any) -> Any:
+    import pyarrow
+
+    file.flush()
+    return pyarrow.ipc.open_file(pyarrow.PythonFile(file, mode="r"))

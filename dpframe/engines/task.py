@@ -1,0 +1,125 @@
+"""What is to be computed of rows, in public terms alone: it can be pickled and carried to where the rows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import polars as pl
+
+from dpframe.engines import unit_counts, weights
+from dpframe.engines.aggregates import ROWS, Terms
+from dpframe.engines.cells import Cells
+from dpframe.engines.compound import coded as compound_rows
+from dpframe.engines.compound import compound, compound_totals, of_coded
+from dpframe.engines.engine import Engine, Partial
+from dpframe.engines.no_rows import columns_of
+from dpframe.engines.row_totals import coded_rows, of_rows_alone
+from dpframe.engines.source import ColumnType, Source, collected, source_of, types_of
+from dpframe.errors import InvalidType
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.query import Query
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question of a table: nothing of it comes from rows.
+
+    Rows of units are *coded* first: the unit, the number of the cell, and the integers that are summed; rows in no cell
+    are left out. Coded rows of one unit and cell can be brought together into one row (`combine`), again and again. The
+    unit's weight needs all of them (`weigh`).
+    """
+
+    query: Query
+    unit: PrivacyUnit
+    p: float  # of the norm that the noise covers
+    types: dict[str, ColumnType]  # of the columns that are read
+
+    @classmethod
+    def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float) -> Self:
+        """The task for a table of the engine's schema."""
+        types = types_of(engine.schema())
+        return cls(query, unit, p, {name: types[name] for name in columns_of(query, unit)})
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return list(self.types)
+
+    @property
+    def by(self) -> str | None:
+        """The column of the unit, whose rows must be in one piece."""
+        return self.unit.column
+
+    def piece(self, frame: Any) -> Partial:
+        """The totals of some rows; where there is a unit, of all rows of some units."""
+        source = self._brought(frame)
+        if self.query.grouping is not None:
+            return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
+        if compound(self.query):
+            return Partial(compound_totals(source, self.query, self.unit, self.p))
+        if self.by is not None:
+            return self._weighed(self.coded(frame))
+        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
+        return Partial(of_rows_alone(source, self.query, cells, terms))
+
+    def coded(self, frame: Any) -> pl.DataFrame:
+        """Rows of units by the numbers of their cells, with the integers that are summed."""
+        source = self._brought(frame)
+        assert self.by is not None
+        if self.query.grouping is not None:
+            return unit_counts.coded_units(source, self.query.grouping, self.unit)
+        if compound(self.query):
+            return compound_rows(source, self.query, self.unit)
+        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
+        lazy = source.bring([*cells.wanted(), *terms.wanted(), ("unit", self.by, "unit", None)])
+        table = coded_rows(lazy, cells, terms, source.rows, "unit")
+        if self.unit.nulls == "drop" and table["unit"].null_count():
+            table = table.filter(pl.col("unit").is_not_null())
+        return table
+
+    def combine(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Coded rows, or what came of them before, with one row for each unit and cell: a pair.
+
+        Of compound Totals rows stay as they are: what a unit adds is no sum of pairs.
+        """
+        if compound(self.query):
+            return table
+        terms = self._terms
+        values = [] if terms is None else terms.names()
+        if ROWS in table.columns:
+            sums = [pl.col(name).sum() for name in table.columns if name == ROWS or name.removesuffix(" n") in values]
+        else:
+            sums = [pl.len().cast(pl.Int64).alias(ROWS)] if terms is None else terms.aggregated()
+        summed = [name for name in (ROWS, *values, *(f"{name} n" for name in values)) if name]
+        names = [name for name in table.columns if name not in summed]
+        return collected(table.lazy().group_by(names).agg(sums), table.height).with_columns(pl.col(ROWS).cast(pl.Int64))
+
+    def weigh(self, table: pl.DataFrame) -> Partial:
+        """The totals of all coded rows of some units, or of all their pairs."""
+        if self.query.grouping is not None:
+            pairs = self.combine(table)
+            return Partial({self.query.of_cells[0]: unit_counts.of_pairs(pairs, self.query)})
+        if compound(self.query):
+            return Partial(of_coded(table, self.query, self.unit, self.p))
+        if ROWS not in table.columns:
+            return self._weighed(table)
+        terms = Terms.of(self.query.of_cells)
+        merged = self.query.rollup
+        return Partial(weights.of_pairs(table, terms, self.unit, self.p, self.query.keys.cells, merged=merged))
+
+    def _weighed(self, table: pl.DataFrame) -> Partial:
+        terms, cells = Terms.of(self.query.of_cells), self.query.keys.cells
+        return Partial(weights.bounded(table, terms, self.unit, self.p, cells, merged=self.query.rollup))
+
+    @property
+    def _terms(self) -> Terms | None:
+        return None if self.query.grouping is not None else Terms.of(self.query.of_cells)
+
+    def _brought(self, frame: Any) -> Source:
+        """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
+        source = source_of(frame)
+        for name, column in self.types.items():
+            if source.column(name).polars != column.polars:
+                raise InvalidType("a piece must have the dtypes of the schema")
+        return source

@@ -1,0 +1,209 @@
+"""An engine on trial: hard tables and questions, on which its totals must be those of Polars in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.schema import check
+from dpframe.engines.totals import totals
+from dpframe.errors import DpframeError
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.contributions import Grouping, grid_of
+from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import (
+    Contributors,
+    Count,
+    Statistic,
+    mean,
+    median,
+    n_units,
+    proportion,
+    ratio,
+    sum,
+    variance,
+)
+
+ROWS = 2_000
+EDGES = [-3.0, 0.0, 0.1, 2.5, 10.0]
+BESIDE = [math.nextafter(edge, end) for edge in EDGES for end in (-math.inf, math.inf)]
+TIES = [(step + 0.5) * 2.0**-26 for step in (-3, 0, 1, 2**26)]  # halfway between steps of the grid of bounds up to 10
+FLOATS = [
+    *(*EDGES, *BESIDE, *TIES),
+    *(None, math.nan, math.inf, -math.inf, -0.0, 5e-324, -5e-324, 1e-310, 1e308, -1e308, 2.0**53, 2.0**53 + 2),
+]
+INTEGERS = [0, 1, -1, 2, 3, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), None]
+WORDS = ["A", "a", "B", "\u00e1", "a\u0301", "", "A ", "other", None]
+DAYS = [date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31), date(1, 1, 1), date(9999, 12, 31), None]
+MOMENTS = [
+    *(datetime(2024, 1, 1), datetime(2024, 1, 1, 23, 59, 59, 999_999), datetime(2024, 1, 2), datetime(2024, 1, 3)),
+    *(datetime(1, 1, 1), datetime(9999, 12, 31), None),
+]
+AMOUNTS = [Decimal("0.1"), Decimal("0.10"), Decimal("-0.1"), Decimal("99999999.9999"), Decimal("0.0001"), None]
+POOLS: dict[str, tuple[Any, list[Any]]] = {
+    "x": (pl.Float64, FLOATS),
+    "narrow": (pl.Float32, [0.1, 2.5, None, math.nan, math.inf, -0.0, 1e-45]),
+    "whole": (pl.Int64, INTEGERS),
+    "byte": (pl.UInt8, [0, 1, 255, None]),
+    "large": (pl.UInt64, [0, 1, 2**53 + 1, 2**64 - 1, None]),
+    "flag": (pl.Boolean, [True, False, None]),
+    "word": (pl.String, WORDS),
+    "day": (pl.Date, DAYS),
+    "moment": (pl.Datetime("us"), MOMENTS),
+    "instant": (pl.Datetime("us", "UTC"), [None if one is None else one.replace(tzinfo=UTC) for one in MOMENTS]),
+    "amount": (pl.Decimal(12, 4), AMOUNTS),
+}
+UNITS = ("name", "word", "day", "moment", "amount", "whole", "large", "x", "flag")
+
+
+def difference(make: Callable[[Any], Any], tables: int, seed: int) -> str | None:
+    """The first question that an engine answers otherwise than Polars in memory; None if it answers all alike."""
+    answered = 0
+    for turn, (table, frame) in enumerate(hard_tables(tables, seed).items()):
+        for place, (name, query) in enumerate(questions().items()):
+            for unit, p in units(query, turn + place):
+                expected = totals(frame, check(frame, query, unit), unit, p)
+                found = _totals(make, frame, query, unit, p)
+                if found is None:
+                    continue
+                answered += 1
+                if {total: cells.tolist() for total, cells in expected.items()} != found:
+                    words = f"one of {unit.column}" if unit.column else "a row"
+                    return f"the totals of {name!r} with {words} protected (p = {p:g}) differ on the table {table!r}"
+    return None if answered else "every question is refused"
+
+
+def _totals(
+    make: Callable[[Any], Any], rows: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float
+) -> Mapping[Any, Any] | None:
+    """The totals of an engine; None where it refuses them before it reads a row."""
+    try:
+        frame = make(rows)
+        resolved = check(frame, query, unit)
+    except DpframeError:
+        return None
+    return {total: cells.tolist() for total, cells in totals(frame, resolved, unit, p).items()}
+
+
+def hard_tables(tables: int, seed: int) -> dict[str, pl.DataFrame]:
+    """Tables of made-up rows: every hard value, none, one, only missing ones, and mixed ones with skewed units."""
+    longest = max(len(pool) for _, pool in POOLS.values())
+    every = pl.DataFrame(
+        {
+            name: pl.Series([pool[place % len(pool)] for place in range(longest)], dtype=d)
+            for name, (d, pool) in POOLS.items()
+        }
+    )
+    user = pl.Series("user", [None if place % 7 == 6 else place % 5 for place in range(longest)], dtype=pl.Int64)
+    every = every.with_columns(user, pl.format("\u00e9 {}", user).alias("name"))
+    missing = every[:3].clear(3)
+    found = {"every value": every, "no rows": every.clear(), "one row": every[:1], "only missing values": missing}
+    for place in range(tables):
+        found[f"mixed {place}"] = _mixed(1_000 * seed + place)
+    return found
+
+
+def _mixed(seed: int) -> pl.DataFrame:
+    """Hard values in an order that a hash gives; of users half of all rows are one's, a sixth another's, and so on."""
+    rows, columns_and_users = pl.int_range(ROWS, eager=True), range(len(POOLS) + 1)
+    rows, columns_and_users = pl.int_range(ROWS, eager=True), range(len(POOLS) + 1)
+    numbers = [rows.hash(100 * seed + place).to_numpy().astype(np.uint64) for place in columns_and_users]
+    columns = [
+        pl.Series(name, pool, dtype=dtype).gather(mixed % np.uint64(len(pool)))
+        for (name, (dtype, pool)), mixed in zip(POOLS.items(), numbers, strict=False)
+    ]
+    user = pl.Series("user", (2.0**64 / (numbers[-1].astype(np.float64) + 1.0)).astype(np.int64) % 300)
+    user = user.set(user == 7, None)
+    return pl.DataFrame([*columns, user, pl.select(pl.format("\u00e9 {}", user).alias("name")).to_series()])
+
+
+def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
+    """Who is protected: a row, a user, and one of the other units in turn; in the norms of the noises, in turn."""
+    if query.grouping is None:
+        yield PrivacyUnit(), 1.0
+    for place, column in enumerate(("user", UNITS[turn % len(UNITS)])):
+        nulls: Any = "drop" if (turn + place) % 2 else "one-unit"
+        p, rows, groups = ((1.0, 3, 2), (2.0, 2, 4), (math.inf, 5, 1))[(turn + place) % 3]
+        yield PrivacyUnit(column, nulls=nulls, max_rows=rows, max_groups=groups), p
+
+
+def questions() -> dict[str, Query]:
+    """What is asked of every table: each kind of total, of keys and of bins."""
+    cells = _cells()
+    sums: dict[str, Statistic] = {
+        "n": Count(),
+        "present": Count("x"),
+        "s": sum("x", (-3, 10)),
+        "m": mean("whole", (0, 7.3)),
+    }
+    more: dict[str, Statistic] = {
+        "d": sum("amount", (-1, 1)),
+        "f": mean("flag", (0, 1)),
+        "r": sum("narrow", (0, 1)),
+        "b": sum("byte", (0, 9)),
+    }
+    words = cells["words"]
+    contributions = {
+        "contributions": Grouping(),
+        "contributions by word": Grouping(("word",)),
+        "contributions by declared words": Grouping(("word",), words),
+    }
+    people = {"n": n_units(), "named": n_units("word"), "added": sum("x", unit_bounds=(-3, 10))}
+    spread = {
+        "middle": median("x", bounds=(0, 10)),
+        "variance": variance("x", bounds=(-3, 10)),
+        "share": proportion("flag"),
+        "quotient": ratio("x", "byte", bounds={"x": (0, 10), "byte": (0, 255)}),
+    }
+    return {
+        **{
+            f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, tuple(asked.items())).under(pure)
+            for name, asked in (("people", people), ("spread", spread))
+            for pure in (True, False)
+        },
+        "counts, sums and means": Query(
+            "agg", Keys(()), tuple({**sums, **more, "l": sum("large", (0, 2**53))}.items())
+        ),
+        **{name: Query("histogram", keys, (("count", Count()),)) for name, keys in cells.items()},
+        "sums by words": Query("agg", words, tuple(sums.items())),
+        "sums by words and days": Query("agg", cells["words and days"], tuple(more.items())),
+        "sums in bins": Query("agg", cells["bins"], tuple(sums.items())),
+        **{
+            name: Query("contributions", Keys(grid_of(grouping)), (("count", Contributors()),), grouping=grouping)
+            for name, grouping in contributions.items()
+        },
+    }
+
+
+def _cells() -> dict[str, Keys]:
+    days = [date(2024, 2, 29), date(2024, 3, 1), None]
+    moments = [datetime(2024, 1, 1), datetime(2024, 1, 2)]
+    aware = [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 3, tzinfo=UTC)]
+    keys = {
+        "words": ("word", ["A", "a", "a\u0301", "absent", None]),
+        "integers": ("whole", [2**53 + 1, 2**53, 2**63 - 1, -(2**63)]),
+        "floats": ("x", [0.0, 0.1, 5e-324, None]),
+        "days": ("day", days),
+        "amounts": ("amount", [Decimal("0.1"), Decimal("99999999.9999")]),
+    }
+    bins = {
+        "bins": ("x", EDGES, "drop"),
+        "clipped bins": ("x", EDGES, "clip"),
+        "bins of integers": ("whole", [-(2.0**53), 0, 1, 2.0**53], "drop"),
+        "bins of moments": ("moment", moments, "drop"),
+        "bins of instants": ("instant", aware, "clip"),
+    }
+    return {
+        **{name: Keys(key_axes((column,), values, None)) for name, (column, values) in keys.items()},
+        **{name: Keys(bin_axes(column, edges, None, None, end)) for name, (column, edges, end) in bins.items()},
+        "words and days": Keys(key_axes(("word", "day"), {"word": ["A", None], "day": days}, None)),
+        "a grid": Keys(bin_axes(["x", "whole"], [EDGES, [0, 1, 2.0**53]], None, None, "drop")),
+        "words and bins": Keys((*key_axes(("word",), ["B", ""], None), *bin_axes("x", EDGES, None, None, "drop"))),
+    }

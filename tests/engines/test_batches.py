@@ -1,0 +1,258 @@
+"""Tables larger than memory: batches, units put together in parts, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.engines import spill, streaming
+from dpframe.engines.batches import collected_batches, of_dataset, of_lazy, of_relation
+from dpframe.engines.spill import Spill, unit_hash
+from dpframe.engines.streaming import Reading
+from dpframe.testing import check_engine
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(streaming, "LEAST_BATCH", 64)
+
+
+def dataset(frame):
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+def relation(frame):
+    duckdb = pytest.importorskip("duckdb")
+    return duckdb.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+TABLES = {
+    "lazy": lambda frame, reading: of_lazy(frame.lazy(), reading),
+    "dataset": lambda frame, reading: of_dataset(dataset(frame), reading),
+    "relation": lambda frame, reading: of_relation(relation(frame), reading),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "memory"),  # in parts; and some parts too large
+    [("lazy", 100_000), ("lazy", 30_000), ("dataset", 100_000)],
+)
+def test_batches_and_parts_change_no_integer(table, memory):
+    check_engine(lambda frame: TABLES[table](frame, Reading(memory)), tables=1)
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame.lazy, dataset, relation], ids=["lazy", "dataset", "relation"])
+@pytest.mark.slow
+def test_each_library_is_asked_as_it_is(make):
+    check_engine(make, tables=1)
+    stays = make(pl.DataFrame({"ward": ["A", "B", "A"], "patient": [1, 1, 2], "cost": [1.0, 2.0, None]}))
+    with dpf.Ledger(epsilon=3e6, unit="patient"):
+        wards = dpf.of(stays).group_by("ward", keys=["A", "B"])
+        found = wards.agg(n=dpf.count(), s=dpf.sum("cost", bounds=(0, 4)), max_rows=9, max_groups=2, epsilon=1e6)
+        assert isinstance(found, pl.DataFrame)
+        assert [round(n) for n in found["n"]] == [2, 1]
+        assert [round(n) for n in found["s"]] == [1, 2]
+        assert dpf.of(stays).contributions(by="ward", epsilon=1e6)["count"].sum() == 2
+        assert round(dpf.of(stays).count(max_rows=9, epsilon=1e6)["count"][0]) == 3
+
+
+class Pieces:
+    """What a spill does with coded rows, as text."""
+
+    def __init__(self):
+        self.combined = self.weighed = 0
+
+    def combine(self, table):
+        self.combined += 1
+        return table.group_by("unit", "cell").agg(pl.col("rows").sum())
+
+    def weigh(self, table):
+        self.weighed += 1
+        by_unit = table.group_by("unit").agg(pl.col("rows").sum())
+        return dict(by_unit.rows())
+
+
+class Units(dict):
+    """Partials that tell when one unit was weighed twice."""
+
+    def __add__(self, other):
+        assert not self.keys() & other.keys(), "a unit is in two parts"
+        return Units({**self, **other})
+
+
+def test_a_unit_with_a_third_of_all_rows_is_weighed_once_and_whole():
+    table = pl.DataFrame({"unit": [0 if place % 3 == 0 else place for place in range(60_000)], "cell": 1, "rows": 1})
+    table = table.with_columns(pl.col("unit").replace(7, None), cell=pl.int_range(60_000) % 5)
+    pieces = Pieces()
+    with Spill(400_000, pieces.combine, lambda rows: Units(pieces.weigh(rows))) as held:
+        for batch in table.iter_slices(1_000):
+            held.add(batch)
+        found = held.total()
+    assert found == dict(table.group_by("unit").agg(pl.col("rows").sum()).rows())
+    assert pieces.combined > 1
+    assert pieces.weighed > 10
+
+
+def test_units_that_are_too_many_for_one_part_are_split_by_other_bits(monkeypatch):
+    monkeypatch.setattr(spill, "PARTS", 2)
+    table = pl.DataFrame({"unit": range(20_000), "cell": 0, "rows": 1})
+    pieces = Pieces()
+    with Spill(300_000, pieces.combine, lambda rows: Units(pieces.weigh(rows))) as held:
+        for batch in table.iter_slices(1_000):
+            held.add(batch)
+        assert len(held.total()) == 20_000
+    assert pieces.weighed > 16
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        pl.Series([1, None, -(2**63), 2**63 - 1, 0]),
+        pl.Series([0.0, 5e-324, None, 1e300]),
+        pl.Series(["", "a", None, "é" * 40]),
+        pl.Series([0, 1, None], dtype=pl.UInt8),
+        pl.Series([2**64 - 1, 0], dtype=pl.UInt64),
+    ],
+)
+def test_a_unit_has_one_hash_in_every_table(units):
+    table = units.alias("unit").to_frame()
+    whole = unit_hash(table)
+    for place in range(len(units)):
+        assert unit_hash(table[place : place + 1]).tolist() == [whole[place]]
+        assert unit_hash(pl.concat([table[place : place + 1]] * 3 + [table], rechunk=False)).tolist()[:1] == [
+            whole[place]
+        ]
+    assert len(set(whole.tolist())) == len(units)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10_000])
+def test_polars_gives_each_row_in_one_batch(rows):
+    frame = pl.DataFrame({"a": range(rows)}, schema={"a": pl.Int64})
+    batches = list(collected_batches(frame.lazy().filter(pl.col("a") % 3 == 0), 700))
+    assert all(batch.schema == frame.schema for batch in batches)
+    assert sorted(value for batch in batches for value in batch["a"]) == list(range(0, rows, 3))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file has a name there")
+def test_the_file_has_no_name_and_its_folder_is_closed_to_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    modes = []
+    made = tempfile.mkdtemp
+    monkeypatch.setattr(
+        tempfile, "mkdtemp", lambda **named: modes.append(stat.S_IMODE(os.stat(path := made(**named)).st_mode)) or path
+    )
+    with spill.unnamed_file() as file:
+        file.write(b"rows")
+        assert list(tmp_path.iterdir()) == []
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+    assert modes == [0o700]
+
+
+SCRIPT = """
+import sys, time, polars as pl, dpframe as dpf
+from dpframe.engines import spill
+write = spill.Spill._write
+def slow(self):
+    write(self)
+    print("written", flush=True)
+    time.sleep(60)
+spill.Spill._write = slow
+table = pl.DataFrame({"u": range(2_000_000)}).lazy()
+ledger = dpf.Ledger(epsilon=9, unit="u", path=sys.argv[1])
+table.dp.count(max_rows=1, epsilon=1, ledger=ledger, memory=2**24)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_after_ctrl_c_or_a_crash_and_the_charge_stands(how, tmp_path):
+    ledger, folder = tmp_path / "ledger.sqlite", tmp_path / "tmp"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    running = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(ledger)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout.readline() == "written\n"
+    running.send_signal(how)
+    _, errors = running.communicate(timeout=60)
+    time.sleep(0.1)
+    assert list(folder.iterdir()) == []
+    assert dpf.Ledger(epsilon=9, unit="u", path=ledger).spent.epsilon == pytest.approx(1)
+    if how == signal.SIGINT:
+        assert "the charge stands" in errors
+
+
+def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute(
+        "create table t (a varchar collate nocase, b varchar collate noaccent, h hugeint, i interval, "
+        '"x""y" varchar, n int)'
+    )
+    connection.execute("insert into t values ('A', 'á', 1, interval 1 day, 'q', 2)")
+    with dpf.Ledger(epsilon=9e6) as ledger:
+        asked = dpf.of(connection.table("t"))
+        for column in ("a", "b", "h", "i"):
+            with pytest.raises(dpf.WrongDtype, match="must have a dtype that can be read"):
+                asked.count(column, epsilon=1)
+        with pytest.raises(dpf.WrongDtype, match="collation"):
+            asked.group_by("a", keys=["A"]).count(epsilon=1)
+        assert ledger.spent.epsilon == 0
+        assert round(asked.group_by('x"y', keys=["q"]).count(epsilon=1e6)["count"][0]) == 1
+        assert (
+            round(dpf.of(connection.sql("select n * 2 as m from t")).sum("m", bounds=(0, 9), epsilon=1e6)["m_sum"][0])
+            == 4
+        )
+    connection.execute("pragma default_collation = 'NOCASE'")
+    with pytest.raises(dpf.WrongDtype, match="collation"):
+        dpf.of(connection.sql("select 'x' as w")).group_by("w", keys=["x"]).count(
+            epsilon=1, ledger=dpf.Ledger(epsilon=1)
+        )
+
+
+def test_memory_and_progress_are_checked_before_the_charge():
+    table = pl.DataFrame({"x": [1, 2]})
+    with dpf.Ledger(epsilon=1) as ledger:
+        for frame, option in [(table, {"memory": "1GiB"}), (table, {"progress": False}), (table.lazy(), {"memory": 1})]:
+            with pytest.raises(dpf.InvalidArgument, match=r"memory must be|progress must be"):
+                dpf.of(frame).count(epsilon=1, **option)
+        for memory in ("lots", "1 KiB", True, -1, 2.0**30):
+            with pytest.raises(dpf.InvalidArgument, match="memory must be at least 16 MiB"):
+                table.lazy().dp.count(epsilon=1, memory=memory)
+        with pytest.raises(dpf.InvalidType, match="progress must be"):
+            table.lazy().dp.count(epsilon=1, progress="yes")
+        assert ledger.spent.epsilon == 0
+        for place, memory in enumerate(("16MiB", "0.5 GiB", 2**24, None)):
+            table.lazy().dp.count(epsilon=0.1, memory=memory, progress=(False, None)[place % 2])
+
+
+def test_a_bar_tells_how_many_batches_were_read(monkeypatch):
+    shown = []
+
+    class Bar:
+        def tqdm(batches, **settings):
+            shown.append(settings["disable"])
+            return batches
+
+    monkeypatch.setitem(sys.modules, "tqdm", Bar)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", Bar)
+    for progress, disable in ((None, None), (True, False), (False, True)):
+        assert list(Reading(None, progress).seen(iter("abc"))) == ["a", "b", "c"]
+        assert shown.pop() is disable
