@@ -170,6 +170,7 @@ def test_other_noises(name):
             ASKED[name](frame().dp, epsilon=0.5, delta=1e-6, mechanism=dpf.generalized_gaussian(p=3), ledger=ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pure", [True, False], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("name", CHECKED)
 def test_the_contract_of_statistics(name, pure):
