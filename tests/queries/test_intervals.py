@@ -92,20 +92,31 @@ def test_subtotals_are_covered_at_each_level(noise):
         assert not too_many(missed(noise, "count", level, truth, noisy="_noisy"), ALARM)
 
 
+def others_by_weight(options, chance):
+    """How likely the exponential mechanism is to take one of the others."""
+    return (options - 1) * chance / (1 + (options - 1) * chance)
+
+
+def others_by_permutation(options, chance):
+    """The same of permute-and-flip: the best comes after j of the others, and none of them was taken."""
+    return 1 - math.fsum((1 - chance) ** before for before in range(options)) / options
+
+
+@pytest.mark.parametrize(("delta", "others"), [(0, others_by_permutation), (1e-6, others_by_weight)])
 @pytest.mark.parametrize(("epsilon", "options"), list(product([0.1, 1.0], [2, 5, 100])))
-def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options):
+def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options, delta, others):
     """The law itself, for the worst counts: one option at the top, all others just too far below."""
     frame = pl.DataFrame({"ward": ["A"]})
     keys = [str(place) for place in range(options)]
-    plan = frame.dp.preview.mode("ward", categories=keys, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1))
+    ledger = dpf.Ledger(epsilon=1, delta=delta)
+    plan = frame.dp.preview.mode("ward", categories=keys, epsilon=epsilon, ledger=ledger)
     distance, scale = plan.error["ward_shortfall"], plan.parts[0].mechanism.scale
     for below in (distance + 1, distance + 2, distance + 10):
         kept = math.exp(-below / scale)  # how often one of the others is kept when it is looked at before the top
         others = 1.0 - (1.0 - (1.0 - kept) ** options) / (options * kept)
         assert others <= 0.05
     if distance:
-        others = (options - 1) * math.exp(-distance / scale)
-        assert others / (1.0 + others) > 0.05
+        assert others(options, math.exp(-distance / scale)) > 0.05
 
 
 def test_the_expected_error_of_a_mean_is_not_too_small():
