@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,9 @@ import pytest
 import dpframe as dpf
 from dpframe import noise
 from dpframe.accounting import Accounting
-from dpframe.testing import check_accounting, check_denoiser, check_mechanism
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.statistics import CONFIDENCE, Clipped, RowFunction, Total, fieller
+from dpframe.testing import check_accounting, check_denoiser, check_engine, check_mechanism, check_statistic
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62, 70, 18] * 40, "ward": ["A", "B", "B", "C", "C"] * 40})
 DELTA = 1e-6
@@ -301,3 +304,123 @@ def test_an_accounting_has_a_name_of_its_own():
         dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=Renamed())
     with pytest.raises(dpf.InvalidType, match="Nothing lacks limit"):
         dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=type("Nothing", (Accounting,), {"name": "none"})())
+
+
+# A statistic: the mean of squares, read off a sum that dpframe does not have
+
+
+BITS = 15  # of a value that are left out before it is squared: its square then has at most 2**30 steps
+
+
+def squares(steps):
+    return (steps >> BITS) ** 2
+
+
+@dataclass(frozen=True)
+class MeanSquare(Clipped):
+    """The mean of the squares of a column's values."""
+
+    verb: ClassVar[str] = "mean_square"
+    sized: ClassVar[bool] = True
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+
+    def totals(self):
+        grid = (step_length(self.bounds) * 2.0**BITS) ** 2
+        most = max((step >> BITS) ** 2 for step in grid_steps(self.bounds))
+        row = RowFunction(((self.column, self.bounds),), squares, (0, most), grid, f"squares of {self.column}")
+        return Total(row=row), Total(self.column)
+
+    def answer(self, measured):
+        total, present = (measured[one] for one in self.totals())
+        most = max(bound**2 for bound in self.bounds)
+        enough = present.values >= 1.0
+        size = np.where(enough, present.values, 1.0)
+        quotient = np.where(enough, total.values / size, most / 2)
+        values = np.clip(quotient, 0.0, most)
+        farther = np.maximum(values, most - values)
+        return values, fieller(quotient, size, total.noise, present.noise, enough, farther, CONFIDENCE)
+
+    def expected_error(self, noises, size, confidence=CONFIDENCE):
+        return (
+            noises[0].interval(confidence) / size
+            + max(map(abs, self.bounds)) ** 2 * noises[1].interval(confidence) / size
+        )
+
+
+def test_a_toy_statistic_keeps_the_contract_and_answers():
+    toy = MeanSquare("x", (0, 8))
+    check_statistic(toy)
+    people = pl.DataFrame({"x": [1.0, 2.0, 3.0, None, 11.0] * 200, "ward": ["A", "B"] * 500})
+    with dpf.Ledger(epsilon=2e7):
+        found = people.dp.group_by("ward", keys=["A", "B"]).agg(x=toy, n=dpf.count(), epsilon=1e6)
+    assert found.columns == ["ward", "x", "x_error", "n", "n_noisy", "n_error"]
+    # a value loses its last 15 of 30 bits before it is squared
+    assert found["x"].to_list() == pytest.approx([(1 + 4 + 9 + 64) / 4] * 2, rel=1e-3)
+    assert found.dp.provenance["measures"]["x"]["verb"] == "mean_square"
+    assert found.dp.provenance["statistics"][0]["measures"] == "squares of x"
+    found.dp.plot()
+    plan = people.dp.preview.agg(x=toy, within=0.5, size=1_000)
+    assert plan.error["x"] == pytest.approx(0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("unit", [None, dpf.PrivacyUnit("u", max_rows=3, max_groups=2)])
+def test_a_toy_statistic_is_its_definition_for_rows_and_units(unit):
+    rows = {"x": [1.0, 2.0, 30.0, None, math.nan, -4.0], "u": [1, 1, 2, 2, 3, 3], "g": ["A", "A", "A", "B", "B", "Z"]}
+    frame, toy = pl.DataFrame(rows), MeanSquare("x", (0, 8))
+    ledger = dpf.Ledger(epsilon=1e9, unit=unit or dpf.PrivacyUnit())
+    found = frame.dp.group_by("g", keys=["A", "B"]).agg(x=toy, epsilon=1e8, ledger=ledger)
+    assert found["x"].to_list() == pytest.approx([(1 + 4 + 64) / 3, 32.0], rel=1e-3)  # of no values the middle
+
+
+def wrong_reach(steps):
+    return squares(steps) * 4
+
+
+def test_what_a_row_adds_stays_within_its_reach_whatever_the_toy_does():
+    frame = pl.DataFrame({"x": [8.0] * 10})
+    toy = MeanSquare("x", (0, 8))
+    honest, count = toy.totals()
+    assert honest.row is not None
+
+    class Wild(MeanSquare):
+        def totals(self):
+            return replace(honest, row=replace(honest.row, function=wrong_reach)), count
+
+    check_statistic(Wild("x", (0, 8)))
+    found = frame.dp.agg(x=Wild("x", (0, 8)), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e7))
+    assert found["x"][0] == pytest.approx(64.0, rel=1e-3)
+
+
+# An engine: rows that lie in blocks, which are shown one after the other
+
+
+class Blocks:
+    """A table in blocks of rows. Where there are units, it looks for the rows of each in all of them."""
+
+    def __init__(self, frame):
+        self.columns = frame.schema
+        self.blocks = [frame[start : start + 7] for start in range(0, frame.height, 7)] or [frame]
+
+    def schema(self):
+        return self.columns
+
+    def fold(self, columns, piece, by):
+        if by is None:
+            return sum(piece(block.select(columns or self.columns)) for block in self.blocks)
+        whole = pl.concat(self.blocks)
+        units = whole[by].fill_nan(None) if whole[by].dtype.is_float() else whole[by]
+        parts = whole.with_columns(part=units.hash(seed=1) % 3).partition_by("part", include_key=False)
+        return sum(map(piece, parts or [whole]))
+
+
+def test_a_toy_engine_keeps_the_contract():
+    check_engine(Blocks, tables=1)
+
+
+def test_a_toy_engine_answers():
+    rows = dpf.of(Blocks(PEOPLE))
+    found = rows.group_by("ward", keys=["A", "B", "C"]).count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))
+    by_age = rows.count(epsilon=1e6, max_rows=1, ledger=dpf.Ledger(epsilon=1e6, unit="age"))
+    assert found["count_noisy"].to_list() == [40, 80, 80]
+    assert by_age["count"].to_list() == pytest.approx([5])  # each of five ages counts once

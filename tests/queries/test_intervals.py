@@ -112,9 +112,7 @@ def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options, delta
     plan = frame.dp.preview.mode("ward", categories=keys, epsilon=epsilon, ledger=ledger)
     distance, scale = plan.error["ward_shortfall"], plan.parts[0].mechanism.scale
     for below in (distance + 1, distance + 2, distance + 10):
-        kept = math.exp(-below / scale)  # how often one of the others is kept when it is looked at before the top
-        others = 1.0 - (1.0 - (1.0 - kept) ** options) / (options * kept)
-        assert others <= 0.05
+        assert others(options, math.exp(-below / scale)) <= 0.05
     if distance:
         assert others(options, math.exp(-distance / scale)) > 0.05
 
