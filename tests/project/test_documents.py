@@ -11,6 +11,7 @@ import pkgutil
 import re
 import runpy
 import sys
+import types
 from datetime import date
 from pathlib import Path
 
@@ -51,7 +52,9 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = blocks(document, "python")
     skip_where_missing("".join(code))
-    namespace: dict[str, object] = {"__name__": "document"}
+    module = types.ModuleType("document")
+    monkeypatch.setitem(sys.modules, "document", module)  # what it defines can be pickled, as from __main__
+    namespace = vars(module)
     for number, block in enumerate(code, start=1):
         exec(compile(block, f"{document.name}, block {number}", "exec", dont_inherit=True), namespace)
 
