@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dpf
-from dpframe.accessor.calls import CallOptions
+from dpframe.accessor import options
 
 ALL = ("pandas", "polars", "lazy")
 POLARS = ("polars", "lazy")
@@ -103,7 +103,7 @@ def foreign_file() -> Path:
     return path
 
 
-OPTIONS = ", ".join(CallOptions.__annotations__)
+OPTIONS = ", ".join(options.OPTIONS)
 BOUNDED = dpf.truncated_generalized_gaussian(p=2, output=(0, 100))
 MISSING, TYPE, VALUE = dpf.MissingArgument, dpf.InvalidType, dpf.InvalidArgument
 UNKNOWN, DTYPE = dpf.UnknownColumn, dpf.WrongDtype

@@ -39,90 +39,63 @@ Noise = Literal["laplace", "gaussian", "auto"] | Calibration | None
 Denoise = Literal["default"] | Denoiser | Sequence[Denoiser] | None
 
 
-class ModeOptions(TypedDict, total=False):
+class Asked(TypedDict, total=False):
+    """Options of every verb."""
+
+    epsilon: Number | Sequence[Number] | None
+    share: Number | None
+    ledger: Ledger | None
+    unit: PrivacyUnit | str | None
+    label: str | None
+    snapshot: str | None
+    max_cells: int
+    memory: int | str | None
+    progress: bool | None
+
+
+class Bounded(Asked, total=False):
+    """Options of a question in which units are bounded."""
+
+    max_rows: int | None
+    max_groups: int | None
+
+
+class Noisy(TypedDict, total=False):
+    """Options of a question whose answer is noisy numbers."""
+
+    delta: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
+    mechanism: Noise
+    keep_noisy: bool
+
+
+class ModeOptions(Bounded, total=False):
     """Options of ``mode``."""
 
-    epsilon: Number | Sequence[Number] | None
-    share: Number | None
-    ledger: Ledger | None
-    unit: PrivacyUnit | str | None
-    max_rows: int | None
-    max_groups: int | None
-    label: str | None
-    snapshot: str | None
-    max_cells: int
-    memory: int | str | None
-    progress: bool | None
 
-
-class ContributionsOptions(TypedDict, total=False):
+class ContributionsOptions(Asked, Noisy, total=False):
     """Options of ``contributions``."""
 
-    epsilon: Number | Sequence[Number] | None
-    delta: Number | None
-    share: Number | None
-    within: Within | Sequence[Within] | None
-    confidence: float | None
-    mechanism: Noise
     denoise: Denoise
-    keep_noisy: bool
     order: bool | None
-    ledger: Ledger | None
-    unit: PrivacyUnit | str | None
-    label: str | None
-    snapshot: str | None
-    max_cells: int
-    memory: int | str | None
-    progress: bool | None
 
 
-class EcdfOptions(TypedDict, total=False):
+class EcdfOptions(Bounded, Noisy, total=False):
     """Options of ``ecdf``."""
 
-    epsilon: Number | Sequence[Number] | None
-    delta: Number | None
-    share: Number | None
-    within: Within | Sequence[Within] | None
-    confidence: float | None
     size: int | None
-    mechanism: Noise
-    keep_noisy: bool
-    ledger: Ledger | None
-    unit: PrivacyUnit | str | None
-    max_rows: int | None
-    max_groups: int | None
-    label: str | None
-    snapshot: str | None
-    max_cells: int
-    memory: int | str | None
-    progress: bool | None
 
 
-class CallOptions(TypedDict, total=False):
+class CallOptions(Bounded, Noisy, total=False):
     """Options of every other verb."""
 
-    epsilon: Number | Sequence[Number] | None
-    delta: Number | None
-    share: Number | None
-    within: Within | Sequence[Within] | None
-    confidence: float | None
     size: int | None
     weights: Mapping[str, float] | None
-    mechanism: Noise
     denoise: Denoise
-    keep_noisy: bool
     rollup: bool
     order: bool | str | None
     graph: Any
-    ledger: Ledger | None
-    unit: PrivacyUnit | str | None
-    max_rows: int | None
-    max_groups: int | None
-    label: str | None
-    snapshot: str | None
-    max_cells: int
-    memory: int | str | None
-    progress: bool | None
 
 
 @dataclass(frozen=True)
