@@ -43,7 +43,7 @@ class PrefixSums:
 
     @property
     def width(self) -> int:
-        """How many numbers are measured."""
+        """The number of numbers that are measured."""
         return self.size
 
     @property
