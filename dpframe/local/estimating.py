@@ -31,7 +31,7 @@ KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of th
 
 
 class Estimator(Protocol):
-    """The properties and methods of a method that an estimate needs."""
+    """The members that a method must have to estimate from its reports."""
 
     @property
     def name(self) -> str: ...

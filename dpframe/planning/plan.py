@@ -51,7 +51,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """The Totals that a call would measure, their cost and their errors. It has read no row and spent nothing.
+    """A plan of a call: what it would measure, its cost and its error. It has read no row and spent nothing.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class PrefixSums:
 
     @property
     def width(self) -> int:
-        """The number of numbers that are measured."""
+        """The number of measured values."""
         return self.size
 
     @property

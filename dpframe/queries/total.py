@@ -174,7 +174,7 @@ class Total:
 
     @property
     def width(self) -> int:
-        """The number of numbers that it has for each group of rows."""
+        """The number of values that it has for each group of rows."""
         return 1 if self.vector is None else self.vector.width
 
     def describe(self) -> str:

@@ -66,7 +66,7 @@ class Tree:
 
     @property
     def width(self) -> int:
-        """The number of numbers that are measured."""
+        """The number of measured values."""
         return sum(self.sizes)
 
     @property

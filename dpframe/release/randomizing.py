@@ -46,7 +46,7 @@ log = logging.getLogger("dpframe")
 
 
 class Method(Protocol):
-    """The properties and methods that a method of the local model must have."""
+    """The members that a method of the local model must have."""
 
     @property
     def name(self) -> str: ...
