@@ -143,8 +143,8 @@ OPTIONS = {
     "weights": Option(
         None,
         "dict of numbers by output column, optional",
-        """How much of the price each output column takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
-        left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.""",
+        """The part of the price that each output column takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that
+        is left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.""",
     ),
     "mechanism": Option(
         None,

@@ -178,7 +178,7 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
 
 
 def _of_the_model(record: Mapping[str, Any]) -> str:
-    """What is wrong with a record of the local model: reports have one column, and estimates one statistic."""
+    """Say what is wrong with a record of the local model: reports have one column, and estimates one statistic."""
     if "model" not in record:
         return ""
     if "method" not in record or "per_report" not in record:

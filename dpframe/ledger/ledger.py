@@ -183,7 +183,7 @@ class Ledger:
 
     @property
     def dataset(self) -> str | None:
-        """Whose data it is."""
+        """The name of the data; None where none was given."""
         return None if self._terms is None else self._terms.dataset
 
     @property

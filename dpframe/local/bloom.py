@@ -16,7 +16,7 @@ WORST_CONDITION = 1e8
 
 
 def filters(key: str, cohorts: int, hashes: int, categories: int, bits: int) -> Flags:
-    """Which bits each category sets in each cohort."""
+    """The bits that each category sets in each cohort."""
     places = hashing.places(key, cohorts * hashes, categories, bits).reshape(cohorts, hashes, categories)
     found = np.zeros((cohorts, categories, bits), dtype=np.bool_)
     for place in range(hashes):

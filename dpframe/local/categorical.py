@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 
 
 def question_of(column: str, categories: tuple[Any, ...]) -> Query:
-    """What is read of a row: the place of its value among the categories."""
+    """The query that reads a row: the place of its value among the categories."""
     axis = KeyAxis((column,), tuple((value,) for value in categories), "categories")
     return Query("randomize", Keys((axis,)), (("count", Count()),))
 
@@ -54,12 +54,12 @@ class Subsets:
 
     @property
     def p(self) -> float:
-        """How likely a report holds the truth: d e / (d e + k - d)."""
+        """The probability that a report holds the truth: d e / (d e + k - d)."""
         return self.size * math.exp(self.epsilon) / self._whole
 
     @property
     def q(self) -> float:
-        """How likely it holds any other category."""
+        """The probability that it holds any one other category."""
         return (self.p * (self.size - 1) + (1.0 - self.p) * self.size) / (self.among - 1)
 
     @property
@@ -84,7 +84,7 @@ def best_size(among: int, epsilon: float) -> int:
 
 
 class _OfSubsets(LocalMethod):
-    """What both methods share."""
+    """The part that both methods share."""
 
     categories: tuple[Any, ...]
     epsilon: Any
@@ -101,12 +101,12 @@ class _OfSubsets(LocalMethod):
 
     @property
     def p(self) -> float:
-        """How likely a report holds the truth."""
+        """The probability that a report holds the truth."""
         return self.law.p
 
     @property
     def q(self) -> float:
-        """How likely a report holds any one other category."""
+        """The probability that a report holds any one other category."""
         return self.law.q
 
     def variance(self, n: int = 1, share: float = 0.0) -> float:
@@ -114,7 +114,7 @@ class _OfSubsets(LocalMethod):
         return n * float(self.law.variance(share))
 
     def question(self, column: str) -> Query:
-        """What is read of a row."""
+        """The query that reads a row."""
         return question_of(column, self.categories)
 
     def counts(self, support: Floats, n: int) -> tuple[Floats, Floats]:
@@ -124,7 +124,7 @@ class _OfSubsets(LocalMethod):
         return found, n * self.law.variance(share)
 
     def _holds(self, rows: int) -> coins.Flags:
-        """Whether each report holds the truth: with exactly the probability p."""
+        """Draw whether each report holds the truth: with exactly the probability p."""
         law = self.law
         return coins.tossed(coins.Chance(law.size, law.among - law.size, self.loss), rows)
 
@@ -182,7 +182,7 @@ class RandomizedResponse(_OfSubsets):
         return list(every[found].tolist())
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """How many reports there are, the unbiased counts and their variances."""
+        """The number of reports, the unbiased counts and their variances."""
         places = randomizing.places_of(frame, column, self)
         if (places < 0).any():
             raise InvalidArgument(
@@ -261,7 +261,7 @@ class SubsetSelection(_OfSubsets):
         return found
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """How many reports there are, the unbiased counts and their variances."""
+        """The number of reports, the unbiased counts and their variances."""
         values = report_text.column(frame, column)
         support = np.zeros(len(self.categories))
         words = f"text that names {self.size} of {len(self.categories)} categories"

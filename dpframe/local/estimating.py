@@ -31,7 +31,7 @@ KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of th
 
 
 class Estimator(Protocol):
-    """What an estimate asks of a method."""
+    """The members that a method must have to estimate from its reports."""
 
     @property
     def name(self) -> str: ...
@@ -40,7 +40,7 @@ class Estimator(Protocol):
     def facts(self) -> dict[str, Any]: ...
     def question(self, column: str) -> Any: ...
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """How many reports there are, the unbiased values and their variances."""
+        """The number of reports, the unbiased values and their variances."""
 
 
 def estimated(method: Any, reports: Any, wanted: str | None) -> Any:
@@ -117,7 +117,7 @@ def _measure(statistic: Any, wanted: str | None) -> dict[str, Any]:
 
 
 def _statistic(method: Any, variance: float) -> dict[str, Any]:
-    """What was measured, with the largest variance of its estimates."""
+    """The facts about the reports, with the largest variance of the estimates."""
     return {
         "measures": "reports",
         "noise": method.name,

@@ -26,7 +26,7 @@ SHORTEST = 16  # bytes of a secret
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is drawn for each person: a cohort, a value where there was none, and which bits are free of the truth."""
+    """The draws for each person: a cohort, a value where there was none, and which bits are free of the truth."""
 
     cohort: Integers
     truth: Integers
@@ -40,7 +40,7 @@ class Drawn:
 
 @dataclass(frozen=True, repr=False)
 class Memo:
-    """Whose each row is, in which period, and the secret from which each person's own follows."""
+    """The person of each row, the period, and the secret from which each person's own follows."""
 
     secret: bytes
     people: tuple[str, ...]
@@ -63,7 +63,7 @@ class Memo:
         return first, whose
 
     def draws(self, method: Any, truth: Integers) -> Drawn:
-        """What the secret draws for each person, in the order of `first_rows`; the value is no part of it."""
+        """Draw from the secret for each person, in the order of `first_rows`; the value is no part of it."""
         given = method.facts()
         digest = hashlib.sha256(
             json.dumps({name: given[name] for name in given if name not in ("p", "q")}).encode()
@@ -92,13 +92,13 @@ def number(secret: bytes, message: bytes) -> int:
 
 
 def below(numbers: Sequence[Sequence[int]], chance: Fraction) -> Flags:
-    """Whether a number of 256 bits is among the part `chance` of them, rounded up: all bits are compared."""
+    """Tell whether each number of 256 bits is in the lowest part `chance` of all, rounded up; all bits are compared."""
     most = -(-chance.numerator * SIZE // chance.denominator)
     return np.array([[one < most for one in row] for row in numbers], dtype=np.bool_)
 
 
 def checked_people(people: Any) -> tuple[str, ...]:
-    """Who each row is of, told apart by type and value: 1 and "1" are two."""
+    """The person of each row, told apart by type and value: 1 and "1" are two."""
     values = list(people) if isinstance(people, (list, tuple)) else values_of(*column_frame(people, "people"))
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (str, int)):

@@ -1,4 +1,4 @@
-"""What every method of the local model shares: checks of its parameters, JSON, and its two doors."""
+"""The part that all methods of the local model share: checks of their parameters, JSON, and their two doors."""
 
 from __future__ import annotations
 

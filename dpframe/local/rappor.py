@@ -127,18 +127,18 @@ class Rappor(LocalMethod):
 
     @property
     def width(self) -> int:
-        """How many bits a report has."""
+        """The number of bits of a report."""
         return self.bits or len(self.categories)
 
     @property
     def seen(self) -> tuple[Fraction, Fraction]:
-        """How likely a report's bit is 1 where the value does not set it, and where it does: p* and q*."""
+        """The probability that a report's bit is 1 where the value does not set it, and where it does: p* and q*."""
         f, p, q = map(self._exact, "fpq")
         return f * (p + q) / 2 + (1 - f) * p, f * (p + q) / 2 + (1 - f) * q
 
     @property
     def loss(self) -> Fraction:
-        """What is charged: all reports of a period together."""
+        """The epsilon that is charged: for all reports of a period together."""
         return Fraction(self.epsilon_forever)
 
     @property
@@ -171,7 +171,7 @@ class Rappor(LocalMethod):
         return bloom.filters(self.key, self.cohorts, self.hashes, len(self.categories), self.bits)
 
     def question(self, column: str) -> Query:
-        """What is read of a row."""
+        """The query that reads a row."""
         return question_of(column, self.categories)
 
     def reports(self, rows: Integers) -> list[str]:
@@ -286,7 +286,7 @@ class Rappor(LocalMethod):
         return self.report(self.memoize(series, secret=secret, people=people, period=period))
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """How many reports there are, the unbiased counts and their variances."""
+        """The number of reports, the unbiased counts and their variances."""
         values, parts = self._read(frame, column)
         ones, each = np.zeros((self.cohorts, self.width), dtype=np.int64), np.zeros(self.cohorts, dtype=np.int64)
         for cohort, bits in parts:

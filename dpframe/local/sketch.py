@@ -76,12 +76,12 @@ class CountMeanSketch(LocalMethod):
 
     @property
     def flip(self) -> float:
-        """How likely a cell is flipped."""
+        """The probability that a cell is flipped."""
         return 1.0 / (1.0 + math.exp(float(self.epsilon) / 2.0))
 
     @property
     def scale(self) -> float:
-        """What a cell is multiplied by so that its mean is the truth: (e^(epsilon / 2) + 1) / (e^(epsilon / 2) - 1)."""
+        """The factor that makes a cell's mean the truth: (e^(epsilon / 2) + 1) / (e^(epsilon / 2) - 1)."""
         return 1.0 / math.tanh(float(self.epsilon) / 4.0)
 
     @cached_property
@@ -94,7 +94,7 @@ class CountMeanSketch(LocalMethod):
         return n * (self.scale**2 - 1.0) / 4.0 * (self.cells / (self.cells - 1)) ** 2
 
     def question(self, column: str) -> Query:
-        """What is read of a row."""
+        """The query that reads a row."""
         return question_of(column, self.categories)
 
     def reports(self, rows: Integers) -> list[str]:
@@ -111,7 +111,7 @@ class CountMeanSketch(LocalMethod):
         return found
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """How many reports there are, the unbiased counts and their variances."""
+        """The number of reports, the unbiased counts and their variances."""
         values = report_text.column(frame, column)
         ones, each = np.zeros((self.hashes, self.cells), dtype=np.int64), np.zeros(self.hashes, dtype=np.int64)
         words = f"text of one of {self.hashes} hash functions and {self.cells} cells"

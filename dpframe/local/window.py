@@ -53,7 +53,7 @@ class Window:
 
     @property
     def slope(self) -> float:
-        """How far the mean of reports rises with t."""
+        """The rise of the mean of reports with t."""
         return math.expm1(self.epsilon) * self.width / self.whole
 
     @property
@@ -159,7 +159,7 @@ class Mean(LocalMethod):
         return float(self.bounds[1] - self.bounds[0]) / self.steps
 
     def question(self, column: str) -> Query:
-        """What is read of a row: its number."""
+        """The query that reads a row: its number."""
         return Query("randomize", Keys(), ((f"{column}_mean", mean(column, bounds=self.bounds)),))
 
     def reports(self, rows: Floats) -> Integers:
@@ -182,7 +182,7 @@ class Mean(LocalMethod):
         return found
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """How many reports there are, the unbiased mean and the variance of the worst values."""
+        """The number of reports, the unbiased mean and the variance of the worst values."""
         values = report_text.column(frame, column)
         words = f"whole numbers from 0 to {self.steps + self.width - 1}"
         known = range(self.steps + self.width)

@@ -1,4 +1,4 @@
-"""What a choice of bounded range costs: all privacy losses in one interval of length epsilon.
+"""The cost of a choice of bounded range: all privacy losses in one interval of length epsilon.
 
 Durfee and Rogers, "Practical Differentially Private Top-k Selection with Pay-what-you-get Composition" (2019); Dong,
 Durfee and Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms" (2020). Every such pair of

@@ -95,12 +95,12 @@ class Mechanism:
 
     @derived
     def additive(self) -> bool:
-        """Whether it adds noise of one law to every total, whatever the total is; it does."""
+        """Tell whether it adds noise of one law to every total, whatever the total is; it does."""
         return True
 
     @derived
     def cells(self) -> float:
-        """How many cells of a vector one unit may sway for the guarantee to hold: 1; infinity is any number."""
+        """The number of cells that one unit may sway for the guarantee to hold: 1; infinity is any number."""
         return 1.0
 
     @derived
@@ -110,7 +110,7 @@ class Mechanism:
 
     @derived
     def exact_mu(self) -> bool:
-        """Whether `mu_squared` says all of its curve, as of Gaussian noise; it does not."""
+        """Tell whether `mu_squared` says all of its curve, as of Gaussian noise; it does not."""
         return False
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
@@ -133,7 +133,7 @@ class Mechanism:
 
     @derived
     def details(self) -> dict[str, Any]:
-        """What the provenance says of it besides its shape and scale."""
+        """The facts that the provenance states of it besides its shape and scale."""
         return {}
 
     @derived
@@ -233,10 +233,10 @@ class Mechanism:
 
 
 def is_mechanism(value: object) -> TypeGuard[Mechanism]:
-    """Whether a value is calibrated noise, or a calibrated choice; a class of them is not calibrated."""
+    """Tell whether a value is calibrated noise, or a calibrated choice; a class of them is not calibrated."""
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
 def adds_noise(value: object) -> TypeGuard[Mechanism]:
-    """Whether it is a mechanism whose noise totals get; one that chooses among them has no shape."""
+    """Tell whether it is a mechanism that adds noise to totals; one that chooses among them has no shape."""
     return is_mechanism(value) and math.isfinite(value.p)

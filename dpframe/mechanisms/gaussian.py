@@ -113,11 +113,11 @@ class Gaussian(Stepped):
 
     @property
     def mu_squared(self) -> Fraction:
-        """What it costs in Gaussian differential privacy, rounded up."""
+        """The cost in Gaussian differential privacy, rounded up."""
         return (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """What it costs in Rényi differential privacy of this order."""
+        """The cost in Rényi differential privacy of this order."""
         return renyi.of_gaussian(self.mu_squared, renyi.checked_order(order))
 
     def interval(self, confidence: float) -> float:

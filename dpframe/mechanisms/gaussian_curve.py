@@ -195,7 +195,7 @@ def exact_delta_of(mu: float, epsilon: float) -> Any:
 
 
 def delta_exceeds(mu: float, epsilon: float, delta: float) -> bool:
-    """Whether the exact delta is above `delta`."""
+    """Tell whether the exact delta is above `delta`."""
     return bool(exact_delta_of(mu, epsilon) > delta)
 
 

@@ -122,7 +122,7 @@ def delta_of_ratio(p: float, ratio: float, epsilon: float) -> float:
 
 
 def delta_exceeds(p: float, ratio: float, epsilon: float, delta: float) -> bool:
-    """Whether the exact delta is above `delta`."""
+    """Tell whether the exact delta is above `delta`."""
     return bool(exact_delta_of(p, ratio, epsilon) > delta)
 
 

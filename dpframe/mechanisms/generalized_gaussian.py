@@ -23,7 +23,7 @@ WIDE = 1000.0  # above this scale the sum over integers is the integral plus 1/1
 
 
 class Reach(Protocol):
-    """What a calibration must know of a Total: a `Sensitivity` is such a thing."""
+    """The facts about a Total that a calibration must know: a `Sensitivity` states them."""
 
     @property
     def grid(self) -> float: ...
@@ -124,7 +124,7 @@ class GeneralizedGaussian(Stepped):
 
     @property
     def name(self) -> str:
-        """What the noise is called in plans and in the provenance."""
+        """The name of the noise in plans and in the provenance."""
         return f"rounded generalized Gaussian, p = {self.p:g}"
 
     @property
@@ -151,13 +151,13 @@ class GeneralizedGaussian(Stepped):
 
     @property
     def mu_squared(self) -> Fraction:
-        """What it costs in Gaussian differential privacy, rounded up; no mu is proven but for p = 1 and p = 2."""
+        """The cost in Gaussian differential privacy, rounded up; no mu is proven but for p = 1 and p = 2."""
         if self.p == 2.0:
             return 2 * (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2  # b = sigma sqrt(2)
         return super().mu_squared  # of p = 1 that of pure noise
 
     def renyi(self, order: Fraction) -> Fraction:
-        """What it costs in Rényi differential privacy of this order, rounded up; finite for every shape."""
+        """The cost in Rényi differential privacy of this order, rounded up; finite for every shape."""
         order = renyi.checked_order(order)
         if self.p == 1.0:
             return renyi.of_laplace(self._ratio, order)

@@ -105,7 +105,7 @@ class Laplace(Stepped):
         return np.asarray(np.exp(-rate * steps) / (1.0 + math.exp(-rate)))
 
     def renyi(self, order: Fraction) -> Fraction:
-        """What it costs in Rényi differential privacy of this order, rounded up."""
+        """The cost in Rényi differential privacy of this order, rounded up."""
         return renyi.of_discrete_laplace(
             math.ceil(self.step_sensitivity), Fraction(self.step_scale), renyi.checked_order(order)
         )

@@ -1,4 +1,4 @@
-"""What pure epsilon-differential privacy says of other points of the privacy curve, where nothing more is known."""
+"""The points of the privacy curve that follow from pure epsilon-differential privacy, where nothing more is known."""
 
 from __future__ import annotations
 

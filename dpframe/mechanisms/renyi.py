@@ -107,7 +107,7 @@ def largest_pure(cost: Fraction, order: Fraction) -> float:
 
 
 def _end(exponent: Any, start: float, way: float, highest: float) -> float:
-    """Where the integrand has fallen by exp(-FAR), on one side."""
+    """The place on one side where the integrand has fallen by exp(-FAR)."""
     step = 2.0**-20 * (1.0 + abs(start))
     while exponent(start + way * step) > highest - FAR:
         step *= 1.25

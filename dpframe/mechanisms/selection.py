@@ -23,7 +23,7 @@ HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ev
 
 @dataclass(frozen=True)
 class _Choice(Mechanism):
-    """What choices of one of several options by their scores have in common; it is made by `of_steps`."""
+    """The part that choices of one of several options by their scores share; they are made by `of_steps`."""
 
     spread: Fraction
     budget: Fraction
@@ -74,7 +74,7 @@ class _Choice(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """How far one unit moves one score."""
+        """The largest change of one score by one unit."""
         return self.step_sensitivity * self.grid
 
     @property
@@ -84,7 +84,7 @@ class _Choice(Mechanism):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the provenance says of it besides its scale."""
+        """The facts that the provenance states of it besides its scale."""
         return {"options": self.options}
 
     @property
@@ -103,7 +103,7 @@ class _Choice(Mechanism):
         return up(self.budget)
 
     def interval(self, confidence: float) -> float:
-        """How far below the largest score the chosen one may be, at this confidence; the worst over all scores.
+        """The distance of the chosen score below the largest, at most, at this confidence; the worst over all scores.
 
         That is k - 1 options of k which are so far below: a gap of whole steps beyond the interval must leave them at
         most 1 - confidence.

@@ -1,4 +1,4 @@
-"""What the noises of dpframe have in common: lengths in grid steps, and how long a step is."""
+"""The part that the noises of dpframe share: lengths in grid steps, and the length of a step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Stepped(Mechanism):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the provenance says of it besides its shape and scale."""
+        """The facts that the provenance states of it besides its shape and scale."""
         return {"calibration": self.calibration} if self.calibration else {}
 
     @property

@@ -28,7 +28,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class Reach(Protocol):
-    """What a calibration must know of a Total: a `Sensitivity` is such a thing."""
+    """The facts about a Total that a calibration must know: a `Sensitivity` states them."""
 
     @property
     def grid(self) -> float: ...
@@ -168,7 +168,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     @property
     def _range(self) -> Range:
-        """What its loss depends on, in grid steps."""
+        """The numbers that its loss depends on, in grid steps."""
         lowest, highest = map(float, self.step_output)
         return Range(self.p, lowest, highest, self.step_sensitivity, 0.5, self.boundary, self.cells)
 
@@ -179,7 +179,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     @property
     def name(self) -> str:
-        """What the noise is called in plans and in the provenance."""
+        """The name of the noise in plans and in the provenance."""
         kind = "truncated" if self.boundary == "truncated" else "boundary-inflated truncated"
         return f"{kind} generalized Gaussian, p = {self.p:g}"
 
@@ -190,7 +190,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the provenance says of it besides its scale."""
+        """The facts that the provenance states of it besides its scale."""
         return {"output": list(self.output), "boundary": self.boundary, "formula": self.formula}
 
     @property

@@ -96,7 +96,7 @@ def rounded_randomly(parts: Integers, bits: int) -> Integers:
 
 @lru_cache(maxsize=1_000)
 def _first_byte(chance: Chance) -> tuple[int, float]:
-    """How many of the 256 first bytes say True for sure, and which part of the next one does."""
+    """The number of the 256 first bytes that say True for sure, and the part of the next one that does."""
     import mpmath
 
     if not (chance.exponent and chance.weight and chance.other):  # a rational, which no interval may meet

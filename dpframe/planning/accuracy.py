@@ -53,7 +53,7 @@ class Accuracy:
         return dict(self.within)
 
     def facts(self, columns: tuple[str, ...], size: int | None) -> dict[str, Any]:
-        """What the provenance says of it; `size` is how many values a mean was assumed to have."""
+        """The facts for the provenance; `size` is the number of values that a mean was assumed to have."""
         return {"error": self.targets(columns), "confidence": self.confidence, "size": size}
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which noise? mechanism="auto": the shape with the least variance at this price, from public facts alone."""
+"""The choice of the noise, mechanism="auto": the shape of least variance at this price, from public facts alone."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
 
 
 def _keeps(noise: Mechanism, epsilon: Fraction | None) -> bool:
-    """Whether it keeps this epsilon without a delta."""
+    """Tell whether it keeps this epsilon without a delta."""
     return epsilon is not None and noise.pure_epsilon is not None and noise.pure_epsilon <= up(epsilon)
 
 
@@ -116,6 +116,6 @@ def _typical_variance(noises: Noises) -> float:
 
 
 def reach_in_words(sensitivity: Sensitivity) -> str:
-    """How many cells one unit may sway, for `Choice.why`."""
+    """The number of cells that one unit may sway, for `Choice.why`."""
     number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
     return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"

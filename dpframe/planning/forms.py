@@ -1,4 +1,4 @@
-"""Which form? Where pure and Gaussian noise suit different Totals, mechanism="auto" compares the expected errors."""
+"""The choice of the form: where pure and Gaussian noise suit different Totals, "auto" compares the expected errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Formed:
 
 
 def has_forms(query: Query) -> bool:
-    """Whether what is measured differs for pure and for Gaussian noise."""
+    """Tell whether other Totals are measured for pure noise than for Gaussian noise."""
     return query.under(True) != query.under(False)
 
 

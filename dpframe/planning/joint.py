@@ -74,7 +74,7 @@ class JointPlan:
 
     @property
     def question(self) -> str:
-        """What is asked, in words: the ledger's entry."""
+        """The question in words: the ledger's entry."""
         return "; ".join(f"{name}: {plan.query}" for name, plan in self.plans.items())
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -160,7 +160,7 @@ def _request(plan: Plan) -> Request:
 
 
 def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:
-    """Who is protected by all of them; with bounds only where they have the same."""
+    """The unit that all of them protect; with bounds only where they have the same."""
     return units[0] if all(unit == units[0] for unit in units) else units[0].who
 
 
@@ -173,14 +173,14 @@ def _is_pure(
 
 
 def _alike(mechanisms: Iterable[str | Calibration | None], pure: Mapping[str, bool], offered: Amount) -> bool:
-    """Whether the whole has a closed form: all noise Gaussian, or all pure and no delta to use."""
+    """Tell whether the whole has a closed form: all noise Gaussian, or all pure and no delta to use."""
     if any(callable(one) or one == AUTO for one in mechanisms):
         return False
     return not any(pure.values()) or (all(pure.values()) and offered[1] == 0)
 
 
 def _by_name(shares: Mapping[str, Shares], found: Sequence[Any]) -> dict[str, Any]:
-    """What belongs to each name of a flat sequence."""
+    """The items of a flat sequence, by the name that they belong to."""
     rest = iter(found)
     return {name: tuple(next(rest) for _ in own) for name, own in shares.items()}
 

@@ -51,7 +51,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What a call would measure, at what cost and with what error. It has read no row and spent nothing.
+    """A plan of a call: what it would measure, its cost and its error. It has read no row and spent nothing.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader must know of rows that are left out or weighed down."""
+        """Notes for the reader on rows that are left out or weighed down."""
         subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
@@ -168,11 +168,11 @@ class Plan:
 
     @property
     def assumed_size(self) -> int:
-        """How many values a mean is assumed to have, where one error stands for all."""
+        """The number of values that a mean is assumed to have, where one error stands for all."""
         return self.size or TYPICAL_SIZES[1]
 
     def size_of(self, name: str) -> int | None:
-        """How many values the error of an output column is for; None where it does not depend on that."""
+        """The number of values that the error of an output column is for; None where it does not depend on that."""
         return self.assumed_size if self.query.by_name[name].sized else None
 
     def named(self, name: str) -> str:
@@ -291,7 +291,7 @@ class Plan:
 
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
-    """What the reader must know of how units are bounded, and of rows without a unit."""
+    """Notes for the reader on how units are bounded, and on rows without a unit."""
     if unit.column is None:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
@@ -312,7 +312,7 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
-    """How much may count in full: of several cells, in how many of them; a selection allows it in each option."""
+    """The bounds in words: the rows that count in full, and in how many groups; a choice has them in each option."""
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if query.one_group:
@@ -322,7 +322,7 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
 
 
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
-    """Which bound is 1 because only the other was given, where it is used."""
+    """Notes on the bound that is 1 because only the other was given, where it is used."""
     used = (["max_rows"] if query.uses_rows else []) + ([] if query.one_group else ["max_groups"])
     given = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
     missing = [name for name in used if given[name] is None]

@@ -54,7 +54,7 @@ class PlanTable:
 
     @property
     def cost(self) -> tuple[PrivacyLoss, ...]:
-        """What the call would cost at each price."""
+        """The cost of the call at each price."""
         return tuple(plan.cost for plan in self.plans)
 
     @property

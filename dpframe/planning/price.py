@@ -1,4 +1,4 @@
-"""How a query becomes a plan: whose noise it gets, calibrated to which part of the price, and what it costs."""
+"""The way from a query to a plan: whose noise it gets, calibrated to which part of the price, and what it costs."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
-    """Whether the call's noise is to be pure: a choice, by name, or (under basic accounting) for it names no delta."""
+    """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
     if query.chooses:
         return True
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
@@ -192,7 +192,7 @@ def _no_delta(price: Price) -> InvalidArgument:
 
 
 def _is_calibration(mechanism: object) -> bool:
-    """Whether it is a function of two arguments; a class such as dpf.Laplace would make uncalibrated noise."""
+    """Tell whether it is a function of two arguments; a class such as dpf.Laplace would make uncalibrated noise."""
     return callable(mechanism) and not isinstance(mechanism, type) and takes_two(mechanism)
 
 

@@ -29,7 +29,7 @@ def checked_flag(argument: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class Pricing:
-    """What the call may cost, and who pays."""
+    """The price that a call may cost, and who pays."""
 
     epsilon: Any = None
     delta: Any = None
@@ -51,7 +51,7 @@ class Pricing:
 
 @dataclass(frozen=True)
 class Noising:
-    """Who is protected, within which bounds of contribution, and by which noise."""
+    """The unit that is protected, its bounds of contribution, and the noise that protects it."""
 
     mechanism: str | Calibration | None = None
     unit: PrivacyUnit | str | None = None
@@ -65,7 +65,7 @@ class Noising:
 
 @dataclass(frozen=True)
 class Denoising:
-    """What becomes of the noisy values. A graph has at most `most` edges."""
+    """The steps that follow the noise. A graph has at most `most` edges."""
 
     denoise: Any = None
     keep_noisy: bool = True
@@ -115,7 +115,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a ledger writes down for good."""
+    """The words that a ledger writes down for good."""
 
     label: str | None = None
     snapshot: str | None = None
@@ -134,7 +134,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks of which frame, and how it is to be answered. A copy of it leaves the frame out."""
+    """A call: its frame, its question, and how it is to be answered. A copy of it leaves the frame out."""
 
     frame: Any = field(compare=False)
     query: Query

@@ -1,4 +1,4 @@
-"""How far one unit can move the vector of a Total."""
+"""The sensitivity of a Total: the largest move of its vector by one unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframe.queries.unit_weights import counts_whole, groups_of
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one unit can move the vector of a Total, in any l_p norm; kept in integers.
+    """The largest move of the vector of a Total by one unit, in any l_p norm; kept in integers.
 
     Notes
     -----
@@ -69,7 +69,7 @@ class Sensitivity:
 
     @property
     def swayed(self) -> int:
-        """How many cells one unit may sway: of weighted units all, since a weight below 1 is not 0."""
+        """The number of cells that one unit may sway: of weighted units all, since a weight below 1 is not 0."""
         if self.vector is not None:
             return self.cells
         return self.cells if self.weighted else min(2 if self.replace else 1, self.cells)
@@ -142,13 +142,13 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
 
 
 def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
-    """How far one unit moves the vector of each Total."""
+    """The sensitivity of each Total."""
     merged = [None if total.by is None else query.cells_of(total) for total in query.totals]
     return [of(total, unit, query.keys.cells, most) for total, most in zip(query.totals, merged, strict=True)]
 
 
 def _of_whole_units(total: Total, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """What a unit adds to one of its t cells is within the reach, times v(t): `dpframe.queries.unit_weights`."""
+    """The sensitivity where a unit adds at most v(t) times the reach to each of its t cells: see `unit_weights`."""
     weighted, most = unit.column is not None, groups_of(unit, cells)
     fine = total.counts and weighted and not counts_whole(unit, cells)
     scale = 2**WEIGHT_BITS if fine else 1

@@ -1,4 +1,4 @@
-"""Who takes which share of a price: weights by name, in what the accounting adds up."""
+"""The shares of a price: weights by name, in what the accounting adds up."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Grid:
         return float((weights * self.groups).sum() / weights.sum()) if weights.any() else 1.0
 
     def kept(self, reach: float, p: float) -> float:
-        """How many rows count: of a unit with weight w = min(1, reach / l_p norm of its rows by group).
+        """The number of rows that count: of a unit with weight w = min(1, reach / l_p norm of its rows by group).
 
         The l_1 norm is its number of rows. The l_2 norm is that of rows that are spread evenly over its groups.
         """

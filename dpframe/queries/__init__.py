@@ -1,1 +1,1 @@
-"""What is asked: measures over public cells."""
+"""The questions: statistics over public cells."""

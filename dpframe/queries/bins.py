@@ -68,7 +68,7 @@ class BinAxis:
         return np.array([int(edge) // size for edge in self.edges], dtype=np.int64).view(f"{family}[{unit}]")
 
     def note(self) -> str:
-        """Where values outside the edges go, in words."""
+        """Say where values outside the edges go."""
         first, last = self.shown_edges()[[0, -1]]
         words = f"{first:g}, {last:g}" if self.kind == "number" else f"{first}, {last}"
         if self.outside == "clip":

@@ -1,4 +1,4 @@
-"""How much units contribute: the grid "rows per unit x groups per unit" of which each unit falls in one cell."""
+"""The contributions of units: each falls in one cell of the grid "rows per unit x groups per unit"."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Grouping:
         return None if self.keys is None else self.keys.cells
 
     def notes(self) -> tuple[str, ...]:
-        """What the reader must know of what is counted as a row, and as a group, of a unit."""
+        """Notes for the reader on what is counted as a row, and as a group, of a unit."""
         last = EDGES[-1] - 1
         above = f"the last cell of each axis holds more than {last:,} as well" if self.most is None else ""
         if not self.columns:

@@ -1,4 +1,4 @@
-"""How many cells a call asks for, counted before any of them is made."""
+"""The number of cells that a call asks for, counted before any of them is made."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def refuse_many(what: str, parts: str, count: int, most: int) -> None:
 
 
 def of_keys(keys: object) -> int:
-    """How many cells declared keys make: of a list its length, of a dict of lists the product; 1 for anything else."""
+    """The number of cells of declared keys: the length of a list, the product of a dict's; 1 for anything else."""
     if isinstance(keys, dict):
         return math.prod(map(length, keys.values()))
     return length(keys)
 
 
 def of_bins(columns: int, bins: Any, categories: Any) -> int:
-    """How many cells the bins or categories of so many columns make; 1 for what is refused later."""
+    """The number of cells of the bins or categories of so many columns; 1 for what is refused later."""
     if categories is not None:
         return length(categories)
     if columns == 1:
@@ -72,7 +72,7 @@ def of_bins(columns: int, bins: Any, categories: Any) -> int:
 
 
 def length(values: object) -> int:
-    """How many values there are, told without making any; 1 where nobody knows."""
+    """The number of values, told without making any; 1 where nobody knows."""
     if isinstance(values, range):  # of which len fails beyond 2**63
         return max(0, -((values.start - values.stop) // values.step))
     return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1

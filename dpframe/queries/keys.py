@@ -68,11 +68,11 @@ class KeyAxis:
         return self.columns
 
     def values(self, position: int) -> list[Any]:
-        """What each combination holds in the column at `position`."""
+        """The value of each combination in the column at `position`."""
         return [row[position] for row in self.rows]
 
     def kind(self, position: int) -> Kind:
-        """What kind of values the column at `position` is asked for."""
+        """The kind of values that the column at `position` is asked for."""
         return next((kind for kind in map(kind_of, self.values(position)) if kind != "missing"), "missing")
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
@@ -142,7 +142,7 @@ class Keys:
         return found
 
     def notes(self) -> tuple[str, ...]:
-        """What the reader of the result must know of values that fall in no cell."""
+        """Notes for the reader of the result on values outside the bins."""
         return tuple(axis.note() for axis in self.axes if isinstance(axis, BinAxis))
 
 

@@ -26,7 +26,7 @@ class Level:
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return self.first.size
 
 

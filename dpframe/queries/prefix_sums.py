@@ -43,7 +43,7 @@ class PrefixSums:
 
     @property
     def width(self) -> int:
-        """How many numbers are measured."""
+        """The number of measured values."""
         return self.size
 
     @property

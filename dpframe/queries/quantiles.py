@@ -22,7 +22,7 @@ SLACK = 2.0**-20  # of a row: solving for running counts in floating point errs 
 
 
 class Spread(Protocol):
-    """How the errors of running counts hang together, for measurements of noise with variance 1."""
+    """The joint spread of the errors of running counts, for measurements of noise with variance 1."""
 
     @property
     def variances(self) -> Floats: ...

@@ -72,7 +72,7 @@ class Query:
 
     @cached_property
     def chooses(self) -> bool:
-        """Whether the answer is one of the cells, and not a number for each."""
+        """Tell whether the answer is one of the cells, and not a number for each."""
         return any(statistic.chooses for _, statistic in self.statistics)
 
     @cached_property
@@ -87,24 +87,24 @@ class Query:
 
     @cached_property
     def uses_rows(self) -> bool:
-        """Whether the rows of a unit count, and not only in which groups it has some."""
+        """Tell whether the rows of a unit count, and not only in which groups it has some."""
         return any(not total.per_unit for total in self.of_cells)
 
     @cached_property
     def uses_units(self) -> bool:
-        """Whether some Total counts units, or clips what they add in all."""
+        """Tell whether some Total counts units, or clips what they add in all."""
         return any(total.per_unit for total in self.of_cells)
 
     @cached_property
     def groups(self) -> int:
-        """How many groups of rows there are: cells, but where the last axis of the keys is inside of them."""
+        """The number of groups of rows: the cells, but where the last axis of the keys is inside of them."""
         return self.keys.cells // max(
             (total.vector.cells for total in self.of_cells if total.vector is not None), default=1
         )
 
     @property
     def one_group(self) -> bool:
-        """Whether a unit has its rows in one group as far as its weight goes: a choice allows them in each option."""
+        """Tell whether all rows of a unit are weighed as one group: a choice allows them in each option."""
         return self.chooses or self.groups == 1
 
     @property
@@ -113,12 +113,12 @@ class Query:
         return self.keys.columns if self.grouping is None else self.grouping.columns
 
     def notes(self) -> tuple[str, ...]:
-        """What the reader of the result must know of rows that are in no cell."""
+        """Notes for the reader of the result on rows that are in no cell."""
         return self.keys.notes() if self.grouping is None else self.grouping.notes()
 
     @cached_property
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured; equal Totals once."""
+        """The Totals to measure; equal ones once."""
         return tuple(total.over(by) for by in self.groupings for total in self.of_cells)
 
     @cached_property
@@ -138,7 +138,7 @@ class Query:
         return levels_of(self.keys) if self.rollup else ()
 
     def cells_of(self, total: Total) -> int:
-        """How many entries the vector of a Total has."""
+        """The number of entries of the vector of a Total."""
         if total.vector is not None:
             return self.keys.cells // total.vector.cells * total.width
         if total.by is None:
@@ -147,7 +147,7 @@ class Query:
 
     @property
     def rows(self) -> int:
-        """How many rows the result has."""
+        """The number of rows of the result."""
         return sum(level.size for level in self.levels) if self.rollup else self.keys.cells
 
     def labels(self) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ def quotient_half_widths(
     largest: Floats | float,
     limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> Floats:
-    """How far Fieller's set of quotients top / bottom reaches from `values`, at most `largest`.
+    """The reach of Fieller's set of quotients top / bottom on either side of `values`, at most `largest`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a row adds to totals of products and shares: integer functions of values on the grid of their bounds.
+"""Integer functions of values on the grid of their bounds: a row adds them to totals of products and shares.
 
 Each is a value of its own: equal where its numbers are, and it can be pickled.
 """
@@ -22,7 +22,7 @@ CENTRED_BITS = 16  # and at one of 2**-16 of half the way from the middle; squar
 
 @dataclass(frozen=True)
 class Share:
-    """How far a value lies between its bounds, in whole steps of 2**-bits of the way."""
+    """The place of a value between its bounds, in whole steps of 2**-bits of the way."""
 
     lower: int
     upper: int

@@ -1,4 +1,4 @@
-"""Which Python values are one: a plain token for each, equal for two values exactly where they are the same.
+"""The sameness of Python values: a plain token for each, equal for two values exactly where they are the same.
 
 Python's own equality is the rule (1 is 1.0 and True, "1" is not), made one that no value can bend: a token depends on
 its value alone, tokens are compared exactly, and comparing them raises and warns of nothing. Datetimes with a time zone

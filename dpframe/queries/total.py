@@ -1,4 +1,4 @@
-"""What is measured: integer sums over cells, and what they are once they are noisy."""
+"""The Totals that are measured: integer sums over cells, and the noisy numbers that become of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHT_BITS = 20  # counts of weighted units live on a grid of 2**-20
 
 
 class Noise(Protocol):
-    """What a statistic must know of the noise in its numbers."""
+    """The facts that a statistic must know about the noise in its numbers."""
 
     @property
     def variance(self) -> float: ...
@@ -38,7 +38,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class RowFunction:
-    """What a row adds to a Total that is no plain count or sum: an integer function of its clipped values.
+    """An integer function of a row's clipped values: the row adds it to a Total that is no plain count or sum.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Vector(Protocol):
 
     @property
     def width(self) -> int:
-        """How many integers there are for each group."""
+        """The number of integers for each group."""
 
     @property
     def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
@@ -84,11 +84,11 @@ class Vector(Protocol):
 
     @property
     def cells(self) -> int:
-        """How many neighboring cells make one group of rows: 1, but where the last axis of the keys is inside."""
+        """The number of neighboring cells in one group of rows: 1, but where the last axis of the keys is inside."""
 
     @property
     def words(self) -> str:
-        """What is measured, for plans and records."""
+        """The measured numbers in words, for plans and records."""
 
     def grid(self, weighted: bool) -> float:
         """The length of one integer step."""
@@ -127,7 +127,7 @@ class Total:
 
     @property
     def counts(self) -> bool:
-        """Whether a row adds 1 or nothing."""
+        """Tell whether a row adds 1 or nothing."""
         return self.bounds is None and self.row is None and self.vector is None
 
     @property
@@ -158,7 +158,7 @@ class Total:
 
     @property
     def midpoint(self) -> int:
-        """What a centred sum takes off each present value, in steps."""
+        """The number of steps that a centred sum takes off each present value."""
         return (self.steps[0] + self.steps[1]) // 2 if self.centred else 0
 
     @cached_property
@@ -169,12 +169,12 @@ class Total:
 
     @property
     def nonnegative(self) -> bool:
-        """Whether no total can be below zero; public, since it follows from the bounds."""
+        """Tell whether no total can be below zero; public, since it follows from the bounds."""
         return self.vector is None and self.reach[0] == 0
 
     @property
     def width(self) -> int:
-        """How many numbers it has for each group of rows."""
+        """The number of values that it has for each group of rows."""
         return 1 if self.vector is None else self.vector.width
 
     def describe(self) -> str:

@@ -61,12 +61,12 @@ class Tree:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many blocks each level has, the bins first."""
+        """The number of blocks of each level, the bins first."""
         return tuple(-(-self.size // self.branching**level) for level in range(self.levels))
 
     @property
     def width(self) -> int:
-        """How many numbers are measured."""
+        """The number of measured values."""
         return sum(self.sizes)
 
     @property

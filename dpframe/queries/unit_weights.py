@@ -1,4 +1,4 @@
-"""How much one unit counts in each of its groups, whatever its number of rows there: exact integers.
+"""The weight of one unit in each of its groups, whatever its number of rows there: exact integers.
 
 A unit with rows in t groups counts v(t) = floor(2**20 min(1, (K / t)**(1/p))) steps of 2**-20 in each of them, K being
 the number of groups in which it may count in full. So what it adds in all has l_p norm t**(1/p) v(t) <= 2**20 K**(1/p).
@@ -24,7 +24,7 @@ def groups_of(unit: PrivacyUnit, cells: int) -> int:
 
 
 def counts_whole(unit: PrivacyUnit, cells: int) -> bool:
-    """Whether no unit can have rows in more cells than it may count in: then it counts 1 in each, not 2**20 steps."""
+    """Tell whether a unit may count in all cells: then it counts 1 in each, not 2**20 steps."""
     return groups_of(unit, cells) == cells
 
 

@@ -41,7 +41,7 @@ class RowVector:
 
     @property
     def width(self) -> int:
-        """How many integers there are for each group."""
+        """The number of integers for each group."""
         return len(self.entries)
 
     @property
@@ -60,7 +60,7 @@ class RowVector:
 
 @dataclass(frozen=True)
 class InnerCounts:
-    """What a design measures of the counts of neighboring bins, so that running counts can be read off it.
+    """The numbers that a design measures of the counts of neighboring bins: running counts can be read off them.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ class InnerCounts:
 
     @property
     def width(self) -> int:
-        """How many integers there are for each group."""
+        """The number of integers for each group."""
         return self.design.width
 
     @property
     def cells(self) -> int:
-        """How many neighboring cells make one group of rows."""
+        """The number of neighboring cells in one group of rows."""
         return self.design.size if self.column is None else 1
 
     @property
@@ -96,7 +96,7 @@ class InnerCounts:
 
     @property
     def words(self) -> str:
-        """What is measured, for plans and records."""
+        """The measured numbers in words, for plans and records."""
         of = "" if self.column is None else f" of {self.column}"
         return f"running counts{of} over {self.design.size:,} bins"
 

@@ -81,11 +81,11 @@ def _step(cells: Floats, denoiser: Any, law: Any, told: dict[str, Any]) -> tuple
 
 
 def is_own(function: Any) -> bool:
-    """Whether a denoiser is one of dpframe's."""
+    """Tell whether a denoiser is one of dpframe's."""
     return str(getattr(function, "__module__", "")).startswith("dpframe.")
 
 
 def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:
-    """What a denoiser is told. Who asks by name for one that takes an order says that neighboring cells are alike."""
+    """The facts that a denoiser is told. To name one that takes an order is to say that neighboring cells are alike."""
     said = told if told["order"] else {**told, "order": True}
     return told_to(function, said)

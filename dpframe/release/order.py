@@ -1,4 +1,4 @@
-"""Which axes of the cells are in an order that means something: bins by themselves, keys where the caller says so."""
+"""The axes of the cells whose order means something: bins by themselves, keys where the caller says so."""
 
 from __future__ import annotations
 

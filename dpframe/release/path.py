@@ -123,7 +123,7 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
 
 
 def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
-    """Who is protected, with the bounds of this question; how much units contribute is asked without any."""
+    """The unit with the bounds of this question; contributions of units are asked without any."""
     asked = request.noising
     unit = ledger.unit_for(asked.unit) if ledger else checked_unit(asked.unit) or ROWS
     if request.query.grouping is not None:

@@ -1,4 +1,4 @@
-"""What travels with a result: what was asked, how it was protected, what it cost. Nothing private."""
+"""The record that travels with a result: what was asked, how it was protected, what it cost. Nothing private."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 
 
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
-    """What tells the released rows by their labels: their hash in canonical order, and which of them stands where."""
+    """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.keys.names)
     found = prints.print_of(frame, labels, [] if plan.query.chooses else columns, subtotals=plan.query.rollup)
     if found is None:

@@ -46,7 +46,7 @@ log = logging.getLogger("dpframe")
 
 
 class Method(Protocol):
-    """What a method of the local model answers."""
+    """The members that a method of the local model must have."""
 
     @property
     def name(self) -> str: ...
@@ -59,7 +59,7 @@ class Method(Protocol):
         """Reports of every kind there is, so that no dtype depends on those that were drawn."""
 
     def question(self, column: str) -> Query:
-        """What is read of a row: its place among declared categories, or (without keys) its number."""
+        """The query that reads a row: its place among declared categories, or (without keys) its number."""
 
     def reports(self, rows: Any) -> Any:
         """A report for each row, from its place (-1 for none) or its number (NaN for none)."""
@@ -69,7 +69,7 @@ class Method(Protocol):
 
 
 def is_method(value: object) -> TypeGuard[Method]:
-    """Whether a value is a method of the local model, and not its class."""
+    """Tell whether a value is a method of the local model, and not its class."""
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
@@ -136,7 +136,7 @@ def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
 
 
 def _looked(look: Callable[[], Any]) -> Any:
-    """What the engine finds; its error must not be chained, for it may hold values."""
+    """The result of the engine; its error must not be chained, for it may hold values."""
     found = _or_none(look)
     if found is None:
         raise ReleaseFailed(
@@ -204,7 +204,7 @@ def _known(
 
 
 def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
-    """What the reader must know."""
+    """Notes for the reader of the reports."""
     notes = [
         "local model: each report was randomized by itself, and the number of reports is public",
         f"a {column} that is missing or not declared makes the report of a random one",

@@ -119,6 +119,6 @@ def _rehearse_denoisers(plan: Plan) -> None:
 
 
 def _said(error: BaseException) -> str:
-    """What an error says, on one line; it has seen no row."""
+    """The text of an error, on one line; it has seen no row."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."

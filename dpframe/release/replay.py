@@ -23,7 +23,7 @@ FORMAT = "dpframe.answer/1"
 
 
 def entry_of(request: Request, plan: Plan, ledger: Ledger) -> Entry:
-    """What the ledger is asked to record: with its public facts, if the call has a label and a snapshot."""
+    """The entry that the ledger is asked for: with its public facts, if the call has a label and a snapshot."""
     label, snapshot = request.recording.label, request.recording.snapshot
     if snapshot is not None and not ledger.is_durable:
         raise LedgerError(
@@ -45,12 +45,12 @@ def entry_of(request: Request, plan: Plan, ledger: Ledger) -> Entry:
 
 
 def promise_of(plan: Plan, label: str | None) -> str:
-    """What the ledger's entry commits to of the record, before a row is read."""
+    """The promise that the ledger's entry makes of the record, before a row is read."""
     return promise(plan, label=label, secure=noise.is_secure(), keep_noisy=plan.asked.denoising.keep_noisy)
 
 
 def content_of(frame: Any, chosen: int | None, facts: dict[str, Any]) -> bytes:
-    """What is stored of a released frame: its provenance and its numbers to the last bit. The keys are the caller's.
+    """The bytes to store of a released frame: its provenance and its exact numbers. The keys are the caller's.
 
     Of a selection the place of the chosen cell is stored, since two cells may look alike once they are written down.
     """

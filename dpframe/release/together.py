@@ -40,7 +40,7 @@ def plan_together(
     weights: Mapping[str, float] | None = None,
     ledger: Ledger | None = None,
 ) -> JointPlan:
-    """What several plans cost and err when they are released together. No row is read, nothing spent.
+    """Compute what several plans cost and err when they are released together. No row is read, nothing spent.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an analyst may ask of a group, one file for each; and what they are made from."""
+"""The statistics that an analyst may ask of a group, one file for each; and what they are made from."""
 
 from dpframe.queries.fieller import fieller
 from dpframe.queries.statistics.contributors import Contributors

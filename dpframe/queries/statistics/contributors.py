@@ -1,4 +1,4 @@
-"""How many units have how many rows in how many groups."""
+"""The number of units with so many rows in so many groups."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dpframe.queries.total import Total
 
 @dataclass(frozen=True)
 class Contributors(Count):
-    """How many units there are in each cell of the grid. Asked by ``df.dp.contributions``."""
+    """The number of units in each cell of the grid. Asked by ``df.dp.contributions``."""
 
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(None, units=True),)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How many rows, or present values."""
+"""The number of rows, or of present values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpframe.queries.total import Total
 
 @dataclass(frozen=True)
 class Count(Statistic):
-    """How many rows; or, of a column, how many values that are present. Made by `dpframe.count`.
+    """The number of rows; or, of a column, of values that are present. Made by `dpframe.count`.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Count(Statistic):
         return "count"
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(self.column),)
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ class Ecdf(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """What is measured of the counts of the bins."""
+        """The numbers that are measured of the counts of the bins."""
         return Tree.best(self.size) if self.pure else PrefixSums(self.size)
 
     def under(self, pure: bool) -> Self:
@@ -54,7 +54,7 @@ class Ecdf(Statistic):
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(vector=InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:

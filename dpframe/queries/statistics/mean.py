@@ -43,12 +43,12 @@ class Mean(Clipped):
             )
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it; a missing value adds nothing to a centred sum, as does the middle."""
+        """The Totals to measure for it; a missing value adds nothing to a centred sum, as does the middle."""
         counted = Total(self.column) if self.missing == "drop" else Total(None)
         return (Total(self.column, self.bounds, centred=True), counted)
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it."""
+        """The facts that a record states of it."""
         facts = super().facts() or {}
         return facts if self.missing == "drop" else facts | {"missing": self.missing}
 

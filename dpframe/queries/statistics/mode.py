@@ -25,7 +25,7 @@ class Mode(Statistic):
     chooses: ClassVar[bool] = True
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it: the count of each value, of which none is released."""
+        """The Totals to measure for it: the count of each value, of which none is released."""
         return (Total(None),)
 
     def error_words(self, error: str) -> str:

@@ -1,4 +1,4 @@
-"""How many units: people rather than rows."""
+"""The number of units: people rather than rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpframe.queries.total import Total
 
 @dataclass(frozen=True)
 class NUnits(Statistic):
-    """How many units have a row in a group; or, of a column, a value that is present. Made by `dpframe.n_units`.
+    """The number of units with a row in a group; or, of a column, a present value. Made by `dpframe.n_units`.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class NUnits(Statistic):
         return "n_units"
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(self.column, per_unit=True),)
 
 

@@ -1,4 +1,4 @@
-"""Which part of a column's values are true."""
+"""The part of a column's values that are true."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Proportion(Statistic):
         check_column(self.column)
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(vector=two_sided(self.column, BOUNDS)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:

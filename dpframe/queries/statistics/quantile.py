@@ -55,7 +55,7 @@ class Quantile(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """What is measured of the counts of the candidates."""
+        """The numbers that are measured of the counts of the candidates."""
         size = len(self.candidates)
         return Tree.best(size) if self.pure else PrefixSums(size)
 
@@ -64,7 +64,7 @@ class Quantile(Statistic):
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it; the same for all quantiles of a column among the same candidates."""
+        """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
         lower, upper = np.array(self.candidates[:-1]), np.array(self.candidates[1:])
         cuts = tuple((lower + (upper - lower) / 2.0).tolist())
         ends = (self.candidates[0], self.candidates[-1])
@@ -89,7 +89,7 @@ class Quantile(Statistic):
         return f"+-{error} ranks"
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it."""
+        """The facts that a record states of it."""
         ends = [self.candidates[0], self.candidates[-1]]
         return {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
 

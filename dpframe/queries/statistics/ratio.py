@@ -46,7 +46,7 @@ class Ratio(Statistic):
         return f"{self.column}_per_{self.denominator}"
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(self.column, self.bounds), Total(self.denominator, self.denominator_bounds))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
@@ -75,7 +75,7 @@ class Ratio(Statistic):
             )
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it."""
+        """The facts that a record states of it."""
         below = {"denominator": self.denominator, "denominator_bounds": list(self.denominator_bounds)}
         return {**(super().facts() or {}), **below}
 

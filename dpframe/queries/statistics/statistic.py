@@ -1,4 +1,4 @@
-"""What an analyst may ask of a group: what every statistic answers for itself."""
+"""A statistic, what an analyst may ask of a group: the questions that each one answers about itself."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Statistic:
         return [(self.default_name if name is None else name, self)]
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it, public and the same for every frame."""
+        """The Totals to measure for it, public and the same for every frame."""
         raise NotImplementedError
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
@@ -100,7 +100,7 @@ class Statistic:
         return f"+-{error}"
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it; None where no number is released."""
+        """The facts that a record states of it; None where no number is released."""
         facts: dict[str, Any] = {"verb": self.verb, "column": getattr(self, "column", None)}
         bounds = getattr(self, "bounds", None)
         return facts if bounds is None else facts | {"bounds": list(bounds)}
@@ -113,7 +113,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Clipped(Statistic):
-    """What statistics of clipped values share: a column, and the bounds of its values."""
+    """The part that statistics of clipped values share: a column, and the bounds of its values."""
 
     column: str
     bounds: tuple[float, float]

@@ -25,7 +25,7 @@ class Sum(Clipped):
     verb: ClassVar[str] = "sum"
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(self.column, self.bounds),)
 
 

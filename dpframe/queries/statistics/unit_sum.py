@@ -24,11 +24,11 @@ class UnitSum(Clipped):
     adds_up: ClassVar[bool] = False  # a unit is clipped in each group, and weighed by its number of groups
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(self.column, self.bounds, per_unit=True),)
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it."""
+        """The facts that a record states of it."""
         return {"verb": self.verb, "column": self.column, "unit_bounds": list(self.bounds)}
 
     def __str__(self) -> str:

@@ -59,7 +59,7 @@ class Variance(Clipped):
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         if self.pure:
             return (Total(vector=bernstein(self.column, self.bounds)),)
         squares = Total(row=centred_squares(self.column, self.bounds))
@@ -87,7 +87,7 @@ class Variance(Clipped):
             )
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it."""
+        """The facts that a record states of it."""
         return {**(super().facts() or {}), "ddof": self.ddof}
 
     def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
