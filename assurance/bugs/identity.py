@@ -8,7 +8,7 @@ IDENTITY = (
     bug(
         "identity",
         "units in seconds read as milliseconds, which clip",
-        "bring",
+        "load",
         'values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)',
         "_milliseconds(values)",
         "test_identity.py::test_102_no_two_stored_times_are_one_unit",

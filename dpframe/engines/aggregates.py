@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.source import Wanted
+from dpframe.engines.source import ColumnRequest
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import RowFunction, Total
 
@@ -46,9 +46,9 @@ class Terms:
             _numbered("row", dict.fromkeys(total.row for total in totals if total.row is not None)),
         )
 
-    def wanted(self) -> list[Wanted]:
-        """What to bring over."""
-        values: list[Wanted] = [(name, column, "value", None) for column, name in self.values.items()]
+    def wanted(self) -> list[ColumnRequest]:
+        """The columns to load."""
+        values: list[ColumnRequest] = [(name, column, "value", None) for column, name in self.values.items()]
         return values + [(name, column, "present", None) for column, name in self.present.items()]
 
     def prepared(self) -> list[pl.Expr]:
@@ -79,7 +79,7 @@ class Terms:
         return counted if total.bounds is None else groups[name].to_numpy() - total.midpoint * counted
 
     def each(self, total: Total) -> pl.Expr:
-        """What each row adds to a Total; null adds nothing."""
+        """The expression that each row adds to a Total; null adds nothing."""
         if total.row is not None:
             return pl.col(self.rows[total.row])
         if total.column is None:
@@ -109,7 +109,7 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
 
 
 def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
-    """What each row adds by a function of several values, within its reach; null where one of them is missing."""
+    """The steps that each row adds by a function of several values, within its reach; null where one is missing."""
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.identity import NOWHERE, Declared, combinations, combined, declared
-from dpframe.engines.source import Source, Wanted, collected
+from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis, Keys
 
@@ -50,9 +50,9 @@ class Cells:
         """The axes that are bins."""
         return [axis for axis in self.keys.axes if isinstance(axis, BinAxis)]
 
-    def wanted(self) -> list[Wanted]:
-        """What to bring over."""
-        wanted: list[Wanted] = []
+    def wanted(self) -> list[ColumnRequest]:
+        """The columns to load."""
+        wanted: list[ColumnRequest] = []
         for axis in self.keys.axes:
             for column in axis.columns:
                 name = self.columns[column]
@@ -190,7 +190,7 @@ def half_open(axis: BinAxis, tick: int) -> NDArray[Any]:
 
 
 def counted(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[np.int64]:
-    """How many values lie in each half-open bin; by sorting blocks, which is faster than a search per value."""
+    """The number of values in each half-open bin; by sorting blocks, which is faster than a search per value."""
     below = np.zeros(edges.size, dtype=np.int64)
     for start in range(0, values.size, BLOCK):
         block = np.sort(values[start : start + BLOCK])  # NaN last, above every edge

@@ -1,4 +1,4 @@
-"""Which engine reads a table: decided by what it is, and never by what is in it."""
+"""The engine that reads a table: decided by what it is, and never by what is in it."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ def check_reading(frame: Any, **options: Any) -> None:
 
 
 def reads_in_batches(frame: Any) -> bool:
-    """Whether a table is read in batches by dpframe itself, so that memory and progress can be chosen."""
+    """Tell whether a table is read in batches by dpframe itself, so that memory and progress can be chosen."""
     return not is_engine(frame) and (isinstance(frame, pl.LazyFrame) or is_dataset(frame) or is_relation(frame))

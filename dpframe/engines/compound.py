@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added
-from dpframe.engines.source import Source, Wanted, collected
+from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import bounded, pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps, step_length
@@ -27,7 +27,7 @@ WIDER = 2**10  # a value of a unit's sum is clipped to so many times the larger 
 
 @dataclass(frozen=True)
 class Parts:
-    """What is brought over and summed for the Totals of a query: plain sums, and a column for each of the others."""
+    """The columns that are loaded and summed for the Totals of a query: plain sums, and a column for each other."""
 
     plain: dict[Total, tuple[Total, ...]]  # the sums over rows that a Total is made of
     others: dict[Total, str]  # bins of values, values of a unit's sum, presence -> engine column
@@ -45,9 +45,9 @@ class Parts:
         others = {total: f"other{place}" for place, total in enumerate(totals) if total not in plain}
         return cls(plain, others, Terms.of(tuple(dict.fromkeys(one for each in plain.values() for one in each))))
 
-    def wanted(self) -> list[Wanted]:
-        """What to bring over."""
-        others: list[Wanted] = []
+    def wanted(self) -> list[ColumnRequest]:
+        """The columns to load."""
+        others: list[ColumnRequest] = []
         for total, name in self.others.items():
             column = total.column if total.vector is None else total.columns[0] if total.columns else None
             if column is not None:
@@ -67,7 +67,7 @@ class Parts:
 
 
 def compound(query: Query) -> bool:
-    """Whether some Total is no plain sum over rows."""
+    """Tell whether some Total is no plain sum over rows."""
     return any(total.per_unit or total.vector is not None for total in query.of_cells)
 
 
@@ -79,8 +79,8 @@ def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -
 def coded(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
-    owner: list[Wanted] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
-    lazy = source.bring([*cells.wanted(), *parts.wanted(), *owner])
+    owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    lazy = source.load([*cells.wanted(), *parts.wanted(), *owner])
     units = [name for name, *_ in owner]
     table = collected(lazy.select(*cells.names(), *parts.prepared(), *units), source.rows)
     code = cells.codes(table)
@@ -133,7 +133,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
 
 
 def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
-    """How many units each cell has, each counted v(t) steps where it is in t cells."""
+    """The number of units in each cell, each counted v(t) steps where it is in t cells."""
     pairs = np.unique(code * cells + cell)  # fits 64 bits: units are numbered below 2**32, cells below 2**30
     if counts_whole(unit, cells):
         return np.bincount(pairs % cells, minlength=cells).astype(np.int64)
@@ -167,7 +167,7 @@ def _measured(
     unit: PrivacyUnit,
     p: float,
 ) -> Integers:
-    """What the design measures of the counts of bins; a unit's weight counts its rows by group, whatever their bins."""
+    """The sums that the design measures of counts of bins; a unit's weight counts its rows by group, not by bin."""
     bins, groups = inner.design.size, query.keys.cells // inner.cells
     if inner.column is None:
         group, place = cell // bins, cell % bins

@@ -1,4 +1,4 @@
-"""What an engine is: it knows the columns of a table, and shows all its rows to dpframe, in pieces.
+"""Engines: each knows the columns of a table, and shows all its rows to dpframe, in pieces.
 
 Exact totals add up over disjoint pieces: batches of rows where each row is protected, whole units where a unit is. So
 every engine runs the same code on its own pieces, and adds the integers that come out, modulo 2**64.

@@ -33,7 +33,7 @@ LARGEST = 2**1023  # no float is larger than twice that
 
 
 class _Nothing:
-    """What a key is stored as that no value of its column can equal."""
+    """The place of a key that no value of its column can equal."""
 
     def __repr__(self) -> str:
         return "NOTHING"
@@ -238,7 +238,7 @@ class Declared:
 
     @property
     def size(self) -> int:
-        """How many positions there are."""
+        """The number of positions."""
         return len(self.values) + (self.missing != NOWHERE)
 
 

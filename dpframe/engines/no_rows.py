@@ -53,7 +53,7 @@ def emptied(frame: Any, columns: list[str]) -> Any:
 
 
 def is_polars(frame: Any) -> bool:
-    """Whether it is one of Polars' own."""
+    """Tell whether it is one of Polars' own."""
     return isinstance(frame, (pl.DataFrame, pl.LazyFrame))
 
 

@@ -86,7 +86,7 @@ def unit_of(dtype: Any) -> str:
 
 
 def is_coded(dtype: Any) -> bool:
-    """Whether keys of such a column are brought as positions among the declared ones."""
+    """Tell whether keys of such a column are loaded as positions among the declared ones."""
     return identity_of(dtype) is identity.OBJECTS
 
 
@@ -120,7 +120,7 @@ def arrow_dtype(dtype: Any) -> pl.DataType | None:
         return None
 
 
-def bring(series: Any, role: str, declared: Any) -> pl.Series:
+def load(series: Any, role: str, declared: Any) -> pl.Series:
     """The column as Polars reads it for this role; `declared` are the keys, or the bins' kind, where there are any."""
     kind, _ = kind_of(series.dtype)
     if role == "present" and not _may_hold_nan(series.dtype):
@@ -163,7 +163,7 @@ def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
 
 
 def _may_hold_nan(dtype: Any) -> bool:
-    """Whether a column can hold NaN that pandas calls present: floats of Arrow and of masked arrays."""
+    """Tell whether a column can hold NaN that pandas calls present: floats of Arrow and of masked arrays."""
     arrow = arrow_dtype(dtype) if kind_of(dtype)[0] == "arrow" else None
     return dtype.kind == "f" if arrow is None else arrow.is_float()
 

@@ -1,4 +1,4 @@
-"""What each row holds, row by row: the only look at rows of the local model, whose reports are made of single values.
+"""The value of each row, row by row: the only look at rows of the local model, whose reports are made of single values.
 
 The order of rows stays. Nothing here can fail on a value.
 """
@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.cells import Cells, Integers
-from dpframe.engines.source import Wanted, collected, source_of
+from dpframe.engines.source import ColumnRequest, collected, source_of
 from dpframe.engines.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys
@@ -25,7 +25,7 @@ def categories_of_rows(frame: Any, keys: Keys, unit: PrivacyUnit, most: int) -> 
     source = source_of(frame)
     cells = Cells.of(source, keys)
     names = cells.names()
-    table = collected(source.bring([*cells.wanted(), *_of_unit(unit)]).select(*names, *_names(unit)), source.rows)
+    table = collected(source.load([*cells.wanted(), *_of_unit(unit)]).select(*names, *_names(unit)), source.rows)
     found = np.array(cells.codes(table), dtype=np.int64)
     found[_beyond(table, unit, most)] = NOT_THERE
     return found
@@ -34,14 +34,14 @@ def categories_of_rows(frame: Any, keys: Keys, unit: PrivacyUnit, most: int) -> 
 def numbers_of_rows(frame: Any, column: str, unit: PrivacyUnit, most: int) -> NDArray[np.float64]:
     """Each row's number, NaN where there is none, and beyond `most` rows a unit."""
     source = source_of(frame)
-    value: Wanted = ("value", column, "value", None)
-    table = collected(source.bring([value, *_of_unit(unit)]).select("value", *_names(unit)), source.rows)
+    value: ColumnRequest = ("value", column, "value", None)
+    table = collected(source.load([value, *_of_unit(unit)]).select("value", *_names(unit)), source.rows)
     found = np.array(table["value"].fill_null(float("nan")).to_numpy(), dtype=np.float64)
     found[_beyond(table, unit, most)] = np.nan
     return found
 
 
-def _of_unit(unit: PrivacyUnit) -> list[Wanted]:
+def _of_unit(unit: PrivacyUnit) -> list[ColumnRequest]:
     return [] if unit.column is None else [("unit", unit.column, "unit", None)]
 
 
@@ -50,7 +50,7 @@ def _names(unit: PrivacyUnit) -> list[str]:
 
 
 def _beyond(table: pl.DataFrame, unit: PrivacyUnit, most: int) -> NDArray[np.bool_]:
-    """Whether so many rows of the same unit stand before a row, or it has no unit and such rows are left out."""
+    """Tell whether so many rows of the same unit stand before a row, or it has no unit and such rows are left out."""
     if unit.column is None:
         return np.zeros(table.height, dtype=np.bool_)
     codes, _ = unit_codes(table["unit"])

@@ -22,7 +22,7 @@ PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 
 def of_rows_alone(source: Source, query: Query, cells: Cells, terms: Terms) -> Totals:
     """The totals of a query that protects each row."""
-    lazy = source.bring([*cells.wanted(), *terms.wanted()])
+    lazy = source.load([*cells.wanted(), *terms.wanted()])
     if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Total(None),):
         return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:

@@ -23,7 +23,7 @@ from dpframe.frames.kinds import checked_frame, is_dataset, is_engine, is_pandas
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]
-Wanted = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
+ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
 DAY = 86_400 * 10**9
@@ -38,7 +38,7 @@ READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary"
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What the schema says of a column."""
+    """The type of a column, as the schema says it."""
 
     kind: Kind
     dtype: str  # as the caller's library writes it
@@ -51,7 +51,7 @@ class ColumnType:
 
     @property
     def coded(self) -> bool:
-        """Whether keys are brought over as positions among the declared ones."""
+        """Tell whether keys are loaded as positions among the declared ones."""
         return self.identity is not None and self.identity.form == "objects"
 
 
@@ -60,7 +60,7 @@ class Source:
     """A caller's frame: its schema, and how to bring over columns for their roles."""
 
     schema: dict[str, ColumnType]
-    bring: Callable[[Sequence[Wanted]], pl.LazyFrame]
+    load: Callable[[Sequence[ColumnRequest]], pl.LazyFrame]
     rows: int | None = None  # of a frame in memory; decides on nothing but speed
 
     def column(self, name: str) -> ColumnType:
@@ -101,7 +101,7 @@ def source_of(frame: Any) -> Source:
     return _other_source(nw.from_native(checked_frame(frame)))
 
 
-def _brings_nothing(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+def _brings_nothing(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
     raise InvalidType("a table that is read in pieces brings none of its columns as a whole")
 
 
@@ -146,7 +146,7 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
 
 
 def _collates(relation: Any, name: str) -> bool:
-    """Whether DuckDB compares this column of strings otherwise than byte by byte; tried on words, and on no row."""
+    """Tell whether DuckDB compares strings of this column otherwise than byte by byte; tried on words, on no row."""
     quoted = '"' + name.replace('"', '""') + '"'
     nothing = relation.limit(0).aggregate(f"any_value({quoted}) as x")
     pairs = [(one, other) for one, other in itertools.combinations(ALIKE, 2)]
@@ -155,25 +155,25 @@ def _collates(relation: Any, name: str) -> bool:
 
 
 def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
-    def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+    def load(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
         if not wanted:
             return lazy  # a selection of no columns would have no rows to count
         return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in wanted)
 
-    return Source({name: polars_type(dtype) for name, dtype in schema.items()}, bring, rows)
+    return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
 
 
 def _pandas_source(frame: Any) -> Source:
-    def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+    def load(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
         series = []
         for name, column, role, declared in wanted:
-            brought = pandas_columns.bring(frame[column], role, declared)
+            brought = pandas_columns.load(frame[column], role, declared)
             fitted = _for_role("", role, brought.dtype).alias(name)
             series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
-    return Source({name: _pandas_type(frame[name].dtype) for name in names}, bring, len(frame))
+    return Source({name: _pandas_type(frame[name].dtype) for name in names}, load, len(frame))
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
@@ -183,21 +183,21 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     empty = _without_rows(lazy, names)
     converted = nw.from_native(empty).schema
 
-    def bring(wanted: Sequence[Wanted]) -> pl.LazyFrame:
+    def load(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
         columns = list(dict.fromkeys(column for _, column, _, _ in wanted)) or names[:1]  # one, to count its rows
         selected = lazy.select(*columns) if columns else lazy
         collected = _renamed(selected.collect(backend="polars").to_native(), columns)
-        return _polars_source(collected.lazy(), collected.schema).bring(wanted)
+        return _polars_source(collected.lazy(), collected.schema).load(wanted)
 
     types = {name: polars_type(dtype) for name, dtype in empty.schema.items()}
     for name in names:
         if not _comes_over_exactly(schema[name], converted[name]):
             types[name] = replace(types[name], dtype=str(schema[name]), identity=None)
-    return Source(types, bring)
+    return Source(types, load)
 
 
 def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
-    """Whether no two values of a dtype of another library can become one on their way to Polars.
+    """Tell whether no two values of a dtype of another library can become one on their way to Polars.
 
     A dtype that stays the same is proven. Seconds become milliseconds, which wrap; what times and durations are
     (months? past midnight?), their dtypes do not say.
@@ -226,7 +226,7 @@ def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def polars_type(dtype: pl.DataType) -> ColumnType:
-    """What a Polars dtype says of a column."""
+    """The type of a column of a Polars dtype."""
     shown_dtype = str(dtype)
     identity = identity_of(dtype)
     if dtype == pl.Enum:
@@ -254,7 +254,7 @@ def tick_of(dtype: pl.DataType) -> int:
 
 
 def _pandas_type(dtype: Any) -> ColumnType:
-    """What a pandas dtype says of a column. Numbers, bools and objects differ by a missing value only."""
+    """The type of a column of a pandas dtype. Numbers, bools and objects differ by a missing value only."""
     kind, aware = pandas_columns.kind_of(dtype)
     identity = pandas_columns.identity_of(dtype)
     if kind == "arrow":

@@ -71,7 +71,7 @@ class Spill:
 
     @property
     def _piece(self) -> int:
-        """What is worked on at a time, once not all is kept: of more, new memory takes longer than the work."""
+        """The bytes worked on at a time, once not all is kept: of more, new memory takes longer than the work."""
         return min(self.memory // 2, MOST_PIECE)
 
     def _groups(self) -> Iterator[list[int]]:

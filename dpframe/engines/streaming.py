@@ -1,4 +1,4 @@
-"""How a table is read that does not fit in memory: in what memory, and whether its reader sees how far it is."""
+"""The reading of a table that does not fit in memory: in what memory, and with a bar for its reader or without."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Batch = TypeVar("Batch")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read in batches. Answers do not depend on it."""
+    """The reading of a table in batches. Answers do not depend on it."""
 
     memory: int | None = None  # bytes by which the process may grow, about
     progress: bool | None = None  # None: where somebody can see it
@@ -28,7 +28,7 @@ class Reading:
 
     @property
     def batch(self) -> int:
-        """How many rows are read at a time."""
+        """The number of rows that are read at a time."""
         return min(max(self.bytes // (8 * ROW_BYTES), LEAST_BATCH), MOST_BATCH)
 
     def seen(self, batches: Iterable[Batch]) -> Iterator[Batch]:

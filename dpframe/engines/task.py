@@ -1,4 +1,4 @@
-"""What is to be computed of rows, in public terms alone: it can be pickled and carried to where the rows are."""
+"""The computation on rows, in public terms alone: it can be pickled and carried to where the rows are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Task:
         if compound(self.query):
             return compound_rows(source, self.query, self.unit)
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
-        lazy = source.bring([*cells.wanted(), *terms.wanted(), ("unit", self.by, "unit", None)])
+        lazy = source.load([*cells.wanted(), *terms.wanted(), ("unit", self.by, "unit", None)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
         if self.unit.nulls == "drop" and table["unit"].null_count():
             table = table.filter(pl.col("unit").is_not_null())

@@ -125,7 +125,7 @@ def _mixed(seed: int) -> pl.DataFrame:
 
 
 def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
-    """Who is protected: a row, a user, and one of the other units in turn; in the norms of the noises, in turn."""
+    """The protected units: a row, a user, and one of the other units in turn; in the norms of the noises, in turn."""
     if query.grouping is None:
         yield PrivacyUnit(), 1.0
     for place, column in enumerate(("user", UNITS[turn % len(UNITS)])):
@@ -135,7 +135,7 @@ def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
 
 
 def questions() -> dict[str, Query]:
-    """What is asked of every table: each kind of total, of keys and of bins."""
+    """The questions of every table: each kind of total, of keys and of bins."""
     cells = _cells()
     sums: dict[str, Statistic] = {
         "n": Count(),

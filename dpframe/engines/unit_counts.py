@@ -1,4 +1,4 @@
-"""How many rows, in how many groups, each unit has: every unit is counted once, in one cell of the grid."""
+"""Rows and groups of each unit: every unit is counted once, in one cell of the grid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 
 from dpframe.engines.aggregates import ROWS
 from dpframe.engines.cells import Cells, Integers
-from dpframe.engines.source import Source, Wanted, collected
+from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
@@ -40,8 +40,8 @@ def coded_units(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.Dat
         table = pl.DataFrame([units.alias("unit"), pl.Series("cell", group)])
     else:
         names = {f"group{place}": name for place, name in enumerate(grouping.columns)}
-        wanted: list[Wanted] = [(name, of, "unit", None) for name, of in names.items()]
-        table = collected(source.bring([("unit", unit.column, "unit", None), *wanted]), source.rows)
+        wanted: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
+        table = collected(source.load([("unit", unit.column, "unit", None), *wanted]), source.rows)
     return table.filter(pl.col("unit").is_not_null()) if unit.nulls == "drop" else table
 
 
@@ -52,7 +52,7 @@ def of_pairs(pairs: pl.DataFrame, query: Query) -> Integers:
 
 
 def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
-    """How many units lie in each cell, of the rows and the groups of each."""
+    """The number of units in each cell, of the rows and the groups of each."""
     by_rows, by_groups = query.keys.axes
     assert isinstance(by_rows, BinAxis)
     assert isinstance(by_groups, BinAxis)
@@ -62,16 +62,16 @@ def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
 
 def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, Integers]:
     """The unit of each row that is in a group, and a number for its group."""
-    unit: Wanted = ("unit", column, "unit", None)
+    unit: ColumnRequest = ("unit", column, "unit", None)
     if grouping.keys is not None:
         cells = Cells.of(source, grouping.keys)
-        table = collected(source.bring([*cells.wanted(), unit]).select(*cells.names(), "unit"), source.rows)
+        table = collected(source.load([*cells.wanted(), unit]).select(*cells.names(), "unit"), source.rows)
         code = cells.codes(table)
         inside = code >= 0
         return table["unit"].filter(pl.Series(inside, dtype=pl.Boolean)), code[inside]
     names = {f"group{place}": name for place, name in enumerate(grouping.columns)}
-    wanted: list[Wanted] = [(name, of, "unit", None) for name, of in names.items()]
-    table = collected(source.bring([unit, *wanted]).select("unit", *names), source.rows)
+    wanted: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
+    table = collected(source.load([unit, *wanted]).select("unit", *names), source.rows)
     group = np.zeros(table.height, dtype=np.int64)
     for name in names:
         code, size = unit_codes(table[name])
@@ -80,6 +80,6 @@ def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, I
 
 
 def _places(numbers: Integers, axis: BinAxis) -> Integers:
-    """Which cell of the axis each number falls in; the last is open above."""
+    """The cell of the axis that each number falls in; the last is open above."""
     inner = np.array(axis.edges[1:-1], dtype=np.float64)
     return np.searchsorted(inner, numbers, side="right").astype(np.int64)

@@ -57,7 +57,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Reach:
-    """How much of one unit counts in full, in the norm of the noise."""
+    """The part of one unit that counts in full, in the norm of the noise."""
 
     most: float  # R
     p: float
@@ -129,7 +129,7 @@ def of_pairs(
 
 
 def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
-    """What pairs add to each Total, with the weights of their units."""
+    """The steps that pairs add to each Total, with the weights of their units."""
     found = {}
     for total, sums in pairs.sums.items():
         each = pl.DataFrame({"v": sums, "w": weights[pairs.owner]})
@@ -139,7 +139,7 @@ def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
 
 
 def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cells: int) -> dict[Total, Integers]:
-    """What rows add that are weighed one by one; of the `others` the weight is 0."""
+    """The steps of rows that are weighed one by one; of the `others` the weight is 0."""
     weighted = table.with_columns(pl.Series("w", weights)).lazy()
     if others > table.height // 2:
         weighted = weighted.filter(pl.col("w") > 0.0)
@@ -156,7 +156,7 @@ def _chosen(mask: NDArray[np.bool_]) -> Any:
 
 
 def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
-    """What each row adds to a Total; None where each adds 1."""
+    """The steps that each row adds to a Total; None where each adds 1."""
     each = terms.each(total)
     ones = total.column is None or (total.bounds is None and not table.select((~each.eq_missing(1)).any()).item())
     return None if ones else table.select(each=each.fill_null(0))["each"].to_numpy()

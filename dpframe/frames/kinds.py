@@ -36,19 +36,19 @@ def is_pandas(value: object) -> bool:
 
 
 def is_dataset(value: object) -> bool:
-    """Whether a value is a pyarrow Dataset."""
+    """Tell whether a value is a pyarrow Dataset."""
     dataset = sys.modules.get("pyarrow.dataset")
     return dataset is not None and isinstance(value, dataset.Dataset)
 
 
 def is_relation(value: object) -> bool:
-    """Whether a value is a DuckDB relation."""
+    """Tell whether a value is a DuckDB relation."""
     duckdb = sys.modules.get("duckdb")
     return duckdb is not None and isinstance(value, duckdb.DuckDBPyRelation)
 
 
 def is_engine(value: object) -> bool:
-    """Whether a value is an engine from outside: an object that has its methods."""
+    """Tell whether a value is an engine from outside: an object that has its methods."""
     if isinstance(value, (type, pl.DataFrame, pl.LazyFrame)) or is_relation(value):
         return False
     return all(callable(getattr(value, name, None)) for name in ("schema", "fold"))

@@ -219,7 +219,7 @@ def test_102_no_two_stored_times_are_one_unit(dtype):
 
 def numbered(frame):
     """The number that each row's unit has."""
-    lazy = source_of(frame).bring([("unit", "id", "unit", None)])
+    lazy = source_of(frame).load([("unit", "id", "unit", None)])
     return weights.unit_codes(lazy.collect()["unit"])[0].tolist()
 
 
