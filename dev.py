@@ -88,9 +88,10 @@ def types(fresh: bool) -> Iterator[Check]:
 
 
 def newest(fresh: bool) -> Iterator[Check]:
-    """Pytest with coverage and the newest versions of everything."""
+    """Pytest with the newest versions of everything; coverage of all but slow tests, which it would make slower."""
     python = newest_environment(fresh=fresh)
-    yield check("pytest", python, "coverage", "run", "-m", "pytest", *PARALLEL)
+    yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "slow", *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
 
