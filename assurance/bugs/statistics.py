@@ -126,6 +126,22 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "missing values counted with the others of a proportion",
+        "compound._matched",
+        "np.where(place >= 0, 0, 1), -1)",
+        "np.where(place >= 0, 0, 1), 1)",
+        "test_proportion.py::test_a_value_of_any_dtype",
+    ),
+    bug(
+        "statistics",
+        "a value and the others counted in finer steps than the noise",
+        "Matches.norms",
+        "return scale, scale**2",
+        "return scale // 2**INNER_BITS or 1, 1",
+        "test_proportion.py::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
         "the noise of the divisor left out of a ratio's interval",
         "Ratio._read",
         "squares = squared * spreads[0], 0.0, squared * spreads[1]",

@@ -53,13 +53,16 @@ class Quantities(Generic[F]):
         return self._asked("n_units", {"n_units": NUnits(column)}, options)
 
     @asks
-    def proportion(self, column: str, **options: Unpack[CallOptions]) -> F:
-        """The share of the values of `column` that are true, or 1.
+    def proportion(self, column: str, *, value: Any = None, **options: Unpack[CallOptions]) -> F:
+        """The share of the values of `column` that are true, or that are `value`.
 
         Parameters
         ----------
         column : str
-            A Boolean column, or one of numbers, each clipped to [0, 1]. Nulls and NaN are left out.
+            A Boolean column, or one of numbers, each clipped to [0, 1]; with `value` a column of any dtype that
+            `group_by` takes. Nulls and NaN are left out.
+        value : str, number, bool, date, datetime, timedelta or time, optional
+            The share of the values that are this one, which is compared as a declared key is.
 
         Returns
         -------
@@ -69,11 +72,13 @@ class Quantities(Generic[F]):
         Examples
         --------
         >>> import dpframe as dpf, polars as pl
-        >>> people = pl.DataFrame({"smoker": [True, False, None]})
+        >>> people = pl.DataFrame({"smoker": [True, False, None], "drug": ["A", "B", None]})
         >>> people.dp.proportion("smoker", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['smoker_proportion', 'smoker_proportion_error']
+        >>> people.dp.proportion("drug", value="A", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['drug_proportion', 'drug_proportion_error']
         """
-        statistic = Proportion(column)
+        statistic = Proportion(column, value)
         return self._asked("proportion", {statistic.default_name: statistic}, options)
 
     @asks

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.aggregates import Terms
-from dpframe.engines.cells import Cells, Integers, added
+from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import bounded, pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
@@ -20,8 +20,9 @@ from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.query import Query
 from dpframe.queries.total import Total
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
-from dpframe.queries.vectors import INNER_BITS, InnerCounts, RowVector
+from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, RowVector
 
+THERE = " there"  # ends the names of columns that say whether a value is present
 WIDER = 2**10  # a value of a unit's sum is clipped to so many times the larger bound of the sum
 
 
@@ -45,10 +46,17 @@ class Parts:
         others = {total: f"other{place}" for place, total in enumerate(totals) if total not in plain}
         return cls(plain, others, Terms.of(tuple(dict.fromkeys(one for each in plain.values() for one in each))))
 
-    def wanted(self) -> list[ColumnRequest]:
+    def wanted(self, source: Source) -> list[ColumnRequest]:
         """The columns to load."""
         others: list[ColumnRequest] = []
         for total, name in self.others.items():
+            if isinstance(total.vector, Matches):
+                key = declared_keys(source, total.vector.axis, 0)
+                others += [
+                    (name, total.vector.column, "key", key),
+                    (name + THERE, total.vector.column, "present", None),
+                ]
+                continue
             column = total.column if total.vector is None else total.columns[0] if total.columns else None
             if column is not None:
                 others.append((name, column, "value" if total.values else "present", None))
@@ -61,6 +69,10 @@ class Parts:
     def names(self) -> list[str]:
         """The columns that `prepared` makes."""
         return [*self.terms.names(), *(name for total, name in self.others.items() if total.columns)]
+
+    def compared(self) -> dict[str, Matches]:
+        """The columns whose values are compared, by their names here."""
+        return {name: one.vector for one, name in self.others.items() if isinstance(one.vector, Matches)}
 
     def _named(self) -> tuple[list[Total], list[str]]:
         return list(self.others), list(self.others.values())
@@ -80,9 +92,12 @@ def coded(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
-    lazy = source.load([*cells.wanted(), *parts.wanted(), *owner])
+    lazy = source.load([*cells.wanted(), *parts.wanted(source), *owner])
     units = [name for name, *_ in owner]
-    table = collected(lazy.select(*cells.names(), *parts.prepared(), *units), source.rows)
+    compared = parts.compared()
+    there = [name + THERE for name in compared]
+    table = collected(lazy.select(*cells.names(), *parts.prepared(), *there, *units), source.rows)
+    table = table.with_columns([_matched(table, name, one, source) for name, one in compared.items()])
     code = cells.codes(table)
     table = table.select(*parts.names(), *units, pl.Series("cell", code)).filter(pl.col("cell") >= 0)
     return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
@@ -120,7 +135,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
     found = {}
     for total, name in parts.others.items():
         column = table[name] if total.columns else None
-        if isinstance(total.vector, InnerCounts):
+        if isinstance(total.vector, InnerCounts | Matches):
             found[total] = _measured(total.vector, column, cell, code, size, query, unit, p)
         elif total.counts:
             there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
@@ -158,7 +173,7 @@ def _steps(owner: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) 
 
 
 def _measured(
-    inner: InnerCounts,
+    inner: InnerCounts | Matches,
     column: pl.Series | None,
     cell: Integers,
     code: Integers,
@@ -168,7 +183,7 @@ def _measured(
     p: float,
 ) -> Integers:
     """The sums that the design measures of counts of bins; a unit's weight counts its rows by group, not by bin."""
-    bins, groups = inner.design.size, query.keys.cells // inner.cells
+    bins, groups = inner.bins, query.keys.cells // inner.cells
     if inner.column is None:
         group, place = cell // bins, cell % bins
     else:
@@ -181,7 +196,15 @@ def _measured(
         steps = np.floor(light[code] * 2.0**INNER_BITS).astype(np.int64)
     there = place >= 0
     counts = added(steps[there], group[there] * bins + place[there], groups * bins)
-    return inner.design.measured(counts.reshape(groups, bins)).ravel()
+    return inner.measured(counts.reshape(groups, bins)).ravel()
+
+
+def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:
+    """0 for a value that is the declared one, as the column compares keys; 1 for any other; -1 where it is missing."""
+    keys = declared_keys(source, matches.axis, 0)
+    place = table[name].to_numpy() if source.column(matches.column).coded else positions(table[name], keys.values)
+    code = np.where(table[name + THERE].to_numpy(), np.where(place >= 0, 0, 1), -1)
+    return pl.Series(name, code.astype(np.int64))
 
 
 def _prepared(total: Total, name: str) -> pl.Expr | None:

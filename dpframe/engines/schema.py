@@ -17,6 +17,7 @@ from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import Query
+from dpframe.queries.vectors import Matches
 
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
 FITTING = {  # the kinds of column in which keys or bins of a kind are looked for
@@ -43,6 +44,8 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
     for total in query.of_cells:
+        if isinstance(total.vector, Matches):
+            _checked_axis(source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
             if total.values and column.kind not in {"number", *ANYTHING}:
@@ -100,7 +103,8 @@ def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> Non
         if not (argument == "bins" and column.kind == "category"):
             return
     raise WrongDtype(
-        f"{argument} of column {name!r} must suit its dtype {column.dtype}, but they are {KIND_WORDS[kind]}. "
+        f"{argument} of column {name!r} must suit its dtype {column.dtype}, but "
+        f"{'it is one of' if argument == 'value' else 'they are'} {KIND_WORDS[kind]}. "
         f"{_way_out(column, argument)}"
     )
 

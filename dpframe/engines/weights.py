@@ -158,7 +158,7 @@ def _chosen(mask: NDArray[np.bool_]) -> Any:
 def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
     """The steps that each row adds to a Total; None where each adds 1."""
     each = terms.each(total)
-    ones = total.column is None or (total.bounds is None and not table.select((~each.eq_missing(1)).any()).item())
+    ones = total.counts and (total.column is None or not table.select((~each.eq_missing(1)).any()).item())
     return None if ones else table.select(each=each.fill_null(0))["each"].to_numpy()
 
 

@@ -294,6 +294,7 @@ MEASURE = _object(
         "unit_bounds": _pair,
         "one_total": _flag,
         "ddof": _whole,
+        "value": _text,
         "q": _positive,
         "size": _some,
         "missing": _text,

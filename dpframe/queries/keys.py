@@ -233,7 +233,8 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
 def plain_key(value: object, argument: str = "keys") -> Any:
     """A key as a plain Python value; NaN, which equals nothing, is refused."""
     if isinstance(value, float | Decimal | np.datetime64 | np.timedelta64 | datetime) and not _is_finite(value):
-        raise InvalidArgument(f"{argument} must be finite, not {value}. Ask for the row of missing values with None.")
+        way_out = "" if argument == "value" else " Ask for the row of missing values with None."
+        raise InvalidArgument(f"{argument} must be finite, not {value}.{way_out}")
     if isinstance(value, np.generic):
         value = _plain_time(value, argument) if value.dtype.kind in "mM" else value.item()
     if value is None:
@@ -244,7 +245,12 @@ def plain_key(value: object, argument: str = "keys") -> Any:
         raise InvalidArgument(f"{argument} must be numbers that can be printed, unlike {shown(value)}. Leave it out.")
     if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
         return value
-    raise InvalidType(f"{argument} must be numbers, strings, dates, durations or None, not {shown(value, kind=True)}.")
+    kinds = (
+        "a number, a string, a date or a duration"
+        if argument == "value"
+        else "numbers, strings, dates, durations or None"
+    )
+    raise InvalidType(f"{argument} must be {kinds}, not {shown(value, kind=True)}.")
 
 
 def _plain_time(value: Any, argument: str) -> Any:

@@ -79,6 +79,10 @@ class Vector(Protocol):
         """The number of integers for each group."""
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+
+    @property
     def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
         """The columns whose values are read, with their bounds."""
 
@@ -117,8 +121,10 @@ class Total:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
-        if self.row is not None or self.vector is not None:
-            return tuple(column for column, _ in self.values)
+        if self.vector is not None:
+            return self.vector.columns
+        if self.row is not None:
+            return tuple(column for column, _ in self.row.columns)
         return () if self.column is None else (self.column,)
 
     def over(self, by: tuple[str, ...] | None) -> Total:

@@ -9,13 +9,20 @@ the vectors here is negative, so under replace the l_2 distance is at most sqrt(
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors.words import harmless
+from dpframe.queries.keys import KeyAxis
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.total import RowFunction
 from dpframe.queries.trees import Tree
 
 INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16
 
+Integers = NDArray[np.int64]
 Values = tuple[tuple[str, tuple[float, float]], ...]
 
 
@@ -43,6 +50,11 @@ class RowVector:
     def width(self) -> int:
         """The number of integers for each group."""
         return len(self.entries)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(column for column, _ in self.values)
 
     @property
     def values(self) -> Values:
@@ -85,6 +97,20 @@ class InnerCounts:
         return self.design.width
 
     @property
+    def bins(self) -> int:
+        """How many bins there are for each group."""
+        return self.design.size
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads, beside those of the keys."""
+        return () if self.column is None else (self.column,)
+
+    def measured(self, counts: Integers) -> Integers:
+        """What is measured of the counts of the bins, a row a group."""
+        return self.design.measured(counts)
+
+    @property
     def cells(self) -> int:
         """The number of neighboring cells in one group of rows."""
         return self.design.size if self.column is None else 1
@@ -108,3 +134,48 @@ class InnerCounts:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
         scale = 2**INNER_BITS if weighted else 1
         return self.design.column_sum * scale, self.design.column_square * scale**2
+
+
+@dataclass(frozen=True)
+class Matches:
+    """How many values of a column are one declared value, and how many are any other; missing ones are neither.
+
+    Parameters
+    ----------
+    axis : KeyAxis
+        The column and the value, which is compared as a declared key is.
+    """
+
+    axis: KeyAxis
+
+    width = bins = 2
+    cells = 1
+    values: ClassVar[Values] = ()
+
+    @property
+    def column(self) -> str:
+        """The column that is compared."""
+        return self.axis.columns[0]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return self.axis.columns
+
+    @property
+    def words(self) -> str:
+        """What is measured, for plans and records."""
+        return harmless(f"values of {self.column} that are {self.axis.rows[0][0]!r}, and others")
+
+    def measured(self, counts: Integers) -> Integers:
+        """What is measured of both counts of each group: they themselves."""
+        return counts
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step."""
+        return 2.0**-INNER_BITS if weighted else 1.0
+
+    def norms(self, weighted: bool) -> tuple[int, int]:
+        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        scale = 2**INNER_BITS if weighted else 1
+        return scale, scale**2

@@ -24,6 +24,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Measured, Statistic, Total
+from dpframe.queries.vectors import Matches
 from dpframe.testing.broken import require
 
 GROUPS = ("A", "B", "C")
@@ -188,7 +189,16 @@ def _table(statistic: Statistic, random: np.random.Generator, rows: int) -> Tabl
         odd = np.array([low, high, math.nextafter(low, -math.inf), low - 1, high + 1, -math.inf, math.inf, math.nan])
         inside = random.uniform(low, high, rows)
         table[column] = np.where(random.random(rows) < 0.5, random.choice(odd, rows), inside)
-    return table
+    return table | _compared(statistic, random, rows)
+
+
+def _compared(statistic: Statistic, random: np.random.Generator, rows: int) -> Table:
+    """Columns of which it asks whether a value is a declared one: texts that are and are not."""
+    found: Table = {}
+    for total in statistic.totals():
+        if isinstance(total.vector, Matches) and isinstance(value := total.vector.axis.rows[0][0], str):
+            found[total.vector.column] = random.choice(np.array([value, value + "!"]), rows)
+    return found
 
 
 def _check_answers(statistic: Statistic, size: int) -> None:
@@ -229,7 +239,8 @@ def _law(total: Total, laplace: bool) -> Mechanism:
 def _inside(statistic: Statistic, random: np.random.Generator, size: int) -> Table:
     """Values of one group, all within their bounds."""
     columns = {column: random.uniform(*bounds, size) for column, bounds in _columns(statistic).items()}
-    return {"group": np.full(size, GROUPS[0]), **columns}
+    compared = _compared(statistic, random, size)
+    return {"group": np.full(size, GROUPS[0]), **columns, **compared}
 
 
 def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells: int) -> tuple[Any, Any]:

@@ -23,6 +23,7 @@ ASKED = {
     "median": lambda dp, **words: dp.median("x", bounds=(0, 100), **words),
     "quantile": lambda dp, **words: dp.quantile("x", q=[0.25, 0.75], bounds=(0, 100), **words),
     "proportion": lambda dp, **words: dp.proportion("b", **words),
+    "proportion of a value": lambda dp, **words: dp.proportion("drug", value="A", **words),
     "mean": lambda dp, **words: dp.mean("x", bounds=(0, 100), missing="midpoint", **words),
     "ratio": lambda dp, **words: dp.agg(dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}), **words),
     "ecdf": lambda dp, **words: dp.ecdf("x", bins=[0, 30, 60, 100], **words),
@@ -45,10 +46,12 @@ CHECKED = {
     "median": dpf.median("x", bounds=(0, 100)),
     "quantile": dpf.quantile("x", q=0.9, bounds=(0, 100)),
     "proportion": dpf.proportion("x"),
+    "proportion of a value": dpf.proportion("x", value="A"),
     "mean": dpf.mean("x", bounds=(0, 100), missing="midpoint"),
     "ratio": dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}),
 }
-SIZED = ("variance", "std", "ecdf", "proportion", "mean", "ratio")
+SIZED = ("variance", "std", "ecdf", "proportion", "proportion of a value", "mean", "ratio")
+WITHIN = {"variance": 60.0, "std": 3.0, "ecdf": 0.2, "proportion": 0.1, "proportion of a value": 0.1, "mean": 5.0}
 
 
 def frame(rows=900):
@@ -60,6 +63,7 @@ def frame(rows=900):
             "x": generator.normal(50, 20, rows),
             "b": generator.random(rows) < 0.3,
             "z": generator.uniform(2, 9, rows),
+            "drug": generator.choice(["A", "B", "C"], rows),
         }
     )
 
@@ -104,7 +108,7 @@ def test_within_gives_the_smallest_price(name, noise):
     if name == "all":
         pytest.skip("its errors have different units")
     size = {"size": 500} if name in SIZED else {}
-    within = {"variance": 60.0, "std": 3.0, "ecdf": 0.2, "proportion": 0.1, "mean": 5.0, "ratio": 2.0}.get(name, 40.0)
+    within = 2.0 if name == "ratio" else WITHIN.get(name, 40.0)
     plan = ASKED[name](frame().dp.preview, within=within, **size, **noise)
     assert max(plan.error.values()) <= within
     epsilon = float(plan.price.epsilon)

@@ -1,28 +1,31 @@
-"""The part of a column's values that are true."""
+"""The part of a column's values that are true, or are one declared value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import MissingArgument
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors.words import harmless
 from dpframe.queries.clipping import check_column
+from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.row_functions import two_sided
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.vectors import Matches
 
 BOUNDS = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Proportion(Statistic):
-    """The share of a column's values that are true, or 1. Made by `dpframe.proportion`.
+    """The share of a column's values that are true, or are one declared value. Made by `dpframe.proportion`.
 
-    Both the values that are true and those that are not are counted, with one noise for the two: a row adds to one of
+    Both the values that are and those that are not are counted, with one noise for the two: a row adds to one of
     them, so the whole price is for both.
 
     Examples
@@ -38,13 +41,18 @@ class Proportion(Statistic):
     adds_up: ClassVar[bool] = False
 
     column: str
+    value: Any = None
 
     def __post_init__(self) -> None:
         check_column(self.column)
+        if self.value is not None:
+            object.__setattr__(self, "value", _plain_value(self.value))
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(vector=two_sided(self.column, BOUNDS)),)
+        if self.value is None:
+            return (Total(vector=two_sided(self.column, BOUNDS)),)
+        return (Total(vector=Matches(KeyAxis((self.column,), ((self.value,),), "value"))),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The share and its error by Fieller's theorem, from the noisy numbers alone; at least 0 and at most 1."""
@@ -66,14 +74,38 @@ class Proportion(Statistic):
                 "group has. Write for instance size=1_000, from what you know, never from the data."
             )
 
+    def facts(self) -> dict[str, Any] | None:
+        """What a record says of it: the value as it was typed."""
+        return (super().facts() or {}) | ({} if self.value is None else {"value": harmless(shown(self.value))})
 
-def proportion(column: str) -> Proportion:
-    """Ask for the share of a column's values that are true.
+    def __str__(self) -> str:
+        return f"{self.verb}({self.column}{'' if self.value is None else f' = {shown(self.value)}'})"
+
+
+def _plain_value(value: Any) -> Any:
+    """A value that can be compared; one that equals nothing is refused."""
+    try:
+        unlike = bool(value != value)
+    except Exception:  # of a Series or another class, which is refused below
+        unlike = False
+    if unlike:
+        raise InvalidArgument(
+            f"value must be one that a column can hold, not {shown(value)}: missing values are left out."
+        )
+    return plain_key(value, "value")
+
+
+def proportion(column: str, value: Any = None) -> Proportion:
+    """Ask for the share of a column's values that are true, or that are one declared value.
 
     Parameters
     ----------
     column : str
-        A Boolean column, or one of numbers, each clipped to [0, 1]. Nulls and NaN are left out.
+        A Boolean column, or one of numbers, each clipped to [0, 1]; with `value` a column of any dtype that
+        ``group_by`` takes. Nulls and NaN are left out.
+    value : str, number, bool, date, datetime, timedelta or time, optional
+        The share of the values that are this one, which is compared as a declared key is. From what you know, never
+        from the data.
 
     Returns
     -------
@@ -82,13 +114,13 @@ def proportion(column: str) -> Proportion:
 
     Raises
     ------
-    InvalidType
-        If `column` is not a string.
+    InvalidArgument, InvalidType
+        If `column` is not a string, or `value` is none that a key can be.
 
     Examples
     --------
     >>> import dpframe as dpf
-    >>> print(dpf.proportion("smoker"))
-    proportion(smoker)
+    >>> print(dpf.proportion("smoker"), dpf.proportion("drug", value="A"))
+    proportion(smoker) proportion(drug = 'A')
     """
-    return Proportion(column)
+    return Proportion(column, value)
