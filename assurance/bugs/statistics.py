@@ -175,7 +175,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "a value chosen at every place again",
+        "a value chosen at every place of a top-k again",
         "Peeling.add_noise",
         "left = np.delete(left, place)",
         "left = left",
@@ -191,7 +191,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "the interval of one count for the largest of many",
+        "the interval of one count for the largest of a top-k",
         "TopK._all_counts",
         "(1.0 - confidence) / max(1, self.options)",
         "(1.0 - confidence)",

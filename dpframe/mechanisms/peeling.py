@@ -143,7 +143,7 @@ class Peeling(Mechanism):
         return self.choice.interval(math.nextafter(1.0 - outside, 1.0))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """Ranks: k at the place of the first that is chosen, k - 1 at that of the second, down to 1; and 0 elsewhere."""
+        """Ranks: k at the place of the first that is chosen, k - 1 at that of the second, down to 1; else 0."""
         scores = checked_integers(totals).ravel()
         left, ranks = np.arange(scores.size), np.zeros(scores.size, dtype=np.int64)
         for rank in range(self.chosen, 0, -1):

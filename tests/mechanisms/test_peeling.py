@@ -89,6 +89,7 @@ def test_equal_scores_come_in_every_order():
     with insecure_bits(6):
         drawn = [tuple(top.add_noise(np.zeros(3, dtype=np.int64)).tolist()) for _ in range(3_000)]
     found = np.array([drawn.count(order) for order in itertools.permutations((1, 2, 3))])
+    assert found.sum() == 3_000  # each option once
     assert p_value(found, np.full(6, 1 / 6)) > FALSE_ALARM
 
 
