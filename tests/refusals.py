@@ -1869,6 +1869,43 @@ OPTIONS = [
         "costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count.",
     ),
     Refusal(
+        "top-k-of-too-few",
+        lambda df: df.dp.top_k("ward", k=3, categories=["A", "B"], epsilon=1),
+        VALUE,
+        "k must be at most the number of categories, 2, not 3. Write a smaller one, or declare more categories.",
+    ),
+    Refusal(
+        "top-k-without-k",
+        lambda df: df.dp.top_k("ward", categories=["A", "B"], epsilon=1),
+        MISSING,
+        'k must be given: how many values, as in top_k("ward", k=10, categories=[...]).',
+    ),
+    Refusal(
+        "top-k-of-none",
+        lambda df: df.dp.top_k("ward", k=0, categories=["A", "B"], epsilon=1),
+        VALUE,
+        "k must be a whole number above 0, not 0.",
+    ),
+    Refusal(
+        "top-k-counts",
+        lambda df: df.dp.top_k("ward", k=1, categories=["A", "B"], counts=1, epsilon=1),
+        TYPE,
+        "counts must be True or False, not 1.",
+    ),
+    Refusal(
+        "top-k-mechanism",
+        lambda df: df.dp.top_k("ward", k=1, categories=["A", "B"], mechanism="laplace", epsilon=1),
+        TYPE,
+        "mechanism is not an argument of top_k: public facts decide which choice errs less: preview.top_k says which.",
+    ),
+    Refusal(
+        "top-k-per-group",
+        lambda df: df.dp.group_by("ward", keys=["A"]).top_k("age", k=1, categories=[31], epsilon=1),
+        VALUE,
+        "top_k must be asked of the whole frame, not per group: one unit may sway the choices of many groups, and each "
+        "costs. Ask for group_by(...).histogram(column, categories=[...]) and sort its counts.",
+    ),
+    Refusal(
         "bounded-noise-of-a-mean",
         lambda df: df.dp.mean("age", bounds=(0, 100), mechanism=BOUNDED, epsilon=1),
         VALUE,

@@ -89,8 +89,8 @@ IDENTITY = (
         "identity",
         "a replayed choice of another place",
         "content_of",
-        '"chosen": chosen, "provenance"',
-        '"chosen": 0, "provenance"',
+        '"chosen": places, **more, "provenance"',
+        '"chosen": 0, **more, "provenance"',
         "test_identity.py::test_a_replayed_choice_is_the_one_that_was_released",
     ),
     bug(

@@ -8,6 +8,7 @@ UNITS = "test_n_units.py"
 SUMS = "test_unit_sums.py"
 SPREAD = "test_variance.py"
 RANKS = "test_quantile.py"
+TOP = "test_peeling.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -155,5 +156,69 @@ STATISTICS = (
         'counted = Total(self.column) if self.missing == "drop" else Total(None)',
         "counted = Total(self.column)",
         "test_ratio.py::test_missing_values_count_as_the_middle",
+    ),
+    bug(
+        "statistics",
+        "every place of a top-k at the price of all",
+        "own_of_place",
+        "return epsilon / places",
+        "return epsilon",
+        f"{TOP}::test_published_budgets_of_a_place",
+    ),
+    bug(
+        "statistics",
+        "every place of a top-k with the mu of all",
+        "own_of_place",
+        "root_down(Fraction(mu) ** 2 / places)",
+        "mu",
+        f"{TOP}::test_published_budgets_of_a_place",
+    ),
+    bug(
+        "statistics",
+        "places of a top-k charged once",
+        "Peeling.mu_squared",
+        "return self.choice.mu_squared * self.chosen",
+        "return self.choice.mu_squared",
+        f"{TOP}::test_published_budgets_of_a_place",
+    ),
+    bug(
+        "statistics",
+        "half the spread of a top-k under replace",
+        "_selecting",
+        "monotonic=not sensitivity.replace,",
+        "monotonic=not sensitivity.replace or query.peels > 0,",
+        f"{TOP}::test_peeling_does_not_depend_on_the_number_of_groups",
+    ),
+    bug(
+        "statistics",
+        "a value chosen at every place of a top-k again",
+        "Peeling.add_noise",
+        "left = np.delete(left, place)",
+        "left = left",
+        f"{TOP}::test_equal_scores_come_in_every_order",
+    ),
+    bug(
+        "statistics",
+        "counts of a top-k beside a choice that does not pay for them",
+        "TopK.forms",
+        "if self.counts:",
+        "if False:",
+        f"{TOP}::test_public_facts_decide",
+    ),
+    bug(
+        "statistics",
+        "the interval of one count for the largest of a top-k",
+        "TopK._all_counts",
+        "(1.0 - confidence) / max(1, self.options)",
+        "(1.0 - confidence)",
+        f"{TOP}::test_counts_that_were_chosen_are_covered",
+    ),
+    bug(
+        "statistics",
+        "a changed count of a top-k that is not told",
+        "prints.places_of",
+        'numbered = facts["measures"] or "top" in facts',
+        'numbered = facts["measures"]',
+        f"{TOP}::test_a_top_k_is_a_result",
     ),
 )

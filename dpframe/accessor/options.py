@@ -74,6 +74,12 @@ class ModeOptions(Bounded, total=False):
     """Options of ``mode``."""
 
 
+class TopKOptions(Bounded, total=False):
+    """Options of ``top_k``."""
+
+    delta: Number | None
+
+
 class ContributionsOptions(Asked, Noisy, total=False):
     """Options of ``contributions``."""
 
@@ -251,6 +257,18 @@ REFUSED = {  # which options a verb does not take, and why
         "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
         "size": "it releases no mean",
         "weights": "it releases one column alone",
+    },
+    "top_k": {
+        "mechanism": "public facts decide which choice errs less: preview.top_k says which",
+        "denoise": "what it releases is in order, and no table",
+        "keep_noisy": "its counts are the noisy ones",
+        "rollup": "it releases no table",
+        "order": "it releases no table",
+        "graph": "it releases no table",
+        "within": "preview.top_k shows its error for each price",
+        "confidence": "preview.top_k shows its error at 95%",
+        "size": "it releases no mean",
+        "weights": "it measures one vector alone",
     },
     "ecdf": {
         "denoise": "its shares never fall, which is all that denoising would do",

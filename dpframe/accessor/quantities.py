@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks
-from dpframe.accessor.options import CallOptions, EcdfOptions
-from dpframe.queries import counts
+from dpframe.accessor.options import CallOptions, EcdfOptions, TopKOptions
+from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.exact import checked_whole
+from dpframe.planning.request import checked_flag
+from dpframe.queries import counts as counts_of
 from dpframe.queries.contributions import Grouping
-from dpframe.queries.keys import bin_axes
-from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic
+from dpframe.queries.keys import bin_axes, category_axis
+from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic, TopK
 from dpframe.queries.statistics import median as median_of
 from dpframe.queries.statistics import quantile as quantile_of
 from dpframe.queries.statistics import std as std_of
@@ -21,6 +24,8 @@ F = TypeVar("F")  # the frame of the results
 
 class Quantities(Generic[F]):
     """Verbs of a private frame; their options are those of `PrivateFrame`."""
+
+    _axes: tuple[Any, ...]
 
     @asks
     def n_units(self, column: str | None = None, **options: Unpack[CallOptions]) -> F:
@@ -250,10 +255,73 @@ class Quantities(Generic[F]):
         >>> people.dp.ecdf("age", bins=range(0, 101, 20), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_left', 'age_right', 'ecdf', 'ecdf_noisy', 'ecdf_error']
         """
-        size = counts.of_bins(1, bins, None)
-        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
+        size = counts_of.of_bins(1, bins, None)
+        axes = counts_of.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
         told = {"denoise": None, **options}
         return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, size)}, told)
+
+    @asks
+    def top_k(
+        self,
+        column: str,
+        *,
+        k: int | None = None,
+        categories: Any = None,
+        counts: bool = False,
+        **options: Unpack[TopKOptions],
+    ) -> F:
+        """The `k` most common values of `column` among declared ones, in order, the most common first.
+
+        Parameters
+        ----------
+        column : str
+            A column of strings, numbers, dates or other values that a group-by can have.
+        k : int
+            How many; at most as many as there are categories.
+        categories : list
+            As for `mode`: the values to choose from, from what you know and never from the data.
+        counts : bool
+            Whether to release the noisy counts of these values as well.
+
+        Returns
+        -------
+        DataFrame
+            `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``, the half-width of an
+            interval that holds with 95% for all categories at once, and so for those that were chosen. A Plan instead
+            after ``.preview``, which says how they are chosen.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, MissingArgument
+            If an argument breaks its rule, such as `k` above the number of categories; after `group_by`.
+
+        Notes
+        -----
+        Either noisy counts of all categories are sorted, always with `counts`; or the places are filled one after the
+        other (peeling), each by permute-and-flip or the exponential mechanism among the values that are left. The plan
+        takes what has the smaller variance, from public facts alone: peeling where a unit may be in many categories,
+        since it does not depend on `max_groups`; sorting where `k` is large. `docs/privacy.md` has the proof. Where
+        noisy counts are equal, the category that was declared first comes first.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A"] * 900 + ["B"] * 400})
+        >>> top = stays.dp.top_k("ward", k=2, categories=["A", "B", "C"], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> top["ward"].to_list()
+        ['A', 'B']
+        """
+        if self._axes:
+            raise InvalidArgument(
+                "top_k must be asked of the whole frame, not per group: one unit may sway the choices of many groups, "
+                "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and sort its counts."
+            )
+        if k is None:
+            raise MissingArgument('k must be given: how many values, as in top_k("ward", k=10, categories=[...]).')
+        asked = TopK(checked_whole("k", k, 1, 2**53, "a whole number above 0"), checked_flag("counts", counts))
+        axes = axes_of(column, categories)
+        name = "count" if asked.counts else f"{column}_shortfall"
+        return self._inside(axes)._asked("top_k", {name: asked}, {"denoise": None, **options})
 
     def _inside(self, axes: Any) -> Self:
         """The same questions of each cell of further axes."""
@@ -261,3 +329,8 @@ class Quantities(Generic[F]):
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         raise NotImplementedError
+
+
+def axes_of(column: str, categories: Any) -> Any:
+    """The axis of the declared options of a choice; many of them are made later."""
+    return counts_of.axes_or_later(counts_of.of_bins(1, None, categories), lambda: (category_axis(column, categories),))

@@ -30,6 +30,7 @@ VERBS = (
     "n_units",
     "histogram",
     "mode",
+    "top_k",
     "contributions",
     "agg",
     "group_by",

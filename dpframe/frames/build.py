@@ -41,9 +41,9 @@ def column_of(name: str, values: Any, library: str) -> Any:
     return _series(name, values)
 
 
-def row_of(frame: Any, place: int) -> Any:
-    """One row of a built frame as a frame of its own, with the same dtypes."""
-    return frame.iloc[[place]].reset_index(drop=True) if is_pandas(frame) else frame[place : place + 1]
+def rows_at(frame: Any, places: list[int]) -> Any:
+    """Some rows of a built frame, in this order, as a frame of its own with the same dtypes."""
+    return frame.iloc[places].reset_index(drop=True) if is_pandas(frame) else frame[places]
 
 
 def rows_between(frame: Any, start: int, end: int) -> Any:

@@ -304,7 +304,7 @@ MEASURE = _object(
 )
 STATISTIC = _object(
     {"measures": _text, "noise": _text, "scale": _positive, "grid": _positive, "sensitivity": _positive},
-    {"share": _positive, "p": _positive, "variance": _positive, "options": _whole, "output": _pair},
+    {"share": _positive, "p": _positive, "variance": _positive, "options": _whole, "chosen": _some, "output": _pair},
 )
 UNIT = _object(
     {
@@ -324,6 +324,7 @@ LEVEL = _object({"columns": _names, "rows": _some})
 GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
+TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
 
 NEEDED = {
@@ -349,6 +350,7 @@ POSSIBLE = {
     "ledger": LEDGER,
     "within": WITHIN,
     "chosen": CHOSEN,
+    "top": TOP,
     "model": _one_of("local"),
     "method": _object({"method": _text}),
     "per_report": _positive,

@@ -71,7 +71,8 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
     if rows is None:  # of a record of before: it covers no labels, and knows its rows in their first order only
         same = build.fingerprint(frame, columns) == facts["sha256"]
         return np.arange(len(frame), dtype=np.int64) if same else None
-    numbers = columns if facts["measures"] else []
+    numbered = facts["measures"] or "top" in facts
+    numbers = [name for name in columns if name not in rows["labels"]] if numbered else []
     found = print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
     if found is None or found.sha256 != rows["sha256"]:
         return None

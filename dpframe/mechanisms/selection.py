@@ -43,6 +43,7 @@ class _Choice(Mechanism):
     norm: ClassVar[float] = math.inf
     cells: ClassVar[float] = math.inf
     additive: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False  # whether all its privacy losses lie in one interval of length epsilon
 
     @classmethod
     def of_steps(
@@ -178,6 +179,7 @@ class ExponentialMechanism(_Choice):
     """
 
     name: ClassVar[str] = "exponential mechanism"
+    bounded: ClassVar[bool] = True
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon of any choice of this bounded range; rounded up."""

@@ -243,13 +243,14 @@ class Plan:
             ("reads", "nothing yet, spends nothing yet"),
         ]
         if self.query.chooses:
-            facts.insert(2, ("releases", f"one of {cells:,} options"))
+            facts.insert(2, ("releases", f"{self.query.number_words} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
+        facts += [("by", said["why"]) for said in self.query.choice_facts]
         return facts + [("note", note) for note in self.notes]
 
     @property
@@ -316,7 +317,7 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if query.one_group:
-        return f"{rows} in one of the options" if query.chooses else rows
+        return f"{rows} in one of the options" if query.by_choice else rows
     groups = min(bounds.max_groups, query.groups)
     return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
 

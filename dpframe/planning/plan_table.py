@@ -91,7 +91,7 @@ class PlanTable:
         return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", notes))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        words, sign = ("most below the largest, 95%", "") if self.first.query.chooses else ("error of {}", "+-")
+        words, sign = ("most below the largest, 95%", "") if not _numbered(self.first) else ("error of {}", "+-")
         header = ["epsilon", *(words.format(self.first.named(name)) for name in self.first.error)]
         rows = [
             [pages.number(plan.cost.epsilon), *(f"{sign}{pages.number(error)}" for error in plan.error.values())]
@@ -113,3 +113,8 @@ class PlanTable:
     def _repr_html_(self) -> str:
         facts = [f"{key}: {value}" for key, value in self._facts()]
         return pages.html_page(f"Plans: {self.first.query}", facts, *self._table())
+
+
+def _numbered(plan: Plan) -> bool:
+    """Tell whether its errors are of numbers, and not how far below the largest a choice may be."""
+    return any(statistic.numbered for _, statistic in plan.query.statistics)

@@ -11,8 +11,8 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
-from dpframe.mechanisms.bounded_range import own_of_mu
 from dpframe.mechanisms.contract import Mechanism, adds_noise
+from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
 from dpframe.planning.auto import chosen as choose
@@ -62,6 +62,7 @@ def priced(
     weights: Any = None,
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema."""
+    query = _decided(query, unit, price, accounting, limit)
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
     if mechanism == AUTO and has_forms(query):
@@ -74,11 +75,32 @@ def priced(
         noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
     if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
         noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
-    if choice and choice.is_pure and accounting.charges_price:
+    if ((choice and choice.is_pure) or query.by_choice) and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
     return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice, query)
+
+
+def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounting, limit: Amount | None) -> Query:
+    """The question in the form whose choice errs least, by public facts alone.
+
+    Where counts lie close together, what a choice by noisy scores falls short of is proportional to the variance of the
+    noise. The exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale;
+    and so chooses permute-and-flip, the largest of many exponentials.
+    """
+    forms = query.forms
+    if len(forms) == 1:
+        return forms[0]
+    found = []
+    for form in forms:
+        pure = is_pure(form, None, price, accounting, limit)
+        offered = accounting.parts(price, limit, shares_of(form, None), pure=pure)
+        (noise,), _ = noises_of(form, None, pure, reaches(form, unit), offered, accounting)
+        variance = noise.variance if noise.additive else math.pi**2 / 6.0 * noise.scale**2
+        found.append((variance, noise.name, form))
+    (least, name, best), (other, instead, _) = sorted(found, key=lambda one: one[0])
+    return best.because(f"{name} was chosen: its variance is {least / other:.2g} of that of {instead}")
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
@@ -109,7 +131,7 @@ def noises_of(
 
     `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
     """
-    if query.chooses:
+    if query.by_choice:
         by_price = accounting.charges_price and not by_curve
         return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
     if mechanism != AUTO:
@@ -140,21 +162,22 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
     """
     assert part.epsilon is not None
     kind = PermuteAndFlip if by_price else ExponentialMechanism
-    return kind.of_steps(
+    choice = kind.of_steps(
         sensitivity.steps(math.inf),
-        part.epsilon if part.mu is None or by_price else max(part.epsilon, own_of_mu(part.mu)),
+        own_of_place(part.epsilon, None if by_price else part.mu, query.peels or 1),
         monotonic=not sensitivity.replace,
         options=query.keys.cells,
         grid=sensitivity.grid,
     )
+    return Peeling(choice, query.peels) if query.peels else choice
 
 
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
     """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
-    if query.chooses:
-        return True
+    if query.by_choice:  # several spend what Gaussian noise of the price would, where an accounting knows its mu
+        return not (query.peels and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""

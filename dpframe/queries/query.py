@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,30 @@ class Query:
 
     @cached_property
     def chooses(self) -> bool:
-        """Tell whether the answer is one of the cells, and not a number for each."""
+        """Tell whether the answer is some of the cells, and not a number for each."""
         return any(statistic.chooses for _, statistic in self.statistics)
+
+    @cached_property
+    def by_choice(self) -> bool:
+        """Tell whether cells are chosen by a mechanism for choices."""
+        return any(statistic.by_choice for _, statistic in self.statistics)
+
+    @cached_property
+    def peels(self) -> int:
+        """The number of cells that are chosen one after the other; 0 of a single choice, and where none is."""
+        return max(statistic.peels for _, statistic in self.statistics)
+
+    @property
+    def forms(self) -> tuple[Query, ...]:
+        """The ways to answer it, of which a plan takes one by public facts; of most questions there is one."""
+        each = (statistic.forms(self.keys.cells) for _, statistic in self.statistics)
+        names = [name for name, _ in self.statistics]
+        found = tuple(tuple(zip(names, chosen, strict=True)) for chosen in product(*each))
+        return tuple(self if one == self.statistics else replace(self, statistics=one) for one in found)
+
+    def because(self, why: str) -> Query:
+        """The same with the reason why a plan took this way."""
+        return replace(self, statistics=tuple((name, one.because(why)) for name, one in self.statistics))
 
     @cached_property
     def by_name(self) -> Mapping[str, Statistic]:
@@ -105,7 +128,18 @@ class Query:
     @property
     def one_group(self) -> bool:
         """Tell whether all rows of a unit are weighed as one group: a choice allows them in each option."""
-        return self.chooses or self.groups == 1
+        return self.by_choice or self.groups == 1
+
+    @property
+    def number_words(self) -> str:
+        """The number of cells that are released, where some are chosen."""
+        most = max(statistic.chosen for _, statistic in self.statistics)
+        return "one" if most == 1 else f"{most:,} in order"
+
+    @property
+    def choice_facts(self) -> list[dict[str, Any]]:
+        """The facts of a record on cells that were chosen, and why so."""
+        return [said for _, statistic in self.statistics if (said := statistic.choice_facts()) is not None]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -170,7 +204,7 @@ class Query:
         if self.grouping is not None:
             return f"contributions(){self.grouping}"
         if self.chooses:
-            return f"most common of {self.keys.axes[0]}"
+            return f"{self.statistics[0][1].choice_words} of {self.keys.axes[0]}"
         asked = ", ".join(str(statistic) for _, statistic in self.statistics)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
         subtotals = ", with subtotals" if self.rollup else ""

@@ -98,7 +98,7 @@ class InnerCounts:
 
     @property
     def bins(self) -> int:
-        """How many bins there are for each group."""
+        """The number of bins for each group."""
         return self.design.size
 
     @property
@@ -107,7 +107,7 @@ class InnerCounts:
         return () if self.column is None else (self.column,)
 
     def measured(self, counts: Integers) -> Integers:
-        """What is measured of the counts of the bins, a row a group."""
+        """The measured sums of the counts of the bins, a row a group."""
         return self.design.measured(counts)
 
     @property
@@ -138,7 +138,7 @@ class InnerCounts:
 
 @dataclass(frozen=True)
 class Matches:
-    """How many values of a column are one declared value, and how many are any other; missing ones are neither.
+    """The number of values of a column that are one declared value, and of all others; missing ones are neither.
 
     Parameters
     ----------
@@ -164,11 +164,11 @@ class Matches:
 
     @property
     def words(self) -> str:
-        """What is measured, for plans and records."""
+        """The measured thing, for plans and records."""
         return harmless(f"values of {self.column} that are {self.axis.rows[0][0]!r}, and others")
 
     def measured(self, counts: Integers) -> Integers:
-        """What is measured of both counts of each group: they themselves."""
+        """The measured sums of both counts of each group: they themselves."""
         return counts
 
     def grid(self, weighted: bool) -> float:

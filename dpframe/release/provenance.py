@@ -71,6 +71,8 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "confidence": CONFIDENCE,
         "keep_noisy": keep_noisy,
     }
+    for said in plan.query.choice_facts:
+        facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
     if plan.query.rollup:
@@ -120,6 +122,8 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
     if not facts["measures"]:
         raise InvalidArgument(
             "the frame must hold released numbers, but a selection is one of the declared options alone. "
+            if "top" not in facts
+            else "the frame must hold a number for every declared cell, but a top-k is some of them, in order. "
             "Read it from the frame."
         )
     places = checked(frame, facts)
@@ -165,7 +169,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.keys.names)
-    found = prints.print_of(frame, labels, [] if plan.query.chooses else columns, subtotals=plan.query.rollup)
+    found = prints.print_of(frame, labels, [one for one in columns if one not in labels], subtotals=plan.query.rollup)
     if found is None:
         return None
     in_order = bool(np.all(np.diff(found.places) > 0))
@@ -182,7 +186,9 @@ def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
 
 def rows_of(facts: Mapping[str, Any]) -> int:
     """The number of rows that were released."""
-    return math.prod(shape(facts)) if facts["measures"] else 1
+    if not facts["measures"]:
+        return int(facts["top"]["k"]) if "top" in facts else 1
+    return math.prod(shape(facts))
 
 
 def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:

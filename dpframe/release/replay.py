@@ -17,7 +17,7 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import promise
-from dpframe.release.results import cell_at
+from dpframe.release.results import cells_at
 
 FORMAT = "dpframe.answer/1"
 
@@ -49,13 +49,17 @@ def promise_of(plan: Plan, label: str | None) -> str:
     return promise(plan, label=label, secure=noise.is_secure(), keep_noisy=plan.asked.denoising.keep_noisy)
 
 
-def content_of(frame: Any, chosen: int | None, facts: dict[str, Any]) -> bytes:
+def content_of(frame: Any, chosen: list[int] | None, facts: dict[str, Any]) -> bytes:
     """The bytes to store of a released frame: its provenance and its exact numbers. The keys are the caller's.
 
-    Of a selection the place of the chosen cell is stored, since two cells may look alike once they are written down.
+    Of a selection the places of the chosen cells are stored, since two may look alike once they are written down.
     """
     if chosen is not None:
-        return json.dumps({"format": FORMAT, "chosen": chosen, "provenance": facts}).encode() + b"\n"
+        labels = [name for axis in facts["cells"] for name in axis["columns"]]
+        released = {name: frame[name].to_list() for name in facts["columns"] if name not in labels}
+        more = {"numbers": released} if released else {}
+        places = chosen[0] if len(chosen) == 1 else chosen
+        return json.dumps({"format": FORMAT, "chosen": places, **more, "provenance": facts}).encode() + b"\n"
     columns: dict[str, Any] = {}
     numbers = []
     for name in facts["columns"]:
@@ -72,7 +76,9 @@ def replayed(plan: Plan, content: bytes) -> Any:
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
     if plan.query.chooses:
-        return build.attach(cell_at(plan, header["chosen"], plan.query.labels()), header["provenance"])
+        places = np.atleast_1d(header["chosen"]).tolist()
+        frame = cells_at(plan, places, plan.query.labels(), header.get("numbers", {}))
+        return build.attach(frame, header["provenance"])
     columns: dict[str, Any] = dict(plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
@@ -81,7 +87,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
     return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
 
 
-def kept(plan: Plan, frame: Any, chosen: int | None, entry: Entry, ledger: Ledger) -> Any:
+def kept(plan: Plan, frame: Any, chosen: list[int] | None, entry: Entry, ledger: Ledger) -> Any:
     """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
     if entry.name is None:
         return frame

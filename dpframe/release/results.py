@@ -1,6 +1,6 @@
 """Results: exact totals become noisy, denoised, and a frame of the caller's library with its provenance.
 
-A result is a table of cells with their numbers, or, of a choice, the one cell that was chosen.
+A result is a table of cells with their numbers, or, of a choice, the cells that were chosen, in order.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Receipt = Mapping[str, Any] | None
 
 def built(
     plan: Plan, found: Totals, receipt: Receipt, labels: Mapping[str, Any], label: str | None
-) -> tuple[Any, int | None]:
-    """The released frame, and of a choice the place of the cell that was chosen. `labels` are the columns of the cells.
+) -> tuple[Any, list[int] | None]:
+    """The released frame, and of a choice the places of the chosen cells. `labels` are the columns of the cells.
 
     Everything here is noise and arithmetic on noisy numbers.
     """
@@ -36,9 +36,11 @@ def built(
         noisy = part.mechanism.add_noise(found.pop(part.total))
         measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     if plan.query.chooses:
-        (marks,) = measured.values()
-        chosen = int(np.argmax(marks.values))
-        frame = cell_at(plan, chosen, labels)
+        (marks,), ((name, statistic),) = measured.values(), plan.query.statistics
+        chosen = np.argsort(-marks.values, kind="stable")[: statistic.chosen].tolist()
+        values, errors = plan.query.answer(statistic, measured) if statistic.numbered else (marks.values, marks.values)
+        numbers = {name: values[chosen], name + ERROR: errors[chosen]} if statistic.numbered else {}
+        frame = cells_at(plan, chosen, labels, numbers)
         return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
     columns, steps = _numbers(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
@@ -68,7 +70,7 @@ def stand_in(plan: Plan, labels: Mapping[str, Any]) -> Any:
     It is of Polars, whatever the answer is: only the names of its columns count.
     """
     if plan.query.chooses:
-        return build.frame_of(labels, plan.asked.library)
+        return cells_at(plan, list(range(plan.query.keys.cells)), labels, _no_numbers(plan))
     endings = ("", NOISY, ERROR) if plan.asked.denoising.keep_noisy else ("", ERROR)
     names = [*labels]
     for name, statistic in plan.query.statistics:
@@ -76,9 +78,18 @@ def stand_in(plan: Plan, labels: Mapping[str, Any]) -> Any:
     return build.frame_of(dict.fromkeys(names, np.zeros(0)), "polars")
 
 
-def cell_at(plan: Plan, place: int, labels: Mapping[str, Any]) -> Any:
-    """One declared cell, in the library of the caller's frame. Its dtype is that of all options."""
-    return build.row_of(build.frame_of(labels, plan.asked.library), place)
+def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: Mapping[str, Any]) -> Any:
+    """Some declared cells with their numbers, in the library of the caller's frame. Dtypes are those of all options."""
+    columns = {name: np.zeros(plan.query.keys.cells) for name in numbers}
+    for name, values in numbers.items():
+        columns[name][places] = values
+    return build.rows_at(build.frame_of({**labels, **columns}, plan.asked.library), places)
+
+
+def _no_numbers(plan: Plan) -> dict[str, Any]:
+    """The columns of numbers that a choice of all cells would have."""
+    names = [name + end for name, one in plan.query.statistics if one.numbered for end in ("", ERROR)]
+    return dict.fromkeys(names, np.zeros(plan.query.keys.cells))
 
 
 def facts(plan: Plan, frame: Any, steps: dict[str, Any], receipt: Receipt, label: str | None) -> dict[str, Any]:

@@ -183,12 +183,16 @@ def _shares(sample: Any, points: Any) -> Any:
 
 
 def _check_choices(mechanism: Mechanism) -> None:
-    """One mark; scores far below the largest are chosen as rarely as the interval says; neighbors keep epsilon."""
+    """Marks; scores far below the largest are chosen as rarely as the interval says; neighbors keep epsilon."""
     options = int(mechanism.details.get("options", 3))
     low = np.zeros(options, dtype=np.int64)
     marks = mechanism.add_noise(low)
-    fits = marks.dtype == np.int64 and marks.shape == low.shape and marks.sum() == 1 and marks.max() == 1
-    require(fits, "choice", "a choice must mark one option with 1, and the others with 0.")
+    chosen = int(mechanism.details.get("chosen", 1))
+    ranks = np.concatenate([low[chosen:], np.arange(1, chosen + 1)])
+    fits = marks.dtype == np.int64 and marks.shape == low.shape and np.array_equal(np.sort(marks), ranks)
+    require(
+        fits, "choice", "a choice must mark one option with 1, or k of them with k, k - 1, ..., 1; the others with 0."
+    )
     if options == 1:
         return
     far = low.copy()
@@ -211,4 +215,6 @@ def _check_choices(mechanism: Mechanism) -> None:
 
 
 def _chosen(mechanism: Mechanism, scores: noise.Integers) -> Any:
-    return sum(mechanism.add_noise(scores) for _ in range(CHOICES)) / CHOICES
+    """The number of times that each option is marked as the first."""
+    first = int(mechanism.details.get("chosen", 1))
+    return sum(mechanism.add_noise(scores) == first for _ in range(CHOICES)) / CHOICES

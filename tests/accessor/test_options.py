@@ -40,6 +40,7 @@ CALLS = {
     "ecdf": {"column": "age", "bins": [0, 50, 100]},
     "n_units": {},
     "mode": {"column": "ward", "categories": ["A", "B"]},
+    "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
     "contributions": {"by": "ward"},
     "agg": {"n": dpf.count()},
 }

@@ -21,6 +21,7 @@ CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSAL
 SUBJECTS = {  # what a message may be about, besides the arguments of the surface
     "output columns",
     "mode",
+    "top_k",
     "the call",
     "the file",
     "the frame",

@@ -160,6 +160,8 @@ CALLS = {
     "histogram of days": lambda dp, **price: dp.histogram("day", bins=DAYS, **price),
     "categories": lambda dp, **price: dp.histogram("ward", categories=["A", "B"], **price),
     "select": lambda dp, **price: dp.mode("ward", categories=["A", None], **price),
+    "top": lambda dp, **price: dp.top_k("ward", k=2, categories=["A", None, "B"], **price),
+    "top with counts": lambda dp, **price: dp.top_k("ward", k=2, categories=["A", None, "B"], counts=True, **price),
     "grid": lambda dp, **price: dp.histogram(["age", "day"], bins=[[0, 50, 100], DAYS], **price),
     "denoised by a function": lambda dp, **price: dp.histogram(
         "age", bins=[0, 50, 100], denoise=["james-stein", lambda values, noise: values], keep_noisy=False, **price

@@ -66,6 +66,8 @@ CALLS = {
     "categories": lambda dp, **words: dp.histogram("ward", categories=["A", "B"], denoise=["haar", "rounded"], **words),
     "rollup": lambda dp, **words: dp.group_by("ward", keys=["A", "B"]).count(rollup=True, **words),
     "select": lambda dp, **words: dp.mode("ward", categories=["A", None, "B"], **words),
+    "top": lambda dp, **words: dp.top_k("ward", k=2, categories=["A", None, "B"], **words),
+    "top with counts": lambda dp, **words: dp.top_k("ward", k=2, categories=["A", None, "B"], counts=True, **words),
     "select a day": lambda dp, **words: dp.mode("day", categories=DAYS, **words),
     "laplace": lambda dp, **words: dp.count(
         mechanism=lambda sensitivity, loss: dpf.Laplace.calibrate(

@@ -12,6 +12,7 @@ from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, qua
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
+from dpframe.queries.statistics.top_k import TopK
 from dpframe.queries.statistics.unit_sum import UnitSum
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
 from dpframe.queries.total import Measured, RowFunction, Total
@@ -34,6 +35,7 @@ __all__ = [
     "Statistic",
     "Std",
     "Sum",
+    "TopK",
     "Total",
     "UnitSum",
     "Variance",

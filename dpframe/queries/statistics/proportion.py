@@ -75,7 +75,7 @@ class Proportion(Statistic):
             )
 
     def facts(self) -> dict[str, Any] | None:
-        """What a record says of it: the value as it was typed."""
+        """The facts of a record on it: the value as it was typed."""
         return (super().facts() or {}) | ({} if self.value is None else {"value": harmless(shown(self.value))})
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ class Statistic:
     whole : bool
         Whether true values are whole numbers of at least 0.
     chooses : bool
-        Whether it releases one of the declared cells, and no number.
+        Whether it releases some of the declared cells, and not a number for each.
     endings : tuple of str
         Of further columns that it releases, such as ``"_low"``: `more` gives them.
     fewest : int
@@ -60,6 +60,43 @@ class Statistic:
     endings: ClassVar[tuple[str, ...]] = ()
     fewest: ClassVar[int] = 1
     unbounded: ClassVar[bool] = False
+
+    @property
+    def chosen(self) -> int:
+        """The number of cells that it releases, where it chooses."""
+        return 1
+
+    @property
+    def by_choice(self) -> bool:
+        """Tell whether cells are chosen by a mechanism for choices, and not by their noisy numbers."""
+        return self.chooses
+
+    @property
+    def peels(self) -> int:
+        """The number of cells that are chosen one after the other at one price; 0 of a single choice, or of none."""
+        return 0
+
+    @property
+    def numbered(self) -> bool:
+        """Tell whether numbers are released."""
+        return not self.chooses
+
+    @property
+    def choice_words(self) -> str:
+        """The cells that are released, where it chooses."""
+        return "most common"
+
+    def choice_facts(self) -> dict[str, Any] | None:
+        """The facts of a record on several cells that were chosen."""
+        return None
+
+    def forms(self, options: int) -> tuple[Statistic, ...]:
+        """The ways to answer it with so many cells, of which a plan takes one by public facts: itself alone."""
+        return (self,)
+
+    def because(self, why: str) -> Statistic:
+        """The same with the reason why a plan took this way."""
+        return self
 
     @property
     def default_name(self) -> str:

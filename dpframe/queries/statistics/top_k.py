@@ -1,0 +1,114 @@
+"""The k most common of declared values, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+PEELING, NOISY_COUNTS = "peeling", "noisy counts"
+
+
+@dataclass(frozen=True)
+class TopK(Statistic):
+    """The k declared values with the largest counts, the largest first. Asked by ``df.dp.top_k``.
+
+    Examples
+    --------
+    >>> TopK(3).choice_words, [form.by for form in TopK(3).forms(10)]
+    ('3 most common', ['noisy counts', 'peeling'])
+    """
+
+    verb: ClassVar[str] = "top_k"
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    chooses: ClassVar[bool] = True
+
+    k: int
+    counts: bool = False
+    by: str = ""  # how; a plan decides it
+    options: int = 0  # how many there are to choose from
+    why: str = field(default="", compare=False)
+
+    @property
+    def chosen(self) -> int:
+        """The number of cells that it releases."""
+        return self.k
+
+    @property
+    def peels(self) -> int:
+        """The number of places that are chosen one after the other; 0 where noisy counts are sorted."""
+        return self.k if self.by == PEELING else 0
+
+    @property
+    def by_choice(self) -> bool:
+        """Tell whether the places are chosen, and no number is measured."""
+        return self.by == PEELING
+
+    @property
+    def numbered(self) -> bool:
+        """Tell whether the counts are released too."""
+        return self.counts
+
+    @property
+    def choice_words(self) -> str:
+        """The options that are released."""
+        return f"{self.k:,} most common" + (" with their counts" if self.counts else "")
+
+    def forms(self, options: int) -> tuple[Statistic, ...]:
+        """By noisy counts and, where no count is released, by peeling; itself where that is decided."""
+        if self.k > options:
+            raise InvalidArgument(
+                f"k must be at most the number of categories, {options:,}, not {self.k:,}. "
+                "Write a smaller one, or declare more categories."
+            )
+        if self.by:
+            return (self,)
+        sorted_counts = replace(self, by=NOISY_COUNTS, options=options)
+        if self.counts:
+            return (replace(sorted_counts, why="noisy counts were sorted, since they are released"),)
+        return (sorted_counts, replace(sorted_counts, by=PEELING))
+
+    def because(self, why: str) -> Self:
+        """The same with the reason of its form."""
+        return replace(self, why=why)
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it: the count of each value."""
+        return (Total(None),)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """Of noisy counts these and their half-widths, which hold for the chosen ones: for all options at once."""
+        only = measured[self.totals()[0]]
+        return only.values, np.full(only.values.shape, self._all_counts(only.noise, CONFIDENCE))
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """Of counts their half-width; else how far below the largest that was left a chosen count may be.
+
+        Where all noises are within a half-width, a noisy count that is larger was at most two of them smaller.
+        """
+        if self.by_choice:
+            return noises[0].interval(confidence)
+        return self._all_counts(noises[0], confidence) * (1.0 if self.counts else 2.0)
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan."""
+        return f"+-{error}, of all at once" if self.counts else f"each at most {error} below the largest left"
+
+    def facts(self) -> dict[str, Any] | None:
+        """Nothing: it is no table of the declared cells. `choice_facts` has more."""
+        return None
+
+    def choice_facts(self) -> dict[str, Any] | None:
+        """The facts of a record on it."""
+        return {"k": self.k, "counts": self.counts, "by": self.by, "why": self.why}
+
+    def _all_counts(self, noise: Noise, confidence: float) -> float:
+        """A half-width that holds all noises at once: which counts are seen depends on them."""
+        return noise.interval(1.0 - (1.0 - confidence) / max(1, self.options))
