@@ -135,7 +135,7 @@ class Peeling(Mechanism):
         return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, 1.0 / own, some))
 
     def interval(self, confidence: float) -> float:
-        """The most that any of the chosen scores may be below the largest that was left, at this confidence for all places.
+        """The most that any chosen score may be below the largest that was left, at this confidence for all places.
 
         Each place misses by more with at most its part of 1 - confidence, as fewer options are left than at the first.
         """
