@@ -85,9 +85,9 @@ def priced(
 def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounting, limit: Amount | None) -> Query:
     """The question in the form whose choice errs least, by public facts alone.
 
-    Where counts lie close together, what a choice by noisy scores falls short of is proportional to the variance of the
-    noise. The exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale;
-    and so chooses permute-and-flip, the largest of many exponentials.
+    Where counts lie close together, the shortfall of a choice by noisy scores grows with the variance of the noise. The
+    exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale; and so
+    chooses permute-and-flip, the largest of many exponentials.
     """
     forms = query.forms
     if len(forms) == 1:

@@ -215,6 +215,6 @@ def _check_choices(mechanism: Mechanism) -> None:
 
 
 def _chosen(mechanism: Mechanism, scores: noise.Integers) -> Any:
-    """The number of times that each option is marked as the first."""
+    """The share of draws in which each option is marked as the first."""
     first = int(mechanism.details.get("chosen", 1))
     return sum(mechanism.add_noise(scores) == first for _ in range(CHOICES)) / CHOICES

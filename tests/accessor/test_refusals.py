@@ -104,7 +104,7 @@ def arguments() -> set[str]:
         if name[0] != "_"
     ]
     accepted = [found for found in [*called, *verbs] if callable(found) and found is not dpf.UnlimitedBudgetWarning]
-    names = {"column", "by", "keys"}
+    names = {"column", "by", "keys", "k", "counts"}
     for function in accepted:
         try:
             names |= set(inspect.signature(function).parameters)
