@@ -14,7 +14,7 @@ from dpframe.engines.source import ColumnType, source_of
 from dpframe.engines.spark import SparkTable, check_executors
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.kinds import is_dataset, is_engine, is_relation, is_spark
 
 WHOLE = "a frame in memory, which is read as it is"
@@ -84,6 +84,15 @@ def check_reading(frame: Any, **options: Any) -> None:
                 f"{name} must be left out for {where}, not {shown(value)}. It is for "
                 "LazyFrames, pyarrow Datasets and DuckDB relations."
             )
+
+
+def check_whole(frame: Any) -> None:
+    """Refuse a table that is read in pieces alone, where each row is asked by itself and rows have an order."""
+    if is_spark(frame):
+        raise InvalidType(
+            f"frame must be in memory for reports of single rows, not {named(frame)}. Let each executor randomize its "
+            "own rows with dpframe.local, or ask for totals."
+        )
 
 
 def check_workers(frame: Any) -> None:

@@ -234,9 +234,9 @@ def check_executors(frame: Any) -> None:
     try:
         there = {row[0] for row in frame.sparkSession.range(1024).mapInArrow(report, "found string").collect()}
     except Exception as error:  # of made-up numbers, so that it may be shown
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InvalidArgument(
-            f"frame must be of a session whose executors run Python with pyarrow, and they fail: {shown(said)}. Nothing "
+            f"frame must be of a session whose executors run Python with pyarrow, and they fail ({said}). Nothing "
             "was charged. Install dpframe on them."
         ) from None
     if there != {own}:
