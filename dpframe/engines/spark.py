@@ -27,6 +27,14 @@ from dpframe.errors import InvalidArgument, shown
 ROWS = 2**18  # about so many are worked on at a time
 MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
 MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
+NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
+UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
+    "^(?:[0-7][0-9a-f]"
+    f"|(?:c[2-9a-f]|d[0-9a-f]){NEXT}"
+    f"|(?:e0[ab][0-9a-f]|e[1-9abcef]{NEXT}|ed[89][0-9a-f]){NEXT}"
+    f"|(?:f0[9ab][0-9a-f]|f[1-3]{NEXT}|f48[0-9a-f]){NEXT}{NEXT}"
+    ")*$"
+)
 INSTANT = pl.Datetime("us", "UTC")
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
@@ -200,12 +208,17 @@ def texts(column: pl.Series) -> pl.Series:
     A text that begins with the mark is marked too. So a text is either itself, without a mark, or the digits of its
     bytes behind one; both ways lead back to the bytes.
     """
-    text = column.cast(pl.String, strict=False)
-    marked = (text.is_null() & column.is_not_null()) | text.str.starts_with(MARK).fill_null(False)
-    if not marked.any():
-        return text
-    digits = pl.select(pl.lit(MARK) + pl.lit(column).bin.encode("hex")).to_series()
-    return text.zip_with(~marked, digits)
+    marked = column.bin.starts_with(MARK.encode()).fill_null(False)
+    try:
+        if not marked.any():
+            return column.cast(pl.String)
+    except pl.exceptions.ComputeError:  # some are no UTF-8
+        pass
+    digits = column.bin.encode("hex")
+    marked |= ~digits.str.contains(UTF8).fill_null(True)
+    shown_as = pl.select(pl.lit(MARK) + digits).to_series()
+    plain = digits.set(marked, "").str.decode("hex").cast(pl.String)  # of new bytes: a cast looks behind nulls too
+    return plain.zip_with(~marked, shown_as).zip_with(column.is_not_null(), pl.Series([None], dtype=pl.String))
 
 
 def check_executors(frame: Any) -> None:

@@ -15,6 +15,7 @@ import pytest
 import dpframe as dpf
 from dpframe.engines import choice
 from dpframe.engines import spark as engine
+from dpframe.engines.source import types_of
 from dpframe.engines.task import Task
 from dpframe.testing import check_engine
 
@@ -137,7 +138,7 @@ def test_fold_brings_whole_units_together_too(spark_frame):
             assert pickle.loads(pickle.dumps(task)) == task
 
     frame = VISITS.with_columns(large=pl.lit(1.0))
-    query = dpf.of(frame).group_by("ward", keys=["A", "C"]).preview.sum("cost", (0, 100), epsilon=1, unit=WHO)
+    query = dpf.of(frame).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=WHO)
     task = Task.of(choice.InMemory(frame), query.query, query.unit, 1.0)
     found = Folded(spark_frame(frame, 3)).fold(task.columns, task.piece, task.by)
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
@@ -154,7 +155,7 @@ def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere(spark_frame):
         assert plan.cost.epsilon == 1
         assert ledger.spent.epsilon == 0
         found = asked.group_by("ward", keys=["A", "B", "C"]).sum(
-            "cost", (0, 100), max_rows=2, max_groups=2, epsilon=MANY
+            "cost", bounds=(0, 100), max_rows=2, max_groups=2, epsilon=MANY
         )
         assert isinstance(found, pandas.DataFrame)
         assert found["cost_sum"].round().tolist() == [140, 80, 66]
@@ -245,7 +246,7 @@ def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, 
 
 
 def test_a_failure_on_an_executor_tells_nothing_of_values(spark):
-    frame = spark.range(3).selectExpr("raise_error(concat('private ', id)) as x", "double(id) as y")
+    frame = spark.range(3).selectExpr("cast(raise_error(concat('private ', id)) as double) as x", "double(id) as y")
     with pytest.raises(dpf.ReleaseFailed) as caught:
         dpf.of(frame).count("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
     assert caught.value.__cause__ is None
@@ -270,6 +271,27 @@ def test_bytes_become_texts_and_no_two_become_one():
     found = engine.texts(pl.Series(values, dtype=pl.Binary)).to_list()
     assert found[:2] + found[4:5] + found[-1:] == ["", "A", "\ufffd", None]
     assert len(set(found)) == len(values)
+    assert engine.texts(pl.Series([b"A", None], dtype=pl.Binary)).to_list() == ["A", None]
+
+
+def test_bytes_are_told_from_texts_as_python_does():
+    def decodes(value):
+        try:
+            return value.decode() is not None
+        except UnicodeDecodeError:
+            return False
+
+    edges = [0, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]
+    edges += [0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
+    values = [bytes(value) for size in (1, 2, 3) for value in itertools.product(edges, repeat=size)]
+    values += [bytes([first, second, 0x80, last]) for first in edges for second in edges for last in edges]
+    values += [b"long enough for a buffer " + value for value in values]
+    found = engine.texts(pl.Series(values, dtype=pl.Binary))
+    assert (~found.str.starts_with(engine.MARK)).to_list() == [decodes(value) for value in values]
+    assert [text.encode() for text in found if text[:1] != "\0" or engine.MARK not in text] == [
+        value for value in values if decodes(value)
+    ]
+    assert found.n_unique() == len(values)
 
 
 def test_an_error_while_a_partition_is_worked_on_is_withheld():
@@ -280,3 +302,63 @@ def test_an_error_while_a_partition_is_worked_on_is_withheld():
     with pytest.raises(RuntimeError, match="withheld") as caught:
         list(run(iter([])))
     assert caught.value.__context__ is None
+
+
+class Partitions:
+    """What Spark gives to executors, without Spark: batches of partitions, through pickles."""
+
+    def __init__(self, frames):
+        self.frames, self.sparkSession, self.conf = frames, self, {"spark.sql.shuffle.partitions": "3"}
+
+    def repartition(self, parts, column):
+        whole = pl.concat(self.frames)
+        place = whole[column].to_physical() if whole[column].dtype.is_decimal() else whole[column]
+        place = place.cast(pl.Float64).fill_nan(None) + 0.0 if place.dtype.is_float() else place
+        return Partitions([whole.filter(place.hash(seed=0) % parts == part) for part in range(parts)])
+
+    def mapInArrow(self, run, schema):
+        batches = [frame.to_arrow().to_batches(max_chunksize=700) for frame in self.frames]
+        found = [batch for one in batches for batch in pickle.loads(pickle.dumps(run))(iter(one))]
+        assert all(batch.schema.names == [schema.split()[0]] for batch in found)
+        return Rows([tuple(row.values()) for batch in found for row in batch.to_pylist()])
+
+
+class Rows(list):
+    def collect(self):
+        return self
+
+
+class WithoutSpark(engine.SparkTable):
+    """The same engine on partitions in memory."""
+
+    def schema(self):
+        return types_of(self.frame.schema)
+
+    def _chosen(self, dtypes, by):
+        as_sent = {name: pl.Binary if dtype == pl.String else pl.Int64 for name, dtype in dtypes.items()}
+        changed = [name for name, dtype in dtypes.items() if dtype in (pl.String, engine.INSTANT)]
+        chosen = self.frame.select(*dtypes) if dtypes else self.frame.select(pl.repeat(True, pl.len()))
+        sent = chosen.with_columns(pl.col(name).cast(as_sent[name]) for name in changed)
+        sent.columns = [f"c{place}" for place in range(sent.width)]
+        return Partitions([sent[:500], sent[500:]])
+
+
+@pytest.mark.parametrize("memory", [2**28, 2**10])
+def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypatch):
+    monkeypatch.setattr(engine, "MEMORY", memory)
+    monkeypatch.setattr(engine, "ROWS", 1_000)
+    check_engine(WithoutSpark, tables=int(memory > 2**10))
+
+
+def test_other_versions_are_noticed_by_the_executor_itself():
+    run = engine.OnExecutor({}, sum, ("0.0.0", pl.__version__))
+    with pytest.raises(RuntimeError, match="versions"):
+        list(run(iter([])))
+
+
+def test_a_column_leaves_spark_by_an_expression_that_cannot_fail():
+    assert engine._in_sql("c0", pl.String(), False) == "cast(c0 as binary)"
+    assert engine._in_sql("c0", engine.INSTANT, True) == "unix_micros(c0)"
+    assert engine._in_sql("c0", pl.Float32(), False) == engine._in_sql("c0", pl.Int64(), True) == "c0"
+    assert "cast(0 as float)" in engine._in_sql("c0", pl.Float32(), True)
+    assert "isnan(c0) then null when c0 = cast(0 as double)" in engine._in_sql("c0", pl.Float64(), True)
