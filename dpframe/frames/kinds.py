@@ -51,7 +51,7 @@ def is_relation(value: object) -> bool:
 
 
 def is_spark(value: object) -> bool:
-    """Whether a value is a DataFrame of Apache Spark, of a session in this process or of Spark Connect."""
+    """Tell whether a value is a DataFrame of Apache Spark, of a session in this process or of Spark Connect."""
     modules = (sys.modules.get("pyspark.sql"), sys.modules.get("pyspark.sql.connect.dataframe"))
     return any(hasattr(module, "DataFrame") and isinstance(value, module.DataFrame) for module in modules if module)
 

@@ -161,7 +161,7 @@ def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere(spark_frame):
         assert found["cost_sum"].round().tolist() == [140, 80, 66]
         polars = dpf.of(spark_frame(VISITS), like="polars").count(max_rows=2, epsilon=MANY)
         assert isinstance(polars, pl.DataFrame)
-        assert round(polars["count"][0]) == 6
+        assert round(polars["count"][0]) == 5  # the row of nobody is left out
         assert ledger.spent.epsilon == 2 * MANY
 
 
