@@ -361,4 +361,6 @@ def test_a_column_leaves_spark_by_an_expression_that_cannot_fail():
     assert engine._in_sql("c0", engine.INSTANT, True) == "unix_micros(c0)"
     assert engine._in_sql("c0", pl.Float32(), False) == engine._in_sql("c0", pl.Int64(), True) == "c0"
     assert "cast(0 as float)" in engine._in_sql("c0", pl.Float32(), True)
-    assert "isnan(c0) then null when c0 = cast(0 as double)" in engine._in_sql("c0", pl.Float64(), True)
+    zero = "cast(0 as double)"
+    expected = f"case when isnan(c0) then null when c0 = {zero} then {zero} else c0 end"
+    assert engine._in_sql("c0", pl.Float64(), True) == expected
