@@ -6,6 +6,7 @@ from assurance.bugs.seeding import bug
 
 KINDS = "test_unit_kinds.py"
 BATCHES = "test_batches.py"
+SPARK = "test_spark.py"
 ENGINES = (
     bug(
         "engines",
@@ -78,5 +79,45 @@ ENGINES = (
         "if any(cells.dtype != np.int64 for cells in found.totals.values()):",
         "if False:",
         "test_engine_contract.py::test_what_an_engine_returns_must_be_a_sum_of_its_pieces",
+    ),
+    bug(
+        "engines",
+        "Spark: rows of one unit stay in several partitions",
+        "SparkTable._sum",
+        'frame.repartition(_partitions(frame), f"c{list(dtypes).index(by)}")',
+        "frame",
+        f"{SPARK}::test_the_code_of_executors_is_polars_in_memory_bit_for_bit",
+    ),
+    bug(
+        "engines",
+        "Spark: both zeros of a unit in two partitions",
+        "spark._in_sql",
+        "then {zero} else {column} end",
+        "then {column} else {column} end",
+        f"{SPARK}::test_a_column_leaves_spark_by_an_expression_that_cannot_fail",
+    ),
+    bug(
+        "engines",
+        "Spark: all texts that are no UTF-8 are one person",
+        "spark.texts",
+        "pl.lit(MARK) + digits",
+        "pl.lit(MARK) + digits.str.slice(0, 0)",
+        f"{SPARK}::test_bytes_become_texts_and_no_two_become_one",
+    ),
+    bug(
+        "engines",
+        "Spark: errors of executors tell values",
+        "OnExecutor._answered",
+        "            return None\n",
+        "            raise\n",
+        f"{SPARK}::test_an_error_while_a_partition_is_worked_on_is_withheld",
+    ),
+    bug(
+        "engines",
+        "Spark: executors of other versions answer",
+        "OnExecutor.__call__",
+        "if (VERSION, pl.__version__) != self.versions:",
+        "if False:",
+        f"{SPARK}::test_other_versions_are_noticed_by_the_executor_itself",
     ),
 )

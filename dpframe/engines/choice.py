@@ -11,10 +11,13 @@ import polars as pl
 from dpframe.engines.batches import of_dataset, of_lazy, of_relation
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.source import ColumnType, source_of
+from dpframe.engines.spark import SparkTable, check_executors
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
-from dpframe.errors import InvalidArgument, shown
-from dpframe.frames.kinds import is_dataset, is_engine, is_relation
+from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.frames.kinds import is_dataset, is_engine, is_relation, is_spark
+
+WHOLE = "a frame in memory, which is read as it is"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
         return of_dataset(frame, reading)
     if is_relation(frame):
         return of_relation(frame, reading)
+    if is_spark(frame):
+        return SparkTable(frame)
     return InMemory(frame)
 
 
@@ -74,10 +79,26 @@ def check_reading(frame: Any, **options: Any) -> None:
     """Refuse options of reading in batches for what is not read so."""
     for name, value in options.items():
         if value is not None and not reads_in_batches(frame):
+            where = "a table of Spark, whose executors read it" if is_spark(frame) else WHOLE
             raise InvalidArgument(
-                f"{name} must be left out for a frame in memory, which is read as it is, not {shown(value)}. It is for "
+                f"{name} must be left out for {where}, not {shown(value)}. It is for "
                 "LazyFrames, pyarrow Datasets and DuckDB relations."
             )
+
+
+def check_whole(frame: Any) -> None:
+    """Refuse a table that is read in pieces alone, where each row is asked by itself and rows have an order."""
+    if is_spark(frame):
+        raise InvalidType(
+            f"frame must be in memory for reports of single rows, not {named(frame)}. Let each executor randomize its "
+            "own rows with dpframe.local, or ask for totals."
+        )
+
+
+def check_workers(frame: Any) -> None:
+    """Refuse a table whose rows are elsewhere, where dpframe cannot run. No row is read."""
+    if is_spark(frame):
+        check_executors(frame)
 
 
 def reads_in_batches(frame: Any) -> bool:

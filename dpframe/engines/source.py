@@ -18,8 +18,8 @@ import polars as pl
 
 from dpframe.engines import pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
-from dpframe.errors import InvalidType, UnknownColumn, WrongDtype, closest, shown
-from dpframe.frames.kinds import checked_frame, is_dataset, is_engine, is_pandas, is_relation
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
+from dpframe.frames.kinds import checked_frame, is_dataset, is_engine, is_pandas, is_relation, is_spark
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]
@@ -33,6 +33,12 @@ READ_FROM_DUCKDB = (
     *("float", "double", "decimal", "varchar", "enum", "uuid"),
     *("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"),
 )
+READ_FROM_SPARK: dict[str, Any] = {
+    "BooleanType": pl.Boolean(),
+    **{"ByteType": pl.Int8(), "ShortType": pl.Int16(), "IntegerType": pl.Int32(), "LongType": pl.Int64()},
+    **{"FloatType": pl.Float32(), "DoubleType": pl.Float64(), "StringType": pl.String(), "DateType": pl.Date()},
+    **{"TimestampType": pl.Datetime("us", "UTC"), "TimestampNTZType": pl.Datetime("us")},
+}
 READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary", "list", "large_list", "struct")
 
 
@@ -98,6 +104,8 @@ def source_of(frame: Any) -> Source:
         return Source(types_of_arrow(frame.schema), _brings_nothing)
     if is_relation(frame):
         return Source(types_of_relation(frame), _brings_nothing)
+    if is_spark(frame):
+        return Source(types_of_spark(frame), _brings_nothing)
     return _other_source(nw.from_native(checked_frame(frame)))
 
 
@@ -126,6 +134,33 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
         return _other_source(nw.from_native(empty)).schema["c"]
     except WrongDtype:
         return unreadable
+
+
+def types_of_spark(frame: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a Spark DataFrame, of its analyzed plan: no job is run.
+
+    Instants are told apart as such, in whatever time zone the session shows them. Collations other than byte by byte
+    are refused: what they call equal would be different people here.
+    """
+    names = [field.name for field in frame.schema.fields]
+    again = sorted({name for name in names if names.count(name) > 1})
+    if again:
+        raise InvalidArgument(
+            f"frame must have each column once, and it has {shown(again)} more often. Rename them: df.toDF(*names)."
+        )
+    return {field.name: _type_of_spark(field.dataType) for field in frame.schema.fields}
+
+
+def _type_of_spark(dtype: Any) -> ColumnType:
+    name, written = type(dtype).__name__, str(dtype.simpleString())
+    collation = getattr(dtype, "collation", "UTF8_BINARY") if name == "StringType" else "UTF8_BINARY"
+    if type(dtype).__module__ != "pyspark.sql.types" or collation != "UTF8_BINARY":
+        return ColumnType("other", written, readable=False)
+    if name == "DecimalType":
+        return replace(polars_type(pl.Decimal(dtype.precision, dtype.scale)), dtype=written)
+    if name not in READ_FROM_SPARK:
+        return ColumnType("other", written, readable=False)
+    return replace(polars_type(READ_FROM_SPARK[name]), dtype=written)
 
 
 def types_of_relation(relation: Any) -> dict[str, ColumnType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from dpframe.errors import InvalidType, named
+from dpframe.errors import InvalidArgument, InvalidType, named
 
 if TYPE_CHECKING:  # the names of frames' types, for the rooms that know no dataframe library
     from pandas import DataFrame as PandasFrame
@@ -24,6 +25,8 @@ Library = Literal["pandas", "polars"]
 def is_frame(value: object) -> bool:
     """Tell whether a value is a frame of any library that dpframe reads."""
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value) or is_dataset(value) or is_engine(value):
+        return True
+    if is_spark(value):
         return True
     native = nw.from_native(value, pass_through=True)
     return isinstance(native, (nw.DataFrame, nw.LazyFrame))
@@ -47,24 +50,40 @@ def is_relation(value: object) -> bool:
     return duckdb is not None and isinstance(value, duckdb.DuckDBPyRelation)
 
 
+def is_spark(value: object) -> bool:
+    """Tell whether a value is a DataFrame of Apache Spark, of a session in this process or of Spark Connect."""
+    modules = (sys.modules.get("pyspark.sql"), sys.modules.get("pyspark.sql.connect.dataframe"))
+    return any(hasattr(module, "DataFrame") and isinstance(value, module.DataFrame) for module in modules if module)
+
+
 def is_engine(value: object) -> bool:
     """Tell whether a value is an engine from outside: an object that has its methods."""
-    if isinstance(value, (type, pl.DataFrame, pl.LazyFrame)) or is_relation(value):
+    if isinstance(value, (type, pl.DataFrame, pl.LazyFrame)) or is_relation(value) or is_spark(value):
         return False
     return all(callable(getattr(value, name, None)) for name in ("schema", "fold"))
 
 
 def library_of(frame: Any) -> Library:
-    """The library of the results from this frame: pandas for pandas, Polars for any other."""
+    """The library of the results from this frame: pandas for pandas and Spark, Polars for any other.
+
+    Where pandas is not installed, they are of Polars for Spark too.
+    """
+    if is_spark(frame):
+        return "pandas" if importlib.util.find_spec("pandas") else "polars"
     return "pandas" if is_pandas(frame) else "polars"
 
 
 def checked_frame(value: object) -> Any:
-    """Refuse what is no frame."""
+    """Refuse what is no frame, and what has no end."""
     if not is_frame(value):
         raise InvalidType(
             f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
             f"not {named(value)}."
+        )
+    if is_spark(value) and value.isStreaming:  # type: ignore[attr-defined]
+        raise InvalidArgument(
+            "frame must be a table with an end, not a streaming DataFrame of Spark. Write a part of it to files "
+            "(writeStream), and read these (spark.read)."
         )
     return value
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting import Basic
-from dpframe.engines.choice import check_reading
+from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.schema import check
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
@@ -158,7 +158,8 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
 
 
 def rehearsed(plan: Plan) -> dict[str, Any]:
-    """The columns that name the cells, once the whole call was tried on no rows."""
+    """The columns that name the cells, once the whole call was tried on no rows, and workers elsewhere are ready."""
+    check_workers(plan.frame)
     return rehearse(plan, lambda frame: results.facts(plan, frame, {}, None, ""))
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeGuard
 
 from dpframe import noise
 from dpframe._version import VERSION
+from dpframe.engines.choice import check_whole
 from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check
@@ -97,6 +98,7 @@ def randomized(
         raise MissingArgument("method must be given. Write method=dpf.local.SubsetSelection([...], epsilon=1).")
     if not is_method(method):
         raise InvalidType(f"method must be one of dpf.local, such as dpf.local.SubsetSelection, not {shown(method)}.")
+    check_whole(frame)
     payer = ambient.ledger_for(ledger)
     if payer is None:
         raise no_ledger()

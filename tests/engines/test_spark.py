@@ -1,0 +1,366 @@
+"""Spark DataFrames: the integers of Polars in memory, by a real session; what has no proof is refused by schema."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import shutil
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.engines import choice
+from dpframe.engines import spark as engine
+from dpframe.engines.source import types_of
+from dpframe.engines.task import Task
+from dpframe.testing import check_engine
+
+ROOT = Path(__file__).resolve().parents[2]
+VISITS = pl.DataFrame(
+    {
+        "patient": [1, 1, 2, 3, 3, None],
+        "ward": ["A", "B", "A", "C", "C", None],
+        "cost": [120.0, 80.0, 40.0, 65.0, 1.0, 9.0],
+    }
+)
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+MANY = 1e7  # as good as no noise
+WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """One real session of two threads, which takes seconds to start; skipped where PySpark or Java is missing."""
+    pytest.importorskip("pandas", reason="pandas is not installed, which PySpark needs")
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install dpframe[spark]")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Java is not installed, which Spark runs on")
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = SparkSession.builder.master("local[2]").appName("tests of dpframe")
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "3",
+            "spark.sql.session.timeZone": "Asia/Kathmandu",  # which must not matter
+            "spark.sql.files.openCostInBytes": str(2**27),  # each file is a partition
+            "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days before 1582 as they are
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.sql.adaptive.enabled": "true",
+            "spark.python.worker.reuse": "true",
+        }
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def spark_frame(spark, tmp_path):
+    """A Polars frame as a Spark DataFrame of several partitions; frames that were made are kept."""
+    made = {}
+
+    def make(frame, parts=2):
+        if id(frame) not in made:
+            folder = tmp_path / str(len(made))
+            folder.mkdir()
+            size = max(1, -(-frame.height // parts))
+            fitted = frame.with_columns(
+                pl.col(name).cast(pl.Int16 if dtype == pl.UInt8 else pl.Decimal(20, 0))  # Spark has none without sign
+                for name, dtype in frame.schema.items()
+                if dtype in (pl.UInt8, pl.UInt64)
+            )
+            for place, start in enumerate(range(0, max(1, frame.height), size)):
+                fitted[start : start + size].write_parquet(folder / f"{place}.parquet", use_pyarrow=True)
+            made[id(frame)] = frame, spark.read.parquet(str(folder))  # with the frame, so that its id stays its own
+        return made[id(frame)][1]
+
+    return make
+
+
+def share_of(make, every):
+    """An engine that takes one question in so many, and refuses the others: each takes a job of Spark."""
+    turn = itertools.count()
+
+    def chosen(frame):
+        if next(turn) % every:
+            raise dpf.WrongDtype("not this one")
+        return make(frame)
+
+    return chosen
+
+
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_spark_is_polars_in_memory_bit_for_bit(spark_frame, every):
+    check_engine(share_of(spark_frame, every), tables=1)
+
+
+class Split(engine.SparkTable):
+    """The drill: rows of one unit are in several partitions."""
+
+    def _chosen(self, dtypes, by):
+        return Round(super()._chosen(dtypes, by))
+
+
+class Round:
+    """A frame that is shuffled in turn, whatever is asked."""
+
+    def __init__(self, frame):
+        self.frame, self.sparkSession = frame, frame.sparkSession
+
+    def repartition(self, parts, column):
+        return self.frame.repartition(parts)
+
+    def mapInArrow(self, *called):
+        return self.frame.mapInArrow(*called)
+
+
+def test_a_unit_that_is_split_over_partitions_is_found(spark_frame):
+    with pytest.raises(AssertionError, match=r"protected .* differ on the table"):
+        check_engine(lambda frame: Split(spark_frame(frame)), tables=0)
+
+
+def test_fold_brings_whole_units_together_too(spark_frame):
+    class Folded(engine.SparkTable):
+        def push(self, task):
+            assert pickle.loads(pickle.dumps(task)) == task
+
+    frame = VISITS.with_columns(large=pl.lit(1.0))
+    query = dpf.of(frame).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=WHO)
+    task = Task.of(choice.InMemory(frame), query.query, query.unit, 1.0)
+    found = Folded(spark_frame(frame, 3)).fold(task.columns, task.piece, task.by)
+    assert {total: cells.tolist() for total, cells in found.totals.items()} == {
+        total: cells.tolist() for total, cells in task.piece(frame).totals.items()
+    }
+
+
+def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere(spark_frame):
+    import pandas
+
+    with dpf.Ledger(epsilon=2 * MANY, unit="patient") as ledger:
+        asked = dpf.of(spark_frame(VISITS))
+        plan = asked.preview.sum("cost", bounds=(0, 100), max_rows=2, epsilon=1)
+        assert plan.cost.epsilon == 1
+        assert ledger.spent.epsilon == 0
+        found = asked.group_by("ward", keys=["A", "B", "C"]).sum(
+            "cost", bounds=(0, 100), max_rows=2, max_groups=2, epsilon=MANY
+        )
+        assert isinstance(found, pandas.DataFrame)
+        assert found["cost_sum"].round().tolist() == [140, 80, 66]
+        polars = dpf.of(spark_frame(VISITS), like="polars").count(max_rows=2, epsilon=MANY)
+        assert isinstance(polars, pl.DataFrame)
+        assert round(polars["count"][0]) == 5  # the row of nobody is left out
+        assert ledger.spent.epsilon == 2 * MANY
+
+
+def test_only_the_columns_that_are_asked_for_are_read_and_names_are_exact(spark):
+    frame = spark.createDataFrame([(1, 2, 3, 4, [5])], "`a.b` int, a int, A int, `c``d` long, nested array<int>")
+    for name, value in (("a.b", 1), ("a", 2), ("A", 3), ("c`d", 4)):
+        with dpf.Ledger(epsilon=MANY):
+            assert round(dpf.of(frame).sum(name, bounds=(0, 9), epsilon=MANY)[f"{name}_sum"][0]) == value
+
+
+def test_zeros_and_nans_of_float_units_are_one_unit_each(spark):
+    rows = [(0.0,), (-0.0,), (float("nan"),), (float("-nan"),), (None,)] * 7 + [(1.5,)]
+    frame = spark.createDataFrame(rows, "u double").repartition(4)
+    for nulls, units in (("drop", 2), ("one-unit", 3)):
+        who = dpf.PrivacyUnit("u", nulls=nulls, max_rows=1, max_groups=1)
+        found = dpf.of(frame).count(epsilon=MANY, ledger=dpf.Ledger(epsilon=MANY, unit=who))
+        assert round(found["count"][0]) == units
+
+
+def test_texts_that_are_no_utf8_are_people_of_their_own(spark):
+    codes = ["ff", "fe", "efbfbd", "ff", "fffe", "41", "41"]
+    frame = spark.createDataFrame([(code,) for code in codes], "code string").selectExpr(
+        "cast(unhex(code) as string) u"
+    )
+    who = dpf.PrivacyUnit("u", max_rows=1, max_groups=1)
+    found = dpf.of(frame).count(epsilon=MANY, ledger=dpf.Ledger(epsilon=MANY, unit=who))
+    assert round(found["count"][0]) == 5
+    cells = dpf.of(frame).group_by("u", keys=["A", "\ufffd"]).count(epsilon=MANY, ledger=dpf.Ledger(epsilon=MANY))
+    assert cells["count"].round().tolist() == [2, 1]
+
+
+def test_what_has_no_proof_is_refused_by_schema_and_no_job_is_run(spark):
+    frame = spark.range(1).selectExpr(
+        *("id", "binary('a') as bytes", "array(1) as list", "null as nothing", "interval '1' day as span"),
+        *("raise_error('a job was run') as failing", "map(1, 2) as map", "struct(1) as struct"),
+    )
+    with dpf.Ledger(epsilon=1, unit="id") as ledger:
+        for name in ("bytes", "list", "nothing", "span", "map", "struct"):
+            with pytest.raises(dpf.WrongDtype):
+                dpf.of(frame).count(name, epsilon=1, max_rows=1)
+        with pytest.raises(dpf.UnknownColumn, match="Did you mean 'list'"):
+            dpf.of(frame).group_by("lists", keys=["A"]).count(epsilon=1, max_rows=1, max_groups=1)
+        for options in ({"memory": "1GiB"}, {"progress": False}):
+            with pytest.raises(dpf.InvalidArgument, match="must be left out for a table of Spark"):
+                dpf.of(frame).count(epsilon=1, max_rows=1, **options)
+        with pytest.raises(dpf.InvalidArgument, match="each column once"):
+            dpf.of(frame.selectExpr("id", "id")).count(epsilon=1, max_rows=1)
+        assert ledger.spent.epsilon == 0
+
+
+def test_collated_texts_are_refused_by_schema(spark):
+    if int(spark.version.split(".")[0]) < 4:
+        pytest.skip("this Spark has no collations")
+    frame = spark.createDataFrame([("A",), ("a",)], "u string").selectExpr("u collate UTF8_LCASE as u")
+    with pytest.raises(dpf.WrongDtype, match="string collate UTF8_LCASE"):
+        dpf.of(frame).count(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit="u"), max_rows=1)
+
+
+def test_streaming_frames_are_refused_with_the_way_out(spark):
+    frame = spark.readStream.format("rate").load()
+    with pytest.raises(dpf.InvalidArgument, match="writeStream"):
+        dpf.of(frame)
+
+
+def test_reports_of_single_rows_are_refused_before_the_charge(spark):
+    ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit(neighbors="replace"))
+    with pytest.raises(dpf.InvalidType, match="in memory"):
+        dpf.of(spark.range(3)).local.randomize("id", method=dpf.local.Mean((0, 3), epsilon=1), ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, monkeypatch):
+    monkeypatch.setattr(engine, "VERSION", "0.0.0")
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match=r"executors have dpframe 0\.0\.0.*not 'dpframe"):
+        dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    monkeypatch.setattr(choice, "check_executors", lambda frame: None)  # one that came later
+    with pytest.raises(dpf.ReleaseFailed):
+        dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 1
+
+
+def test_a_failure_on_an_executor_tells_nothing_of_values(spark):
+    frame = spark.range(3).selectExpr("cast(raise_error(concat('private ', id)) as double) as x", "double(id) as y")
+    with pytest.raises(dpf.ReleaseFailed) as caught:
+        dpf.of(frame).count("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert "private 1" not in str(caught.value)
+
+
+def test_bytes_become_texts_and_no_two_become_one():
+    marked = engine.MARK.encode()
+    values = [
+        b"",
+        b"A",
+        b"\xff",
+        b"\xff\xfe",
+        b"\xef\xbf\xbd",
+        marked,
+        marked + b"ff",
+        marked + b"\xff",
+        b"\xed\xa0\x80",
+        None,
+    ]
+    found = engine.texts(pl.Series(values, dtype=pl.Binary)).to_list()
+    assert found[:2] + found[4:5] + found[-1:] == ["", "A", "\ufffd", None]
+    assert len(set(found)) == len(values)
+    assert engine.texts(pl.Series([b"A", None], dtype=pl.Binary)).to_list() == ["A", None]
+
+
+def test_bytes_are_told_from_texts_as_python_does():
+    def decodes(value):
+        try:
+            return value.decode() is not None
+        except UnicodeDecodeError:
+            return False
+
+    edges = [0, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]
+    edges += [0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
+    values = [bytes(value) for size in (1, 2, 3) for value in itertools.product(edges, repeat=size)]
+    values += [bytes([first, second, 0x80, last]) for first in edges for second in edges for last in edges]
+    values += [b"long enough for a buffer " + value for value in values]
+    found = engine.texts(pl.Series(values, dtype=pl.Binary))
+    assert (~found.str.starts_with(engine.MARK)).to_list() == [decodes(value) for value in values]
+    assert [text.encode() for text in found if text[:1] != "\0" or engine.MARK not in text] == [
+        value for value in values if decodes(value)
+    ]
+    assert found.n_unique() == len(values)
+
+
+def test_an_error_while_a_partition_is_worked_on_is_withheld():
+    def fails(frames):
+        raise ValueError("private 1")
+
+    run = engine.OnExecutor({}, fails, (dpf.__version__, pl.__version__))
+    with pytest.raises(RuntimeError, match="withheld") as caught:
+        list(run(iter([])))
+    assert caught.value.__context__ is None
+
+
+class Partitions:
+    """What Spark gives to executors, without Spark: batches of partitions, through pickles."""
+
+    def __init__(self, frames):
+        self.frames, self.sparkSession, self.conf = frames, self, {"spark.sql.shuffle.partitions": "3"}
+
+    def repartition(self, parts, column):
+        whole = pl.concat(self.frames)
+        place = whole[column].to_physical() if whole[column].dtype.is_decimal() else whole[column]
+        place = place.cast(pl.Float64).fill_nan(None) + 0.0 if place.dtype.is_float() else place
+        return Partitions([whole.filter(place.hash(seed=0) % parts == part) for part in range(parts)])
+
+    def mapInArrow(self, run, schema):
+        batches = [frame.to_arrow().to_batches(max_chunksize=700) for frame in self.frames]
+        found = [batch for one in batches for batch in pickle.loads(pickle.dumps(run))(iter(one))]
+        assert all(batch.schema.names == [schema.split()[0]] for batch in found)
+        return Rows([tuple(row.values()) for batch in found for row in batch.to_pylist()])
+
+
+class Rows(list):
+    def collect(self):
+        return self
+
+
+class WithoutSpark(engine.SparkTable):
+    """The same engine on partitions in memory."""
+
+    def schema(self):
+        return types_of(self.frame.schema)
+
+    def _chosen(self, dtypes, by):
+        as_sent = {name: pl.Binary if dtype == pl.String else pl.Int64 for name, dtype in dtypes.items()}
+        changed = [name for name, dtype in dtypes.items() if dtype in (pl.String, engine.INSTANT)]
+        chosen = self.frame.select(*dtypes) if dtypes else self.frame.select(pl.repeat(True, pl.len()))
+        sent = chosen.with_columns(pl.col(name).cast(as_sent[name]) for name in changed)
+        sent.columns = [f"c{place}" for place in range(sent.width)]
+        return Partitions([sent[:500], sent[500:]])
+
+
+@pytest.mark.parametrize("memory", [2**28, 2**10])
+def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypatch):
+    monkeypatch.setattr(engine, "MEMORY", memory)
+    monkeypatch.setattr(engine, "ROWS", 1_000)
+    check_engine(WithoutSpark, tables=int(memory > 2**10))
+
+
+def test_other_versions_are_noticed_by_the_executor_itself():
+    run = engine.OnExecutor({}, sum, ("0.0.0", pl.__version__))
+    with pytest.raises(RuntimeError, match="versions"):
+        list(run(iter([])))
+
+
+def test_a_column_leaves_spark_by_an_expression_that_cannot_fail():
+    assert engine._in_sql("c0", pl.String(), False) == "cast(c0 as binary)"
+    assert engine._in_sql("c0", engine.INSTANT, True) == "unix_micros(c0)"
+    assert engine._in_sql("c0", pl.Float32(), False) == engine._in_sql("c0", pl.Int64(), True) == "c0"
+    assert "cast(0 as float)" in engine._in_sql("c0", pl.Float32(), True)
+    zero = "cast(0 as double)"
+    expected = f"case when isnan(c0) then null when c0 = {zero} then {zero} else c0 end"
+    assert engine._in_sql("c0", pl.Float64(), True) == expected
