@@ -95,7 +95,8 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
     yield "rows: quantile", unit, high, CROWD, ranks, {}
     yield "rows: proportion", unit, high, CROWD, share, {}
     yield "rows: proportion of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
-    yield "rows replaced: variance", replaced, high, low, spread, {}
+    yield "rows replaced: variance", replaced, high, [*CROWD, (0, 5, 99)], spread, {}
+    yield "rows: shares", unit, [*OTHERS, (0, 9, 9)], OTHERS, shares, {}
     yield "rows replaced: quantile", replaced, high, low, ranks, {}
     yield (
         "rows replaced: proportion of a value",
@@ -109,7 +110,7 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
 
 def _whole_units() -> Iterator[tuple[Any, ...]]:
     heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
-    instead = [(cell, -(10**6), 9) for cell, _, _ in heavy]
+    instead = [(cell, 4, 9) for cell, _, _ in heavy]
     for name, ask in (("n_units", units), ("variance", cell_spread), ("quantile", cell_ranks)):
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
     yield "user replaced: n_units", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, (2, 1, 9)], units, {}
@@ -184,6 +185,10 @@ def share(dp: Any, groups: int, options: dict[str, Any]) -> Any:
 
 def share_of_value(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", keys=range(groups)).proportion("cell", value=0, **options)
+
+
+def shares(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).histogram("value", bins=[0, 3, 8, 10], normalize=True, **options)
 
 
 def units(dp: Any, groups: int, options: dict[str, Any]) -> Any:

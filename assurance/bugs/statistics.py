@@ -142,6 +142,22 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "the noise of one bin taken for that of all in shares",
+        "Share._half_widths",
+        "squares = squared, squared, squared * self.size",
+        "squares = squared, squared, squared",
+        "test_share.py::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "shares of all groups together",
+        "Share._read",
+        "whole = counts.sum(axis=1, keepdims=True)",
+        "whole = counts.sum(keepdims=True)",
+        "test_share.py::test_values_without_much_noise",
+    ),
+    bug(
+        "statistics",
         "the noise of the divisor left out of a ratio's interval",
         "Ratio._read",
         "squares = squared * spreads[0], 0.0, squared * spreads[1]",
