@@ -94,12 +94,12 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
     yield "rows: variance", unit, high, CROWD, spread, {}
     yield "rows: quantile", unit, high, CROWD, ranks, {}
     yield "rows: proportion", unit, high, CROWD, share, {}
-    yield "rows: proportion of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
+    yield "rows: share of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
     yield "rows replaced: variance", replaced, high, [*CROWD, (0, 5, 99)], spread, {}
     yield "rows: shares", unit, [*OTHERS, (0, 9, 9)], OTHERS, shares, {}
     yield "rows replaced: quantile", replaced, high, low, ranks, {}
     yield (
-        "rows replaced: proportion of a value",
+        "rows replaced: share of a value",
         replaced,
         [*OTHERS, (0, 5, 9)],
         [*OTHERS, (1, 5, 9)],

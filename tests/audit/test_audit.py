@@ -44,7 +44,7 @@ SOUND = [
     ("rows replaced: variance", "pandas", GAUSSIAN_GDP),
     ("rows: quantile", "LazyFrame", LAPLACE),
     ("rows: proportion", "Polars", GAUSSIAN),
-    ("rows replaced: proportion of a value", "Arrow", LAPLACE),
+    ("rows replaced: share of a value", "Arrow", LAPLACE),
     ("heavy user: n_units", "pandas", LAPLACE),
     ("heavy user: variance", "LazyFrame", GAUSSIAN_GDP),
     ("one mode a call", "Polars", LAPLACE),
