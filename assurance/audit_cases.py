@@ -30,8 +30,10 @@ def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES
     for price in prices:
         for engine in engines:
             for name, unit, first, second, ask, more in _asked():
-                if price == SHAPE_3 and unit != ROWS["add-remove"]:
+                if price == SHAPE_3 and (unit != ROWS["add-remove"] or ask in SEVERAL_NUMBERS):
                     continue  # proven for one cell, and others move more
+                if ask == choice and price != LAPLACE:
+                    continue  # pure, and charged its price by the basic rule alone
                 yield Case(name, engine, price, first, second, ask, unit, **more)
 
 
@@ -44,6 +46,8 @@ def _asked() -> Iterator[tuple[Any, ...]]:
     yield from _rows_added()
     yield from _rows_replaced()
     yield from _users()
+    yield from _read_off()
+    yield from _whole_units()
     yield from _without_groups()
 
 
@@ -84,10 +88,41 @@ def _users() -> Iterator[tuple[Any, ...]]:
     yield "user replaced: count", USERS["replace"], [*SPREAD, *full], [*SPREAD, *elsewhere], cell_counts, {}
 
 
+def _read_off() -> Iterator[tuple[Any, ...]]:
+    unit, replaced = ROWS["add-remove"], ROWS["replace"]
+    low, high = [*CROWD, (0, -(10**6), 99)], [*CROWD, (0, 10**6, 99)]
+    yield "rows: variance", unit, high, CROWD, spread, {}
+    yield "rows: quantile", unit, high, CROWD, ranks, {}
+    yield "rows: proportion", unit, high, CROWD, share, {}
+    yield "rows: share of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
+    yield "rows replaced: variance", replaced, high, [*CROWD, (0, 5, 99)], spread, {}
+    yield "rows: shares", unit, [*OTHERS, (0, 9, 9)], OTHERS, shares, {}
+    yield "rows replaced: quantile", replaced, high, low, ranks, {}
+    yield (
+        "rows replaced: share of a value",
+        replaced,
+        [*OTHERS, (0, 5, 9)],
+        [*OTHERS, (1, 5, 9)],
+        share_of_value,
+        {},
+    )
+
+
+def _whole_units() -> Iterator[tuple[Any, ...]]:
+    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
+    instead = [(cell, 4, 9) for cell, _, _ in heavy]
+    for name, ask in (("n_units", units), ("variance", cell_spread), ("quantile", cell_ranks)):
+        yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
+    yield "user replaced: n_units", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, (2, 1, 9)], units, {}
+    yield "user replaced: variance", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, *instead], cell_spread, {}
+
+
 def _without_groups() -> Iterator[tuple[Any, ...]]:
     unit, one = ROWS["add-remove"], {"groups": 1}
     yield "one count a call", unit, [*OTHERS, (0, 5, 9)], OTHERS, lambda dp, _, options: dp.count(**options), one
     yield "one sum a call", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, lone_sum, one
+    yield "one mode a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, choice, one
+    yield "one mode a call, replaced", ROWS["replace"], [*SPREAD, (1, 0, 9)], [*SPREAD, (0, 0, 9)], choice, one
 
 
 def count(dp: Any, groups: int, options: dict[str, Any]) -> Any:
@@ -134,6 +169,47 @@ def cell_total(dp: Any, groups: int, options: dict[str, Any]) -> Any:
 def cell_several(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     keys = {"group": range(groups), "cell": range(CELLS)}
     return dp.group_by("group", "cell", keys=keys).agg(_statistics(), **options)
+
+
+def spread(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).variance("value", bounds=(LOW, HIGH), **options)
+
+
+def ranks(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).quantile("value", q=[0.5, 0.9], bounds=(LOW, HIGH), **options)
+
+
+def share(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).proportion("value", **options)
+
+
+def share_of_value(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).proportion("cell", value=0, **options)
+
+
+def shares(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).histogram("value", bins=[0, 3, 8, 10], normalize=True, **options)
+
+
+def units(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", "cell", keys={"group": range(groups), "cell": range(CELLS)}).n_units(**options)
+
+
+def cell_spread(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(groups), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).variance("value", bounds=(LOW, HIGH), **options)
+
+
+def cell_ranks(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(groups), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).quantile("value", q=0.5, bounds=(LOW, HIGH), **options)
+
+
+def choice(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    return dp.mode("cell", categories=range(CELLS), epsilon=options["epsilon"], ledger=options["ledger"])
+
+
+SEVERAL_NUMBERS = (ranks, share, share_of_value)  # of each group: bounded in no norm but l_1 and l_2
 
 
 def _statistics() -> dict[str, Any]:

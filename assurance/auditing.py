@@ -28,6 +28,7 @@ Row = tuple[int, Any, int]  # cell, value, person
 
 GROUPS = 1_000  # samples of one call
 ROUNDING = 1e-9  # of epsilons that were converted from mu
+READ_OFF = ("mean", "variance", "quantile", "proportion")  # their errors are read off noisy numbers, too
 NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian")
 
 
@@ -147,11 +148,16 @@ def charges(case: Case, frame: Any) -> tuple[dpf.PrivacyLoss, str]:
 
 
 def noisy_columns(result: Any) -> list[str]:
-    """The columns that show the noise as it was drawn, one sample per group; what denoises mixes groups."""
-    names = []
-    for name, statistic in result.dp.provenance["measures"].items():
+    """The columns that show the noise as it was drawn, one sample per group; what denoises mixes groups.
+
+    Of a choice that is the column of what was chosen.
+    """
+    facts, names = result.dp.provenance, []
+    if not facts["measures"]:
+        return list(facts["columns"])
+    for name, statistic in facts["measures"].items():
         raw = f"{name}_noisy" if f"{name}_noisy" in result.columns else name
-        names += [raw, *([f"{name}_error"] if statistic["verb"] == "mean" else [])]
+        names += [raw, *([f"{name}_error"] if statistic["verb"] in READ_OFF else [])]
     return names
 
 

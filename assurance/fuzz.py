@@ -41,7 +41,7 @@ def check_totals(pair: Pair, counted: Counter[str] | None = None) -> None:
     found = [_on_every_engine(side, ask, pair.unit, p, name) for side in tables]
     assert _on_every_engine(turned, ask, pair.unit, p, name) == found[0], f"{name}: the order of rows"
     if None not in found:  # by its schema or its names the question may be refused on both
-        stated = _stated(tables[0], ask, pair.unit)
+        stated = _stated(tables[0], ask, pair.unit, p)
         for norm in (p,) if pair.unit.column else NORMS:
             _within_reach(stated, found, norm, name)
     if counted is not None:
@@ -77,11 +77,12 @@ def _by_schema(frame: Any, ask: Any, unit: dpf.PrivacyUnit) -> bool:
     return False
 
 
-def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit) -> dict[Any, Any]:
+def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float) -> dict[Any, Any]:
     """The sensitivities that a plan states, by what is measured; of the first frame whose schema suits."""
+    price = {"epsilon": 1} if p == 1.0 else {"epsilon": 1, "delta": 1e-6}
     for frame in side.values():
         try:
-            plan = ask(dpf.of(frame).preview, epsilon=1, unit=unit)
+            plan = ask(dpf.of(frame).preview, **price, unit=unit)
         except (dpf.WrongDtype, dpf.InvalidArgument):
             continue
         return {part.total: part.sensitivity for part in plan.parts}

@@ -163,6 +163,10 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
         "subtotals": lambda dp, **price: dp.group_by("g", name, keys={"g": ["A", "C"], name: keys}, rollup=True).agg(
             rows=dpf.count(), **price
         ),
+        "units": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).n_units(name, **price),
+        "share of a value": lambda dp, **price: dp.group_by("g", keys=["A", None]).proportion(
+            name, value=keys[0], **price
+        ),
         "present in groups": lambda dp, **price: dp.group_by("g", keys=["A", "B", None]).count(name, **price),
     }
     if kind.name == "text":
@@ -181,6 +185,11 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
             "largest bounds": lambda dp, **price: dp.sum(name, bounds=(-(2**53), 2**53), **price),
             "mean": lambda dp, **price: dp.mean(name, bounds=(0.1, 10), **price),
             "agg": lambda dp, **price: dp.group_by("g", keys=["C", "A", None]).agg(both, **price),
+            "variance": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).variance(name, bounds=(-3, 7.3), **price),
+            "quantiles": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).quantile(
+                name, q=[0.5, 0.9], bounds=(0, 8), **price
+            ),
+            "share": lambda dp, **price: dp.proportion(name, **price),
             "grid": lambda dp, **price: dp.histogram(
                 [name, "u"], bins=[2, 2], range=[(0, 8), (0, 4)], outside="clip", **price
             ),
@@ -197,7 +206,7 @@ def asked(build: Ask) -> Any:
 
 def exact(frame: Any, build: Ask, unit: dpf.PrivacyUnit = ROWS, p: float = 1.0) -> dict[Any, list[int]]:
     """The exact totals of a call, in grid steps: what noise is added to."""
-    query = check(frame, asked(build), unit)
+    query = check(frame, asked(build).under(p == 1.0), unit)  # what is measured may differ for pure noise
     return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 
 

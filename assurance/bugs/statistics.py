@@ -127,6 +127,14 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "functions of rows taken for ones where a unit has several rows in a cell",
+        "weights._values",
+        "ones = total.counts and (",
+        "ones = total.row is not None or total.counts and (",
+        "test_proportion.py::test_the_sensitivity_is_attained",
+    ),
+    bug(
+        "statistics",
         "missing values counted with the others of a proportion",
         "compound._matched",
         "np.where(place >= 0, 0, 1), -1)",
@@ -140,6 +148,22 @@ STATISTICS = (
         "return scale, scale**2",
         "return scale // 2**INNER_BITS or 1, 1",
         "test_proportion.py::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "the noise of one bin taken for that of all in shares",
+        "Share._half_widths",
+        "squares = squared, squared, squared * self.size",
+        "squares = squared, squared, squared",
+        "test_share.py::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "shares of all groups together",
+        "Share._read",
+        "whole = counts.sum(axis=1, keepdims=True)",
+        "whole = counts.sum(keepdims=True)",
+        "test_share.py::test_values_without_much_noise",
     ),
     bug(
         "statistics",

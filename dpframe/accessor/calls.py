@@ -67,6 +67,16 @@ def nearest_of(name: str, arguments: Sequence[str]) -> str:
     return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."
 
 
+def undenoised(options: Any) -> dict[str, Any]:
+    """The options of a question whose answer no denoiser takes."""
+    if options.get("denoise") is not None:
+        raise InvalidArgument(
+            f"denoise must be left out with normalize=True, not {shown(options['denoise'])}: shares are the nearest to "
+            "the noisy ones that add up to 1. Leave normalize out for counts that are denoised."
+        )
+    return {**options, "denoise": None}
+
+
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
     """Statistics by name, and the options."""
     asked: list[tuple[str, Any]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks, nearest_of, sorted_out
+from dpframe.accessor.calls import asks, nearest_of, sorted_out, undenoised
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
 from dpframe.accessor.quantities import Quantities
@@ -24,6 +24,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Statistic
 from dpframe.queries.statistics import mean as mean_of
 from dpframe.queries.statistics import sum as sum_of
+from dpframe.queries.statistics.share import of_axes as share_of_bins
 from dpframe.release.path import preview, release
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ class PrivateFrame(Quantities[F]):
         range: Any = None,
         categories: Any = None,
         outside: Literal["drop", "clip"] = "drop",
+        normalize: bool = False,
         **options: Unpack[CallOptions],
     ) -> F:
         """The number of rows in each bin of `column`, or in each pair of bins of two columns.
@@ -189,12 +191,15 @@ class PrivateFrame(Quantities[F]):
             Instead of bins, for strings and other values.
         outside : {"drop", "clip"}
             Whether values outside the edges are left out or counted in the end bins.
+        normalize : bool
+            Whether shares are released, of the rows that are in some bin (of each group), and not counts.
 
         Returns
         -------
         DataFrame
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
-            ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval).
+            ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`
+            ``share`` (at least 0, and 1 in all), ``share_noisy`` (the quotient of noisy counts) and ``share_error``.
 
         Examples
         --------
@@ -207,9 +212,9 @@ class PrivateFrame(Quantities[F]):
         columns = len(column) if isinstance(column, (list, tuple)) else 1
         size = counts.of_bins(columns, bins, categories)
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
-        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish, self._like)._asked(
-            "histogram", {"count": Count()}, options
-        )
+        if checked_flag("normalize", normalize):
+            return self._inside(axes)._asked("histogram", {"share": share_of_bins(column, axes)}, undenoised(options))
+        return self._inside(axes)._asked("histogram", {"count": Count()}, options)
 
     @asks
     def mode(self, column: str, *, categories: Any = None, **options: Unpack[ModeOptions]) -> F:

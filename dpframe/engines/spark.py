@@ -68,7 +68,7 @@ class SparkTable:
     def _sum(
         self, dtypes: dict[str, Any], by: str | None, answer: Callable[[Iterator[pl.DataFrame]], Partial], zero: Partial
     ) -> Partial:
-        """What each partition answers, as one row of bytes, added to the answer of no rows."""
+        """The answer of each partition, as one row of bytes, added to the answer of no rows."""
         frame = self._chosen(dtypes, by)
         if by is not None:
             # Adaptive execution merges and splits partitions, but none of a shuffle whose number of them was chosen.
@@ -146,7 +146,7 @@ class InUnits:
 
 @dataclass(frozen=True)
 class OnExecutor:
-    """What an executor does with a partition: Arrow batches in, one pickled Partial out.
+    """The work of an executor on a partition: Arrow batches in, one pickled Partial out.
 
     Errors are told without their words: Spark sends these to the driver, and writes them to logs.
     """

@@ -65,5 +65,25 @@ def quotient_ends(top: Floats, bottom: Floats, squares: Squares) -> tuple[Floats
     return np.where(bounded, ends[0], -np.inf), np.where(bounded, ends[1], np.inf)
 
 
+def nearest_shares(values: Floats) -> Floats:
+    """The nearest numbers, in the sum of squares, that are at least 0 and add up to 1 in each row.
+
+    True shares are such numbers, which are a convex set: no row gets farther from them. What is above a level is kept,
+    less that level (Held, Wolfe and Crowder 1974).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nearest_shares(np.array([[0.7, 0.4, -0.1]])).round(6).tolist()
+    [[0.65, 0.35, 0.0]]
+    """
+    falling = -np.sort(-values, axis=1)
+    above = np.cumsum(falling, axis=1) - 1.0
+    place = np.arange(1.0, values.shape[1] + 1.0)
+    last = np.count_nonzero(falling * place > above, axis=1)[:, None]  # at least 1: of the largest alone v > v - 1
+    level = np.take_along_axis(above, last - 1, axis=1) / last
+    return np.asarray(np.maximum(values - level, 0.0))
+
+
 def _bounded(bottom: Floats, squares: Squares) -> NDArray[np.bool_]:
     return np.asarray(bottom**2 > squares[2])

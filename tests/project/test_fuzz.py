@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=12, **SOME)
+@settings(max_examples=20, **SOME)
 @given(pairs())
 def test_totals_of_neighbors_stay_within_reach_on_every_engine(pair):
     fuzz.check_totals(pair)

@@ -10,6 +10,7 @@ from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
 from dpframe.queries.statistics.ratio import Ratio, ratio
+from dpframe.queries.statistics.share import Share
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
 from dpframe.queries.statistics.top_k import TopK
@@ -32,6 +33,7 @@ __all__ = [
     "Quantiles",
     "Ratio",
     "RowFunction",
+    "Share",
     "Statistic",
     "Std",
     "Sum",
