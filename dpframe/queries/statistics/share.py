@@ -1,4 +1,4 @@
-"""Which part of a group's rows is in each bin, read off the noisy counts of the bins."""
+"""The part of a group's rows that is in each bin, read off the noisy counts of the bins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Share(Statistic):
         return "share"
 
     def totals(self) -> tuple[Total, ...]:
-        """What has to be measured for it."""
+        """The Totals to measure for it."""
         return (Total(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
