@@ -22,7 +22,7 @@ from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.source import ColumnType, types_of_spark
 from dpframe.engines.spill import Spill
 from dpframe.engines.task import Task
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 
 ROWS = 2**18  # about so many are worked on at a time
 MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
@@ -159,10 +159,10 @@ class OnExecutor:
         import pyarrow
 
         if (VERSION, pl.__version__) != self.versions:  # of an executor that came after `check_executors`
-            raise RuntimeError("the versions of dpframe and Polars are not those of the driver")
+            raise ReleaseFailed("the versions of dpframe and Polars are not those of the driver")
         found = self._answered(batches)
         if found is None:
-            raise RuntimeError("dpframe failed on this partition; why is withheld, since it may hold private values")
+            raise ReleaseFailed("dpframe failed on this partition; why is withheld, since it may hold private values")
         yield pyarrow.RecordBatch.from_arrays([pyarrow.array([pickle.dumps(found)], pyarrow.binary())], ["partial"])
 
     def _answered(self, batches: Iterator[Any]) -> Partial | None:
@@ -234,9 +234,9 @@ def check_executors(frame: Any) -> None:
         try:
             import polars
 
-            import dpframe
+            from dpframe import _version
 
-            found = f"dpframe {dpframe.__version__}, Polars {polars.__version__}"
+            found = f"dpframe {_version.VERSION}, Polars {polars.__version__}"
         except ImportError as error:
             found = f"no {error.name}"
         for _ in batches:

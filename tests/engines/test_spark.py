@@ -299,7 +299,7 @@ def test_an_error_while_a_partition_is_worked_on_is_withheld():
         raise ValueError("private 1")
 
     run = engine.OnExecutor({}, fails, (dpf.__version__, pl.__version__))
-    with pytest.raises(RuntimeError, match="withheld") as caught:
+    with pytest.raises(dpf.ReleaseFailed, match="withheld") as caught:
         list(run(iter([])))
     assert caught.value.__context__ is None
 
@@ -352,7 +352,7 @@ def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypat
 
 def test_other_versions_are_noticed_by_the_executor_itself():
     run = engine.OnExecutor({}, sum, ("0.0.0", pl.__version__))
-    with pytest.raises(RuntimeError, match="versions"):
+    with pytest.raises(dpf.ReleaseFailed, match="versions"):
         list(run(iter([])))
 
 
