@@ -1,0 +1,106 @@
+"""Audits of the local model: what the reports of two values let out bounds their epsilon from below.
+
+    python -m assurance.local_audit [--samples 200000]
+
+Each method randomizes a table in which everybody has one value, and one in which everybody has another, by
+``df.dp.local.randomize`` as a user would. An outcome is the part of a report that can tell the two values apart.
+`tests/local/test_local_audit.py` runs a small share.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpframe as dpf
+from dpframe.audit import Finding
+
+CATEGORIES = [f"c{place}" for place in range(12)]
+AT_ONCE = 1_000  # reports of one call: one a row, and each is drawn by itself
+CONFIDENCE = 1 - 1e-6
+
+Outcomes = Callable[[list[Any]], Any]
+
+
+def methods(epsilon: float) -> dict[str, tuple[Any, tuple[Any, Any], Outcomes]]:
+    """A method of each kind: the two values that it is asked of, and what is looked at in its reports."""
+    sketch = dpf.local.CountMeanSketch(CATEGORIES, epsilon=epsilon)
+    two = (CATEGORIES[0], CATEGORIES[1])
+    return {
+        "randomized response": (dpf.local.RandomizedResponse(CATEGORIES, epsilon=epsilon), two, _named),
+        "subset selection": (dpf.local.SubsetSelection(CATEGORIES, epsilon=epsilon), two, _first_bits),
+        "RAPPOR, permanent bits": (
+            dpf.local.Rappor.for_epsilon(CATEGORIES, epsilon, p=0.5, q=0.75).permanent,
+            two,
+            _first_bits,
+        ),
+        "count-mean sketch": (sketch, two, lambda reports: _hashed_bits(reports, np.asarray(sketch.places))),
+        "mean": (dpf.local.Mean(bounds=(0, 10), epsilon=epsilon), (0.0, 10.0), np.asarray),
+    }
+
+
+def audited(name: str, epsilon: float, samples: int) -> Finding:
+    """The audit of one method."""
+    method, (one, other), outcomes = methods(epsilon)[name]
+
+    def release(value: Any) -> Callable[[], Any]:
+        frame = pl.DataFrame({"value": [value] * AT_ONCE})
+
+        def released() -> Any:
+            ledger = dpf.Ledger(epsilon=2 * epsilon, unit=dpf.PrivacyUnit(neighbors="replace"))
+            return outcomes(frame.dp.local.randomize("value", method=method, ledger=ledger)["value"].to_list())
+
+        return released
+
+    return dpf.audit.epsilon(
+        release(one),
+        release(other),
+        claimed=float(method.loss),
+        samples=samples,
+        outcomes=AT_ONCE,
+        confidence=CONFIDENCE,
+    )
+
+
+def _named(reports: list[Any]) -> Any:
+    """Which of the two values a report names, as the difference of two flags."""
+    found = np.array(reports)
+    return (found == CATEGORIES[0]).astype(float) - (found == CATEGORIES[1])
+
+
+def _first_bits(reports: list[Any]) -> Any:
+    """The difference of the bits of the two values."""
+    first = np.array([int(report[0], 16) for report in reports])
+    return ((first >> 3) & 1) - ((first >> 2) & 1).astype(float)
+
+
+def _hashed_bits(reports: list[Any], places: Any) -> Any:
+    """The difference of the cells of the two values, under the hash function that the report names."""
+    number = np.array([int(report[:4], 16) for report in reports])
+    bits = np.unpackbits(np.array([list(bytes.fromhex(report[4:])) for report in reports], dtype=np.uint8), axis=1)
+    rows = np.arange(len(reports))
+    one, other = (bits[rows, places[number, place]].astype(float) for place in (0, 1))
+    return one - other
+
+
+def main() -> int:
+    """Audit all methods at two prices and print what was found; 1 where one let out more than it says."""
+    parser = argparse.ArgumentParser(description="Audit the local model.")
+    parser.add_argument("--samples", type=int, default=200_000, help="reports of each side")
+    options = parser.parse_args()
+    flagged = 0
+    for epsilon in (0.5, 2.0):
+        for name in methods(epsilon):
+            found = audited(name, epsilon, options.samples)
+            flagged += not found.holds
+            verdict = "" if found.holds else "  OBJECTION"
+            print(f"{name:<24}{found.claimed:>8.3g}{found.lower_bound:>8.3f}  {found.event}{verdict}", flush=True)
+    return int(flagged > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
