@@ -423,4 +423,4 @@ def test_a_toy_engine_answers():
     found = rows.group_by("ward", keys=["A", "B", "C"]).count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))
     by_age = rows.count(epsilon=1e6, max_rows=1, ledger=dpf.Ledger(epsilon=1e6, unit="age"))
     assert found["count_noisy"].to_list() == [40, 80, 80]
-    assert by_age["count"].to_list() == pytest.approx([5])  # each of five ages counts once
+    assert by_age["count"].to_list() == pytest.approx([5], abs=1e-3)  # each of five ages counts once
