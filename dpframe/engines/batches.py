@@ -110,8 +110,16 @@ def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
-    """The one use of `LazyFrame.collect_batches`, which Polars calls unstable: each row once, in any order."""
-    return iter(lazy.collect_batches(chunk_size=rows, maintain_order=False, lazy=True, engine="streaming"))
+    """The one use of `LazyFrame.collect_batches`, which Polars calls unstable: each row once, or an error."""
+    batches: Any = lazy.collect_batches(chunk_size=rows, maintain_order=False, lazy=True, engine="streaming")
+    reading = None
+    try:
+        yield from batches
+    finally:  # Polars 1.34 ends quietly where it fails, and tells the error, with its values, when it is thrown away
+        if reading := getattr(batches, "_fut", None):
+            batches._fut = None
+    if reading is not None:
+        reading.result()
 
 
 def relation_batches(relation: Any, rows: int) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import stat
@@ -256,3 +257,24 @@ def test_a_bar_tells_how_many_batches_were_read(monkeypatch):
     for progress, disable in ((None, None), (True, False), (False, True)):
         assert list(Reading(None, progress).seen(iter("abc"))) == ["a", "b", "c"]
         assert shown.pop() is disable
+
+
+def test_batches_of_a_table_that_fails_end_with_its_error(capfd):
+    def failing(_):
+        raise ValueError("secret 123-45-6789")
+
+    frame = (
+        pl.DataFrame({"a": range(5_000)}).lazy().with_columns(pl.col("a").map_batches(failing, return_dtype=pl.Int64))
+    )
+    with pytest.raises(Exception, match="secret"):  # which the release path withholds
+        list(collected_batches(frame, 700))
+    gc.collect()
+    assert "secret" not in "".join(capfd.readouterr())
+
+
+def test_batches_that_are_left_early_say_nothing(capfd):
+    batches = collected_batches(pl.DataFrame({"a": range(50_000)}).lazy(), 700)
+    next(batches)
+    del batches
+    gc.collect()
+    assert capfd.readouterr() == ("", "")
