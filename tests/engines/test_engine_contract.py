@@ -81,6 +81,7 @@ ENGINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_is_polars_in_memory_bit_for_bit(engine):
     check_engine(ENGINES[engine], tables=1)

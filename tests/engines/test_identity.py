@@ -495,6 +495,7 @@ def said(tmp_path, engine, rows, options=(), first="", **environment):
     return found.returncode, found.stdout, found.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [9, 50_001])
 def test_105_106_nothing_is_written_of_the_rows(engine, tmp_path, rows):
     one, other = (said(tmp_path, engine.name, size, ["-b", "-W", "always"]) for size in (rows, rows - 1))

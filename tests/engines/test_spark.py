@@ -343,6 +343,7 @@ class WithoutSpark(engine.SparkTable):
         return Partitions([sent[:500], sent[500:]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [2**28, 2**10])
 def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypatch):
     monkeypatch.setattr(engine, "MEMORY", memory)

@@ -322,6 +322,7 @@ def test_no_pair_of_a_bounded_range_costs_more_and_the_worst_costs_that_much(eps
         assert worst == pytest.approx(said, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_exponential_mechanism_keeps_its_bounded_range():
     """Every pair of neighbors among small scores: losses within epsilon of each other, and charged for."""
     for neighbors, spread in ((added, 2), (replaced, 4)):

@@ -180,6 +180,7 @@ def test_within_is_charged_like_the_epsilon_that_it_found():
         PEOPLE.dp.count(within=1, ledger=ledger)
 
 
+@pytest.mark.slow
 def test_within_and_auto_together():
     plan = PEOPLE.dp.preview.count(within=5, delta=0.05, mechanism="auto", ledger=basic())
     laplace = PEOPLE.dp.preview.count(within=5, ledger=basic())

@@ -415,6 +415,7 @@ class Blocks:
         return sum(map(piece, parts or [whole]))
 
 
+@pytest.mark.slow
 def test_a_toy_engine_keeps_the_contract():
     check_engine(Blocks, tables=1)
 
