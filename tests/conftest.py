@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from assurance import postgres
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
 
@@ -63,3 +67,19 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     if request.param == "pandas" and not HAS_PANDAS:
         pytest.skip("pandas is not installed")
     return Engine(request.param)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """A PostgreSQL server of its own; skipped where none can be started."""
+    why_not = postgres.missing()
+    if why_not is not None:
+        pytest.skip(why_not)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        try:
+            one = stack.enter_context(postgres.server(folder / "server", waits=False))
+        except (RuntimeError, OSError) as error:
+            pytest.skip(f"the installed PostgreSQL server cannot be started: {error}")
+        yield one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import HEAVY, PEOPLE, REGISTER, bug, bugs
+from assurance.bugs.seeding import HEAVY, PEOPLE, REGISTER, bug
 
 WEIGHTS = (
     "    norm = np.maximum(powers, 1.0) ** (1.0 / p)\n"
@@ -119,13 +119,12 @@ UNITS = (
         HEAVY,
         PEOPLE,
     ),
-    bugs(
+    bug(
         "units",
         "rows without a unit kept where they are to be left out",
-        (
-            ("weights.bounded", 'if unit.nulls == "drop" and table["unit"].null_count():', "if False:"),
-            ("Task.coded", 'if self.unit.nulls == "drop" and table["unit"].null_count():', "if False:"),
-        ),
+        "Task.coded",
+        'if self.unit.nulls == "drop" and table["unit"].null_count():',
+        "if False:",
         "test_totals.py::test_missing_units_are_left_out_or_one_unit",
     ),
     bug(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 from dpframe.accessor.calls import asks, nearest_of, sorted_out, undenoised
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
-from dpframe.accessor.quantities import Quantities
+from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
@@ -19,7 +19,7 @@ from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts
 from dpframe.queries.clipping import check_column
 from dpframe.queries.contributions import Grouping, grid_of
-from dpframe.queries.keys import Keys, bin_axes, category_axis, key_axes
+from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Statistic
 from dpframe.queries.statistics import mean as mean_of
@@ -259,10 +259,9 @@ class PrivateFrame(Quantities[F]):
                 "mode must be asked of the whole frame, not per group: one unit may sway the choice of many groups, "
                 "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
             )
-        size = counts.of_bins(1, None, categories)
-        axes = counts.axes_or_later(size, lambda: (category_axis(column, categories),))
-        asker: PrivateFrame[F] = PrivateFrame(self._frame, axes, self._finish, self._like)
-        return asker._asked("mode", {f"{column}_shortfall": Mode()}, {"denoise": None, **options})
+        return self._inside(axes_of(column, categories))._asked(
+            "mode", {f"{column}_shortfall": Mode()}, {"denoise": None, **options}
+        )
 
     @asks
     def contributions(
@@ -316,8 +315,7 @@ class PrivateFrame(Quantities[F]):
         columns = _flat(() if by is None else (by,))
         declared = None if keys is None else Keys(counts.made(_declared(columns, keys), _most(options)))
         grouping = Grouping(columns, declared)
-        asker: PrivateFrame[F] = PrivateFrame(self._frame, grid_of(grouping), self._finish, self._like)
-        return asker._asked("contributions", {"count": Contributors()}, options, grouping)
+        return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
     if TYPE_CHECKING:  # CallOptions, and a statistic under any other name: what Unpack[...] cannot say
 
@@ -412,7 +410,7 @@ class PrivateFrame(Quantities[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        return PrivateFrame(self._frame, (*self._axes, *_declared(_flat(by), keys)), self._finish, self._like)
+        return self._inside(_declared(_flat(by), keys))
 
     @property
     def preview(self) -> PrivateFrame[Plan]:

@@ -86,9 +86,10 @@ class Reach:
 def bounded(
     table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
 ) -> dict[Total, Integers]:
-    """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them."""
-    if unit.nulls == "drop" and table["unit"].null_count():
-        table = table.filter(pl.col("unit").is_not_null())
+    """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them.
+
+    Rows without a unit, where they are left out, are so before.
+    """
     reach = Reach.of(unit, p, cells, merged=merged)
     code, units = unit_codes(table["unit"])
     table = table.select("cell", *terms.names())
@@ -196,13 +197,12 @@ def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray
 
 def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit, p: float, cells: int) -> Floats:
     """The weight of every unit, by its rows in each group, as in `bounded`."""
-    bounds = unit.contribution
-    most = bounds.max_rows * min(bounds.max_groups, cells) ** (1.0 / p)
     order = np.argsort(code * cells + group, kind="stable")
     pairs = (code * cells + group)[order]
     starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-    size = np.diff(np.append(starts, order.size)).astype(np.float64)
-    return _weights(np.bincount(code, minlength=units), code[order[starts]], size, most, p)
+    size = np.diff(np.append(starts, order.size))
+    reach = Reach.of(unit, p, cells, merged=False)
+    return reach.weights(np.bincount(code, minlength=units), code[order[starts]], size)
 
 
 def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:

@@ -36,15 +36,22 @@ def built(
         noisy = part.mechanism.add_noise(found.pop(part.total))
         measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     if plan.query.chooses:
-        (marks,), ((name, statistic),) = measured.values(), plan.query.statistics
-        chosen = np.argsort(-marks.values, kind="stable")[: statistic.chosen].tolist()
-        values, errors = plan.query.answer(statistic, measured) if statistic.numbered else (marks.values, marks.values)
-        numbers = {name: values[chosen], name + ERROR: errors[chosen]} if statistic.numbered else {}
+        chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
         return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
     columns, steps = _numbers(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
     return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
+
+
+def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], dict[str, Any]]:
+    """The places of the chosen cells, in order, and the numbers that are released of them."""
+    (marks,), ((name, statistic),) = measured.values(), plan.query.statistics
+    chosen = np.argsort(-marks.values, kind="stable")[: statistic.chosen].tolist()
+    if not statistic.numbered:
+        return chosen, {}
+    values, errors = plan.query.answer(statistic, measured)
+    return chosen, {name: values[chosen], name + ERROR: errors[chosen]}
 
 
 def _numbers(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,7 +10,6 @@ import pickle
 import shutil
 import sqlite3
 import sys
-import tempfile
 import warnings
 from contextlib import closing
 from fractions import Fraction
@@ -20,7 +19,6 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance import postgres
 from dpframe.cli.main import main
 from dpframe.ledger import head, migration
 from dpframe.ledger.database import tables
@@ -307,21 +305,6 @@ def test_20_a_forged_charge_without_random_bytes_is_refused(path):
 
 
 # PostgreSQL
-
-
-@pytest.fixture(scope="module")
-def server():
-    why_not = postgres.missing()
-    if why_not is not None:
-        pytest.skip(why_not)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.chmod(0o755)
-        try:
-            one = stack.enter_context(postgres.server(folder / "server", waits=False))
-        except (RuntimeError, OSError) as error:
-            pytest.skip(f"the installed PostgreSQL server cannot be started: {error}")
-        yield one
 
 
 def test_20_a_ledger_of_0_1_on_a_server_is_taken_over(server):

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance import drills, postgres
+from assurance import drills
 
 pytestmark = pytest.mark.slow
 
@@ -31,21 +31,6 @@ drills.prepare()
 def folder():
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
         yield Path(name)
-
-
-@pytest.fixture(scope="module")
-def server():
-    why_not = postgres.missing()
-    if why_not is not None:
-        pytest.skip(why_not)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.chmod(0o755)
-        try:
-            one = stack.enter_context(postgres.server(folder / "server", waits=False))
-        except (RuntimeError, OSError) as error:
-            pytest.skip(f"the installed PostgreSQL server cannot be started: {error}")
-        yield one
 
 
 def test_races(folder):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpframe.queries.clipping import check_column
-from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import Total
 
 
 @dataclass(frozen=True)
-class Count(Statistic):
+class Count(Counted):
     """The number of rows; or, of a column, of values that are present. Made by `dpframe.count`.
 
     Examples
@@ -22,25 +21,10 @@ class Count(Statistic):
     """
 
     verb: ClassVar[str] = "count"
-    whole: ClassVar[bool] = True
-
-    column: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.column is not None:
-            check_column(self.column)
-
-    @property
-    def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
-        return "count"
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         return (Total(self.column),)
-
-    def __str__(self) -> str:
-        return f"count({self.column or ''})"
 
 
 def count(column: str | None = None) -> Count:

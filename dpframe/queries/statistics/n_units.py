@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpframe.queries.clipping import check_column
-from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import Total
 
 
 @dataclass(frozen=True)
-class NUnits(Statistic):
+class NUnits(Counted):
     """The number of units with a row in a group; or, of a column, a present value. Made by `dpframe.n_units`.
 
     Examples
@@ -23,18 +22,6 @@ class NUnits(Statistic):
 
     verb: ClassVar[str] = "n_units"
     adds_up: ClassVar[bool] = False  # a unit may be in several groups
-    whole: ClassVar[bool] = True
-
-    column: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.column is not None:
-            check_column(self.column)
-
-    @property
-    def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
-        return "n_units"
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""

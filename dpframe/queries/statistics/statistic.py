@@ -149,6 +149,24 @@ class Statistic:
 
 
 @dataclass(frozen=True)
+class Counted(Statistic):
+    """The parts that counts share: a column, where only its present values count, and whole numbers."""
+
+    whole: ClassVar[bool] = True
+
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            check_column(self.column)
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return self.verb
+
+
+@dataclass(frozen=True)
 class Clipped(Statistic):
     """The part that statistics of clipped values share: a column, and the bounds of its values."""
 
