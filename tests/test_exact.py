@@ -214,6 +214,7 @@ LONG_NUMBERS = [
 SMALL_ENOUGH = [Decimal("1e-1000"), Decimal("1e1000"), 10**1000, Fraction(1, 10**1000), Decimal("1." + "3" * 999)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", LONG_NUMBERS, ids=lambda value: type(value).__name__)
 def test_98_a_number_of_too_many_digits_is_refused_at_once(value, tmp_path):
     started = time.perf_counter()
@@ -406,6 +407,7 @@ def ledger_of(request, tmp_path):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1 / 700, 1 / 52, Fraction(1, 700), Decimal("0.0192307692307692307")], ids=str)
 @pytest.mark.parametrize("kind", [*NUMPY, *FLOATS, Small, Quiet, Hidden], ids=lambda kind: kind.__name__)
 def test_91_no_kind_of_number_passes_the_limit(ledger_of, first, kind, recwarn):
@@ -430,6 +432,7 @@ def test_91_no_fraction_passes_the_limit(ledger_of, price):
     assert ledger.remaining.epsilon == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.longdouble, Decimal, Small, Fraction])
 def test_91_limits_of_any_number_are_those_of_the_plain_one(ledger_of, accounting, kind):
@@ -590,6 +593,7 @@ def told(found):
     return (found.sensitivity, found.scale, found.variance, found.pure_epsilon, cost, *orders, *curve)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize(("plain", "other"), SAME, ids=lambda value: type(value).__name__)
 def test_91_calibrations_of_any_number_are_those_of_the_plain_one(name, plain, other):

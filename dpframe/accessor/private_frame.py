@@ -16,15 +16,12 @@ from dpframe.frames.kinds import Library, is_frame
 from dpframe.frames.load import height_of, key_rows
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request, checked_flag
-from dpframe.queries import counts
+from dpframe.queries import counts, statistics
 from dpframe.queries.clipping import check_column
 from dpframe.queries.contributions import Grouping, grid_of
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Contributors, Count, Mode, Statistic
-from dpframe.queries.statistics import mean as mean_of
-from dpframe.queries.statistics import sum as sum_of
-from dpframe.queries.statistics.share import of_axes as share_of_bins
+from dpframe.queries.statistics import Contributors, Count, Mode, Statistic, share
 from dpframe.release.path import preview, release
 
 if TYPE_CHECKING:
@@ -125,7 +122,7 @@ class PrivateFrame(Quantities[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = sum_of(column, bounds, unit_bounds=unit_bounds)
+        statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds)
         return self._asked("sum", {statistic.default_name: statistic}, options)
 
     @asks
@@ -161,7 +158,7 @@ class PrivateFrame(Quantities[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = mean_of(column, bounds, missing=missing)
+        statistic = statistics.mean(column, bounds, missing=missing)
         return self._asked("mean", {statistic.default_name: statistic}, options)
 
     @asks
@@ -213,7 +210,7 @@ class PrivateFrame(Quantities[F]):
         size = counts.of_bins(columns, bins, categories)
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         if checked_flag("normalize", normalize):
-            return self._inside(axes)._asked("histogram", {"share": share_of_bins(column, axes)}, undenoised(options))
+            return self._inside(axes)._asked("histogram", {"share": share.of_axes(column, axes)}, undenoised(options))
         return self._inside(axes)._asked("histogram", {"count": Count()}, options)
 
     @asks

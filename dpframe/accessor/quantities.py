@@ -10,14 +10,10 @@ from dpframe.accessor.options import CallOptions, EcdfOptions, TopKOptions
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.planning.request import checked_flag
-from dpframe.queries import counts as counts_of
+from dpframe.queries import counts, statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import bin_axes, category_axis
 from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic, TopK
-from dpframe.queries.statistics import median as median_of
-from dpframe.queries.statistics import quantile as quantile_of
-from dpframe.queries.statistics import std as std_of
-from dpframe.queries.statistics import variance as variance_of
 
 F = TypeVar("F")  # the frame of the results
 
@@ -114,7 +110,7 @@ class Quantities(Generic[F]):
         >>> people.dp.variance("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_var', 'age_var_error']
         """
-        statistic = variance_of(column, bounds, ddof=ddof)
+        statistic = statistics.variance(column, bounds, ddof=ddof)
         return self._asked("variance", {statistic.default_name: statistic}, options)
 
     @asks
@@ -140,7 +136,7 @@ class Quantities(Generic[F]):
         >>> people.dp.std("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_std', 'age_std_error']
         """
-        statistic = std_of(column, bounds, ddof=ddof)
+        statistic = statistics.std(column, bounds, ddof=ddof)
         return self._asked("std", {statistic.default_name: statistic}, options)
 
     @asks
@@ -172,7 +168,7 @@ class Quantities(Generic[F]):
         >>> people.dp.median("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_median', 'age_median_error', 'age_median_low', 'age_median_high']
         """
-        statistic = median_of(column, bounds=bounds, step=step, candidates=candidates)
+        statistic = statistics.median(column, bounds=bounds, step=step, candidates=candidates)
         return self._asked("median", {statistic.default_name: statistic}, options)
 
     @asks
@@ -219,7 +215,7 @@ class Quantities(Generic[F]):
         >>> people.dp.quantile("age", q=0.9, bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_q0.9', 'age_q0.9_error', 'age_q0.9_low', 'age_q0.9_high']
         """
-        statistic = quantile_of(column, q=q, bounds=bounds, step=step, candidates=candidates)
+        statistic = statistics.quantile(column, q=q, bounds=bounds, step=step, candidates=candidates)
         return self._asked("quantile", dict(statistic.several(None)), options)
 
     @asks
@@ -255,8 +251,8 @@ class Quantities(Generic[F]):
         >>> people.dp.ecdf("age", bins=range(0, 101, 20), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_left', 'age_right', 'ecdf', 'ecdf_noisy', 'ecdf_error']
         """
-        size = counts_of.of_bins(1, bins, None)
-        axes = counts_of.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
+        size = counts.of_bins(1, bins, None)
+        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
         told = {"denoise": None, **options}
         return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, size)}, told)
 
@@ -333,4 +329,4 @@ class Quantities(Generic[F]):
 
 def axes_of(column: str, categories: Any) -> Any:
     """The axis of the declared options of a choice; many of them are made later."""
-    return counts_of.axes_or_later(counts_of.of_bins(1, None, categories), lambda: (category_axis(column, categories),))
+    return counts.axes_or_later(counts.of_bins(1, None, categories), lambda: (category_axis(column, categories),))

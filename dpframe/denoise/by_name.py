@@ -29,7 +29,7 @@ def needs(denoiser: Any, fact: str) -> bool:
     return any(one.name == fact and one.default is Parameter.empty for one in _facts(denoiser))
 
 
-def told(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
+def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
     """The known facts that a denoiser is told."""
     return {name: known[name] for name in facts_of(function) if name in known}
 

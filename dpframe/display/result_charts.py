@@ -135,14 +135,14 @@ def _columns(axes: Sequence[Mapping[str, Any]]) -> list[str]:
 def _described(name: str, facts: Mapping[str, Any]) -> str:
     """The title of the axis of values: the column, and what it measures where its name does not say it."""
     statistic = facts["measures"][name]
-    if "groups" in facts or (statistic["verb"] == "n_units" and statistic["column"] is None):
-        return "number of units"
+    counted = "units" if "groups" in facts else statistic.get("counts", "rows")
     if statistic["column"] is None:
-        words = "rows" if name == "count" else "number of rows"
-        return f"{name} of {words}" if name == "count" else words
+        return f"count of {counted}" if name == "count" and counted == "rows" else f"number of {counted}"
+    if "counts" in statistic:
+        values = "present values" if counted == "values" else "units with a value"
+        return f"{values} of {statistic['column']}"
     if "bounds" not in statistic:
-        what = "present values" if statistic["verb"] == "count" else statistic["verb"]
-        return f"{what} of {statistic['column']}"
+        return f"{statistic['verb']} of {statistic['column']}"
     lower, upper = statistic["bounds"]
     return f"{statistic['verb']} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
 

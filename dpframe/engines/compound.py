@@ -85,10 +85,10 @@ def compound(query: Query) -> bool:
 
 def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
     """All Totals of a query of which some are compound, of rows or of whole units."""
-    return of_coded(coded(source, query, unit), query, unit, p)
+    return of_coded(compound_rows(source, query, unit), query, unit, p)
 
 
-def coded(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
+def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]

@@ -10,8 +10,7 @@ import polars as pl
 from dpframe.engines import unit_counts, weights
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
-from dpframe.engines.compound import coded as compound_rows
-from dpframe.engines.compound import compound, compound_totals, of_coded
+from dpframe.engines.compound import compound, compound_rows, compound_totals, of_coded
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.no_rows import columns_of
 from dpframe.engines.row_totals import coded_rows, of_rows_alone

@@ -27,6 +27,7 @@ KNOWN = ("dpframe.provenance/1", "dpframe.provenance/2")
 SURROGATE = re.compile("[\ud800-\udfff]")  # which no file of text can hold
 SHA256 = re.compile("[0-9a-f]{64}")
 ENDS = ("_left", "_right")  # of a bin
+CLIPPED_OF_0_1 = ("sum", "mean")  # its statistics of clipped values, whose records tell no more than the verb
 BIN_KINDS = ("number", "date", "datetime", "duration")
 
 Form = Callable[[Any], bool]
@@ -159,7 +160,7 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             return f"its measure {shown(name)} must have an estimate for each level"
         if (
             "one_total" not in statistic
-            and statistic["verb"] in ("sum", "mean")
+            and statistic["verb"] in CLIPPED_OF_0_1
             and not {"bounds", "unit_bounds"} & {*statistic}
         ):
             return f"its measure {shown(name)} must have bounds"
@@ -183,10 +184,14 @@ def _of_the_model(record: Mapping[str, Any]) -> str:
         return ""
     if "method" not in record or "per_report" not in record:
         return "its model must come with a method and the epsilon of a report"
-    is_reports = record["verb"] == "randomize"
-    if is_reports and (record["measures"] or record["cells"] or len(record["columns"]) != 1):
-        return "its reports must be one column"
-    return "" if is_reports or record["statistics"] else "its statistics must be at least one"
+    if is_reports(record):
+        return "its reports must be one column" if record["cells"] or len(record["columns"]) != 1 else ""
+    return "" if record["statistics"] else "its statistics must be at least one"
+
+
+def is_reports(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record is of randomized reports: of the local model, and without a number."""
+    return "model" in record and not record["measures"]
 
 
 def labels_of(record: Mapping[str, Any]) -> list[str]:
@@ -293,6 +298,7 @@ MEASURE = _object(
         "bounds": _pair,
         "unit_bounds": _pair,
         "one_total": _flag,
+        "counts": _one_of("values", "units"),
         "ddof": _whole,
         "value": _text,
         "q": _positive,

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, NoProvenance, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames import build
+from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame
 from dpframe.local.categorical import RandomizedResponse, SubsetSelection
 from dpframe.local.method import LocalMethod, json_object
@@ -66,7 +66,7 @@ def estimate(reports: Any, *, denoise: str | None = "default") -> Any:
     """
     frame, _ = column_frame(reports, "reports")
     record = build.record_of(frame) or {}
-    if record.get("verb") != "randomize":
+    if not record or not foreign.is_reports(record):
         raise NoProvenance(
             "reports must carry the provenance of df.dp.local.randomize, which tells their method, and these do not. "
             "Write method.estimate(reports) with the method that made them."

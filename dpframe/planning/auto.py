@@ -70,7 +70,7 @@ def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
     return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
 
 
-def chosen(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
+def choose(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
     """The candidate whose variances have the least geometric mean; all Totals of a call need one shape."""
     both = list(zip(reach, parts, strict=True))
     usual = list(_usual(both))

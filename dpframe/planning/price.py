@@ -14,8 +14,7 @@ from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from dpframe.planning.auto import Choice, Noises, gaussian_of, laplace_of
-from dpframe.planning.auto import chosen as choose
+from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned
 from dpframe.planning.request import Calibration, Request

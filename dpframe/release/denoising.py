@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
-from dpframe.denoise.by_name import DENOISERS, takes
-from dpframe.denoise.by_name import told as told_to
+from dpframe.denoise.by_name import DENOISERS, named_facts, takes
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among
@@ -88,4 +87,4 @@ def is_own(function: Any) -> bool:
 def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:
     """The facts that a denoiser is told. To name one that takes an order is to say that neighboring cells are alike."""
     said = told if told["order"] else {**told, "order": True}
-    return told_to(function, said)
+    return named_facts(function, said)

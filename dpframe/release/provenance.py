@@ -98,7 +98,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
     """
     _check_columns(frame, facts)
     rows = rows_of(facts)
-    if facts["verb"] != "randomize" and len(frame) != rows:  # the number of reports is public, and in no record
+    if not foreign.is_reports(facts) and len(frame) != rows:  # the number of reports is public, and in no record
         raise InvalidArgument(
             f"the frame must have the {rows} rows that were released, not {len(frame)}. "
             "Ask the released frame, before it is reshaped."
@@ -114,7 +114,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
     """As `checked`; and refuses a selection, which released no number."""
-    if facts["verb"] == "randomize":
+    if foreign.is_reports(facts):
         raise InvalidArgument(
             "the frame must hold released numbers, but reports are randomized values of single people. "
             "Ask dpf.local.estimate(reports)."

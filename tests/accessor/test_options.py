@@ -144,6 +144,7 @@ def test_every_type_is_of_options_of_the_table():
     assert set(CallOptions.__annotations__) == set(OPTIONS)
 
 
+@pytest.mark.slow
 def test_python_may_leave_docstrings_out():
     code = "import dpframe as dpf; assert dpf.PrivateFrame.count.__doc__ is None"
     found = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)

@@ -193,6 +193,7 @@ def test_no_choice_of_budgets_passes_the_limit(accounting, delta, data):
     assert spent[-1] <= 2.0 * (1 + 1e-14)
 
 
+@pytest.mark.slow
 @every
 def test_a_durable_ledger_keeps_its_accounting(accounting, delta, tmp_path):
     made = Ledger(epsilon=2, delta=float(delta), accounting=accounting.name, path=tmp_path / "a.ledger")
@@ -289,6 +290,7 @@ def test_gdp_takes_exactly_one_release_of_its_limit():
         count(ledger, epsilon=0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, Fraction(1, 4), 0.25, Fraction(1, 3), 0.1, Fraction(1, 52)], ids=str)
 def test_shares_that_add_up_to_one_fill_a_ledger(share):
     kinds = [(1e-6, "gdp"), (1e-6, "rdp"), (0, "basic"), (1e-6, "basic")]

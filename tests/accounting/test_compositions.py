@@ -43,6 +43,7 @@ def composed(mechanisms, delta=DELTA):
 # Theorems
 
 
+@pytest.mark.slow
 @published("optimal_composition")
 def test_optimal_composition_as_published(row):
     given_inputs = inputs(row)

@@ -29,6 +29,7 @@ def moment(logs, order):
         return mpmath.log(total) / (a - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS[:4], ids=str)
 @pytest.mark.parametrize(("shift", "scale"), [(1, 2.0), (1, 0.3), (3, 1.7), (20, 9.0)])
 def test_discrete_laplace_from_its_definition(shift, scale, order):
@@ -107,6 +108,7 @@ def test_the_conversion_of_others(row):
     check(row, min(1.1 + float(conversion(Fraction(order), delta)) for order in range(2, 33)))
 
 
+@pytest.mark.slow
 @published("zcdp_to_approxdp")
 def test_the_conversion_of_zcdp_is_the_best_order(row):
     given_inputs = inputs(row)

@@ -228,6 +228,7 @@ TOLD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", TOLD)
 def test_everything_that_a_caller_sees_is_an_outcome(what):
     left, right = TOLD[what]
@@ -238,6 +239,7 @@ def test_everything_that_a_caller_sees_is_an_outcome(what):
     assert dpf.audit.epsilon(left, left, claimed=1.0, samples=100).holds
 
 
+@pytest.mark.slow
 def test_a_release_of_dpframe_shows_nothing_but_noise():
     people = pl.DataFrame({"age": [31, 45, 62]})
 
@@ -249,6 +251,7 @@ def test_a_release_of_dpframe_shows_nothing_but_noise():
     assert found.differences == ()
 
 
+@pytest.mark.slow
 def test_a_denoiser_that_looks_at_the_rows_is_found():
     people = pl.DataFrame({"age": [31, 45, 62]})
 

@@ -120,6 +120,7 @@ def test_what_is_not_understood_is_exit_code_2(words, capsys):
     assert "usage: dpframe" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_is_a_command(path):
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-W", "error", "-m", "dpframe", "ledger", "verify", str(path)]

@@ -249,6 +249,7 @@ def test_auto_beats_the_universal_threshold_on_dense_data():
     assert universal > 5 * np.square(denoise.auto(values, mechanism) - truth).sum()
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", ["HEPTH", "INCOME", "NETTRACE", "ADULT", "TWITTER"])
 def test_auto_does_no_harm_on_published_histograms(law, name):

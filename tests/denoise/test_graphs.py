@@ -248,6 +248,7 @@ def test_sums_stay_and_pieces_do_not_mix(denoiser, law):
     assert np.abs(found[:size]).max() < 1e3
 
 
+@pytest.mark.slow
 @on_graphs
 @laws
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 40])

@@ -199,6 +199,7 @@ def test_errors_of_zero_do_not_break_logarithmic_charts(frame, ledger):
     frame.dp.preview.count(epsilon=[50.0, 60.0], ledger=ledger).plot().to_dict()
 
 
+@pytest.mark.slow
 def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
     pytest.importorskip("vl_convert")
     path = tmp_path / "ages.png"

@@ -93,6 +93,7 @@ def test_an_engine_that_breaks_its_contract_is_found(broken):
         check_engine(broken, tables=1)
 
 
+@pytest.mark.slow
 def test_an_engine_that_refuses_everything_is_found():
     def make(frame):
         raise dpf.WrongDtype("no")

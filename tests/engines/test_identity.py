@@ -223,6 +223,7 @@ def numbered(frame):
     return weights.unit_codes(lazy.collect()["unit"])[0].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", STORED)
 @given(ids=st.lists(STEPS, min_size=2, max_size=6, unique=True))
 @example(ids=[2**62, 2**62 + 1])
@@ -279,6 +280,7 @@ def test_102_random_decimals_stay_apart(ids, scale):
     assert len(set(numbered(frame))) == len(ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [64, 32, 16])
 @given(data=st.data())
 @FEW
@@ -506,6 +508,7 @@ def test_105_106_nothing_is_written_of_the_rows(engine, tmp_path, rows):
         assert said(tmp_path, engine.name, rows, ["-bb"]) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_105_an_engine_that_talks_is_refused_before_the_charge(engine, tmp_path, monkeypatch):
     frame, ledger = engine({"id": ["a", "b"]}), dpf.Ledger(epsilon=1)
     plan = frame.dp.preview.count()
@@ -527,6 +530,7 @@ def test_105_an_engine_that_talks_is_refused_before_the_charge(engine, tmp_path,
     assert said(tmp_path, engine.name, 8, POLARS_VERBOSE="1")[2].splitlines()[-1] == error.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_105_an_engine_that_was_made_to_talk_and_forgot_is_made_silent(tmp_path):
     """Newer Polars remembers its settings from its start: they are read again before each look."""
     first = "import os, polars as pl; pl.DataFrame({'x': [1]}).lazy().collect(); os.environ.pop('POLARS_VERBOSE')\n"
@@ -539,6 +543,7 @@ def test_105_an_engine_that_was_made_to_talk_and_forgot_is_made_silent(tmp_path)
 # Choices that are replayed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [0, 1])
 @pytest.mark.parametrize(
     "options", [["1", "1.0"], [2**53, 2**53 + 1], ["nan", "NaN"], [Decimal("0.1"), Decimal("0.10000000000000000001")]]

@@ -93,6 +93,7 @@ def test_totals_are_the_definition_on_every_engine(question, rows):
         assert whole(frame, query) == expected, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [name for name in QUESTIONS if name != "product"])
 @pytest.mark.parametrize("p", [1.0, 2.0])
 @settings(max_examples=8, deadline=None)

@@ -44,6 +44,7 @@ def by_pairs(table, unit, p, cells, merged):
     return weights.weighed(weights.Pairs(owner, cell, size, found), weight, cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [1, 10**9, 0.01], ids=["as it is", "all dense", "none dense"])
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def test_110_columns_that_the_frame_has_work_and_are_shown_harmlessly(engine, na
         assert "<b>clinic" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRANGE, ids=ascii)
 def test_110_charts_and_tables_hold_no_markup(name):
     pytest.importorskip("altair")

@@ -152,6 +152,7 @@ def print_of(frame, labels, columns, facts):
     return prints.print_of(frame, labels, columns, subtotals="levels" in facts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", NUMBERS)
 def test_the_order_of_rows_is_no_change(engine, question, tmp_path):
     pytest.importorskip("altair")

@@ -120,6 +120,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("size", [3, 5, 11, 12, 31, 32, 100, 1_000])
 @pytest.mark.parametrize("nonnegative", [False, True])

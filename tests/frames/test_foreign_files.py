@@ -189,6 +189,7 @@ def hashed(frame, record):
     return record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_118_no_record_leads_to_a_raw_error(seed, tmp_path):
     """Records and columns with parts exchanged, and hashes that fit all the same: an answer, or a refusal."""

@@ -185,6 +185,7 @@ class Changed:
         return self.way(text, self.chance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", ["sound", "rdp"])
 def test_19_hostile_values_are_refused_by_typed_errors(kind, seed, request, tmp_path):
@@ -197,6 +198,7 @@ def test_19_hostile_values_are_refused_by_typed_errors(kind, seed, request, tmp_
         all_uses(damaged, provenance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_19_every_changed_character_is_noticed(sound, seed, tmp_path):
     path, provenance = sound
@@ -221,6 +223,7 @@ def texts(path):
         return rows, connection.execute("select terms from dpframe_ledger").fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", ".head"])
 @pytest.mark.parametrize("seed", range(6))
 def test_19_bytes_changed_on_the_disk(sound, ending, seed, tmp_path):
@@ -268,6 +271,7 @@ def test_19_other_types_in_the_tables(sound, statement, tmp_path):
     all_uses(damaged, provenance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [*HOSTILE, '"' + "0" * 64 + '"'], ids=lambda what: what[:24])
 @pytest.mark.parametrize("fact", ["ledger", "entry", "head", "total", "limit"])
 def test_19_hostile_heads(sound, fact, what, tmp_path):

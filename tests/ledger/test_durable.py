@@ -517,6 +517,7 @@ def edit(path, *statements):
             connection.execute(statement)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

@@ -307,6 +307,7 @@ def test_20_a_forged_charge_without_random_bytes_is_refused(path):
 # PostgreSQL
 
 
+@pytest.mark.slow
 def test_20_a_ledger_of_0_1_on_a_server_is_taken_over(server):
     """The tables as 0.1 left them in a file, put into a database."""
     url = server.url("first")

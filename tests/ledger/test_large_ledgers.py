@@ -21,6 +21,7 @@ def path(request, tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_116_printing_reads_the_last_entries_alone(path, monkeypatch):
     ledger, read = dpf.Ledger.open(path), []
     inner = rows._row

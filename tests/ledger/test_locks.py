@@ -84,6 +84,7 @@ def take(ledger, part="1/10"):
 # The lock
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [lambda path: path.read_bytes(), lambda path: shutil.copy(path, f"{path}.copy")])
 def test_92_a_file_that_is_read_amid_a_charge_stays_locked(path, read, another):
     """Closing a descriptor of the file drops what SQLite locked: yet nobody else charges or undoes what is written."""
@@ -441,6 +442,7 @@ def uses_of(path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_of_any_kind_is_a_typed_error(path, tmp_path, seed):
     draw = random.Random(seed)

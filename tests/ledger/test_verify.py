@@ -161,6 +161,7 @@ FORGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [{"label": "wards"}, NAMED], ids=["plain", "named"])
 @pytest.mark.parametrize("what", FORGED)
 def test_95_a_forged_record_is_refused(what, words, ledger, engine):

@@ -34,6 +34,7 @@ def with_key(method, run):
     return replace(method, key=str(run)) if isinstance(method, LOCAL.CountMeanSketch) else method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_intervals_cover_and_are_not_wide(name):
     """200 estimates of six counts each; too narrow and too wide intervals are both refused."""
@@ -52,6 +53,7 @@ def test_intervals_cover_and_are_not_wide(name):
     assert 0.85 < off.std() / (sizes.mean() / 1.96) < 1.1
 
 
+@pytest.mark.slow
 def test_the_variance_of_a_sketch_holds_over_its_keys():
     """Collisions are random in the key: with a new key each time, their part of the error is seen."""
     off, sizes = [], []
@@ -64,6 +66,7 @@ def test_the_variance_of_a_sketch_holds_over_its_keys():
     assert 0.7 < np.std(off) / np.sqrt(np.mean(np.square(sizes))) < 1.3
 
 
+@pytest.mark.slow
 def test_means_are_without_bias_and_their_intervals_cover():
     ages = pl.Series("age", np.repeat([3.0, 40.0, 41.5, 99.0, 250.0], 200))
     truth = np.clip(ages.to_numpy(), 0, 100).mean()
@@ -155,6 +158,7 @@ def test_what_is_no_column_is_refused():
             METHODS["subset selection"].randomize(wrong)
 
 
+@pytest.mark.slow
 def test_tables_and_charts_of_estimates():
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")

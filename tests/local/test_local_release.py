@@ -40,6 +40,7 @@ def asked(frame=None, column="drug", method=METHOD, **more):
     return frame.dp.local.randomize(column, method=method, **{"ledger": paid(), **more})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", FRAMES)
 @pytest.mark.parametrize(("column", "method"), [("drug", METHOD), ("age", dpf.local.Mean((0, 100), epsilon=0.5))])
 def test_only_reports_come_out(library, column, method):

@@ -167,6 +167,7 @@ def month(method, values, keep=True):
         return np.array([bits_of(method.report(bits))[:, :4] for bits in drawn])
 
 
+@pytest.mark.slow
 def test_who_sees_every_day_learns_no_more_than_epsilon_forever():
     method = dpf.local.Rappor(PAGES, f=0.75, p=0.25, q=0.75)
     values = [pl.Series("page", [page] * 4_000) for page in ("news", "films")]

@@ -141,6 +141,7 @@ def test_shapes_next_to_one_go_over_into_laplace():
     assert scales[-1] == pytest.approx(scales[0], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 1.3, 2, 3, 7.7, 16])
 def test_more_privacy_is_more_noise(p):
     scale = lambda epsilon, delta: dpf.generalized_gaussian_scale(p, epsilon, delta)  # noqa: E731
@@ -244,6 +245,7 @@ def test_a_calibrated_mechanism_keeps_its_promise(p, sensitivity):
         assert noise.scale == pytest.approx(dpf.generalized_gaussian_scale(p, epsilon, delta, sensitivity), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 12.0])
 @pytest.mark.parametrize("scale", [0.05, 0.4, 3.0, 900.0])
 def test_delta_falls_and_epsilon_inverts_it(p, scale):
@@ -352,6 +354,7 @@ DATA = {"age": [5, 15, 25, 35] * 500, "patient": list(range(1000)) * 2}
 CUBIC = dpf.generalized_gaussian(p=3)
 
 
+@pytest.mark.slow
 def test_a_release_on_every_engine_with_its_provenance(engine):
     ledger = dpf.Ledger(epsilon=3, delta=1e-5, accounting="basic")
     with ledger:

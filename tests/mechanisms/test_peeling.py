@@ -70,6 +70,7 @@ def test_the_enumeration_gives_the_published_laws(one, expected):
     assert [found[places] for places in PLACES] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "expected"), [(dpf.ExponentialMechanism, BY_WEIGHT), (dpf.PermuteAndFlip, BY_FLIPS)])
 def test_draws_have_the_published_laws(kind, expected):
     top = Peeling(kind.of_steps(1, 1.0, monotonic=True, options=3), 2)
@@ -133,6 +134,7 @@ def test_published_budgets_of_a_place(places, own):
     assert root_down(Fraction(1, places)) ** 2 <= Fraction(1, places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [dpf.ExponentialMechanism, dpf.PermuteAndFlip])
 @pytest.mark.parametrize(("options", "chosen"), [(3, 2), (5, 1), (4, 4)])
 def test_peeling_keeps_the_rules_of_mechanisms(kind, options, chosen):

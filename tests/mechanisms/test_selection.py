@@ -241,6 +241,7 @@ def worst_flip(epsilon, spread, neighbors):
     return max(np.abs(of(scores) - of(other)).max() for scores in SMALL for other in neighbors(scores))
 
 
+@pytest.mark.slow
 def test_permute_and_flip_tells_no_neighbors_apart_by_more_than_epsilon():
     """Enumerated: it reaches epsilon, and half the spread under replacement would not be private."""
     assert 1.5 * 0.9 < worst_flip(1.5, 2, added) <= 1.5 * (1 + 1e-12)

@@ -179,6 +179,7 @@ def released_unclamped(noise, total):
     return [(high - low) / (ends[-1] - ends[0]) for low, high in itertools.pairwise(ends)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("p", SHAPES)
 def test_scales_from_tiny_to_huge_prices(p, boundary):

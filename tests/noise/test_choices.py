@@ -82,6 +82,7 @@ def choose(losses, draws):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losses", [[0, 0, 0], [0.5, 0, 3, 1.25], [Fraction(1, 3), 0, 1000, 10**300]])
 def test_choices_have_exactly_their_law(losses):
     law = np.exp(-np.array([float(loss) for loss in losses]))

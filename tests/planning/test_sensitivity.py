@@ -108,6 +108,7 @@ def greatest(query, total, unit, p):
     return max(distance(vector(before), vector(after), p) for before, after in one_row_neighbors(unit))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_one_row_attains_the_bound(query, neighbors):

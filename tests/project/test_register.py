@@ -68,6 +68,7 @@ def texts(frame: Any, column: str) -> Any:
 # NUM: the numbers themselves (1-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", NOISES)
 def test_01_to_05_numbers_lie_on_a_grid_that_is_public(engine, law):
     """Whatever the rows hold, each raw number is a whole multiple of the stated power of two, or nearest to it."""
@@ -82,6 +83,7 @@ def test_01_to_05_numbers_lie_on_a_grid_that_is_public(engine, law):
             assert steps[0] * grid == values(found, "x_sum")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_02_to_04_noise_has_the_law_that_is_stated(engine, law):
     """In 20,000 cells: the variance that is stated, no sign that prevails, and each cell its own noise."""
@@ -109,6 +111,7 @@ def test_02_and_03_the_last_bits_of_large_noise_are_even(p):
     assert abs(surplus) < 8 * math.sqrt(2 * 255)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_02_to_04_tails_are_not_cut(p, monkeypatch):
     """A draw far out is as likely as the law says: the tails of a table that covers little are met often."""
@@ -642,6 +645,7 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
     return repr((shown, ledger.to_frame().drop("time").to_dicts()))
 
 
+@pytest.mark.slow
 def test_64_to_71_nothing_but_the_noise_depends_on_a_row(engine, caplog, capfd):
     """attrs, dtypes, provenance, repr, logs, warnings, exceptions, prints: equal on neighbors of every kind."""
     base = {"x": [1.0, 2.0, 3.0], "g": ["A", "B", "A"]}

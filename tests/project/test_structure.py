@@ -106,6 +106,7 @@ def run(code):
     return found.stdout.strip()
 
 
+@pytest.mark.slow
 def test_importing_is_light():
     heavy = run(
         "import sys, dpframe; print([name for name in "
@@ -121,6 +122,7 @@ def test_accessor_whichever_comes_first(first):
     assert "count" in run(f"{first}; print(pd.DataFrame({{'x': [1]}}).dp)")
 
 
+@pytest.mark.slow
 def test_asking_for_pandas_before_it_is_imported():
     pytest.importorskip("pandas")
     code = (
@@ -130,6 +132,7 @@ def test_asking_for_pandas_before_it_is_imported():
     assert "SourceFileLoader" in run(code)
 
 
+@pytest.mark.slow
 def test_other_accessors_stay():
     pytest.importorskip("pandas")
     assert run("import dpframe, pandas as pd; print(pd.Series(['a']).str.upper()[0])") == "A"

@@ -90,6 +90,7 @@ def bell(sensitivity, loss):
     return Rounded(reach, high / sensitivity.grid, sensitivity.grid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [1.0, 2.0**-20], ids=["coarse", "fine"])
 def test_toy_mechanisms_keep_the_contract(grid):
     check_mechanism(Geometric(2.0, 3.0 / grid, grid))
@@ -255,6 +256,7 @@ class Concentrated(Accounting):
         return dpf.PrivacyLoss(epsilon, float(self.delta) if rho else 0.0)
 
 
+@pytest.mark.slow
 def test_a_toy_accounting_keeps_the_contract():
     check_accounting(Concentrated())
 

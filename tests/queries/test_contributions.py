@@ -230,6 +230,7 @@ def test_the_grid_ends_with_the_declared_groups():
     assert every.dp.provenance["groups"] == {"columns": ["ward"], "size": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("neighbors", "most"), [("add-remove", 1), ("replace", 2)])
 def test_searched_sensitivity_of_contributions(neighbors, most):
     random = np.random.default_rng(11)

@@ -23,6 +23,7 @@ GROUPS = {0: 2_000, 1: 2_000, 3: 2_000, 10: 2_000, 100: 1_000, 1_000: 200}
 CASES = list(product(("Laplace", "Gaussian"), (0.1, 1.0, 10.0), (ROWS, PEOPLE)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "epsilon", "unit"), CASES, ids=[f"{a}-{b}-{c and 'people'}" for a, b, c in CASES])
 def test_111_intervals_cover_the_truth(noise, epsilon, unit):
     """Of counts of rows, counts of values, sums and means, in one call."""
@@ -33,6 +34,7 @@ def test_111_intervals_cover_the_truth(noise, epsilon, unit):
             assert not too_many(found, ALARM), (found, found.rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "values"), [(1, "upper"), (10, "mixed")])
 def test_111_intervals_of_another_shape_cover_the_truth(size, values):
     """Such noise is refused for units with several rows; it is slow to calibrate, so fewer cases are tried."""
@@ -46,6 +48,7 @@ def test_111_the_mean_that_was_found():
         assert not too_many(found, ALARM), (found, found.rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", PRICES)
 def test_intervals_that_are_a_little_too_narrow_are_seen(noise):
     """Enough samples to tell an interval that is 2% too narrow, for bins without rows, which are as noisy as any."""

@@ -17,6 +17,7 @@ from dpframe.queries.unit_weights import steps_of
 STATISTICS = {"units": dpf.n_units(), "units with a value": dpf.n_units("x")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("keys", [BY_GROUP, EVERYTHING], ids=["by group", "in one cell"])
 @pytest.mark.parametrize("name", STATISTICS)

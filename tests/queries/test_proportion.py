@@ -32,6 +32,7 @@ def test_both_ways_make_the_whole_way(bounds):
     assert (above[0], above[-1]) == (0, 2**30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("keys", [BY_GROUP, EVERYTHING], ids=["by group", "in one cell"])
 def test_no_neighbor_is_farther_than_the_sensitivity(keys, unit):

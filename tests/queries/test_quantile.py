@@ -24,6 +24,7 @@ ASKED = {
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("name", ASKED)

@@ -56,6 +56,7 @@ def test_published_readings(q):
 CASES = [(size, shape, q) for size in (5, 30, 300) for shape in ("even", "ties", "ends") for q in (0.1, 0.5, 0.9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize(("size", "shape", "q"), CASES)
 def test_intervals_hold_the_exact_quantile(law, size, shape, q):

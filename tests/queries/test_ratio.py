@@ -89,6 +89,7 @@ def test_refusals():
 # Means in which missing values count as the middle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_no_neighbor_is_farther_than_the_sensitivity(unit):
     for p in (1, 2):

@@ -147,6 +147,7 @@ def test_every_level_is_a_statistic_of_its_own():
     assert "with subtotals" in repr(plan)
 
 
+@pytest.mark.slow
 def test_levels_have_independent_noise():
     frame = pl.DataFrame({"g": ["a"]})
     with dpf.Ledger(epsilon=1e9):
@@ -270,6 +271,7 @@ def test_subtotals_are_sums_of_the_same_integers():
 # Pictures, tables
 
 
+@pytest.mark.slow
 def test_charts_and_tables_show_the_levels(engine):
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
@@ -283,6 +285,7 @@ def test_charts_and_tables_show_the_levels(engine):
     assert html.count(">all<") == 5
 
 
+@pytest.mark.slow
 def test_subtotals_are_replayed(engine, tmp_path):
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "towns.ledger", dataset="towns")
     asked = {"epsilon": 0.5, "label": "towns", "snapshot": "1", "ledger": ledger}

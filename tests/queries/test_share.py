@@ -86,6 +86,7 @@ def test_it_measures_what_a_histogram_measures():
     assert [plan.parts[0].mechanism for plan in plans] == [plans[0].parts[0].mechanism] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("size", [3, 12, 200])
 @pytest.mark.parametrize("bins", [2, 5])

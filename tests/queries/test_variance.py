@@ -41,6 +41,7 @@ def test_what_a_row_adds(bounds):
     assert pickle.loads(pickle.dumps(squares)) == squares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("keys", [BY_GROUP, EVERYTHING], ids=["by group", "in one cell"])
 @pytest.mark.parametrize("pure", [True, False])
@@ -67,6 +68,7 @@ def people(rows=40_000):
     return pl.DataFrame({"x": values, "g": generator.choice(["A", "B"], rows)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
 @pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}], ids=str)
 @pytest.mark.parametrize("ddof", [0, 1])

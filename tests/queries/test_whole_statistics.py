@@ -88,6 +88,7 @@ def asker(given, grouped, preview=False):
     return dp.group_by("g", keys=["A", "B"]) if grouped else dp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [None, "u"])
 @pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
 @pytest.mark.parametrize("name", ASKED)
@@ -150,6 +151,7 @@ def test_released_together(noise):
     assert ledger.spent.epsilon == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_replayed_at_no_cost(name, tmp_path):
     ledger = dpf.Ledger(epsilon=5.0, path=tmp_path / "clinic.ledger", dataset="clinic")
@@ -162,6 +164,7 @@ def test_replayed_at_no_cost(name, tmp_path):
         other(asker(frame(), True), **words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_charts_and_tables(name, tmp_path):
     found = ASKED[name](asker(frame(), True), epsilon=0.5, ledger=dpf.Ledger(epsilon=1.0))

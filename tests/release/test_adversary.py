@@ -64,6 +64,7 @@ class TestOddValues:
             values[place] = value
         return [pd.DataFrame({"x": pd.Series(values[:3], dtype=object)}), pd.DataFrame({"x": pd.Series(values)})]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("place", range(len(ODD)))
     def test_the_form_of_a_release_is_the_same(self, place, capfd):
         without, with_odd = self.frames(self.ODD[place])
@@ -79,6 +80,7 @@ class TestOddValues:
             assert all(form == forms[0] for form in forms)
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("place", range(len(ODD)))
     def test_nothing_is_warned_of(self, place, recwarn):
         warnings.simplefilter("always")
@@ -180,6 +182,7 @@ NAMES = [
 NAMES += ["value0", "present0", "dp", "dpframe", "index", "literal", "len", "x\ny", "{a}", 'a"b', "columns", "`a`", "v"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_of_any_name(engine, name):
     columns = {name: [1, 2, 3, None], "a1": [1.0, 2.0, 3.0, 4.0], "ward": ["A", "B", "A", "A"], "person": [1, 1, 2, 3]}
@@ -285,6 +288,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [None, "x"])
 @pytest.mark.parametrize("question", VARIANTS)
 def test_one_row_changes_nothing_but_the_noise(question, unit, caplog, capfd):

@@ -280,6 +280,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", LARGE.values(), ids=LARGE)
 def test_114_too_many_cells_are_refused_before_they_are_made(engine, ask):
     frame = engine({"k": [1, 2], "x": [0.5, 1.5]})
@@ -289,6 +290,7 @@ def test_114_too_many_cells_are_refused_before_they_are_made(engine, ask):
     assert "at most max_cells=10_000_000" in str(error)
 
 
+@pytest.mark.slow
 def test_114_edges_without_a_length_end_somewhere(engine):
     frame = engine({"x": [0.5]})
     error = refused(lambda ledger: frame.dp.histogram("x", bins=itertools.count(), epsilon=1, ledger=ledger))

@@ -69,6 +69,7 @@ class TestRows:
             assert total[f"{column}_sum"].to_list() == near([clipped.sum()])
             assert mean[f"{column}_mean"].to_list() == near([clipped.mean()], 1e-4)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("outside", ["drop", "clip"])
     @pytest.mark.parametrize("dtype", ["int64", "int8", "float32", "float64"])
     def test_histograms_of_values_on_edges(self, library, outside, dtype):
@@ -97,6 +98,7 @@ class TestRows:
         expected = np.histogram2d(full["Height"], full["Weight"], bins=[20, 30], range=[(80, 200), (0, 150)])[0]
         assert found.dp.to_numpy("count") == pytest.approx(expected, abs=1e-3)
 
+    @pytest.mark.slow
     def test_group_bys_of_one_to_three_columns(self, library):
         adult = read("adult/adult.csv")
         frame = held(adult, library)
@@ -186,6 +188,7 @@ class TestUnits:
         ("online_retail/online_retail.parquet", "customer_id", "country", ["France", "EIRE"], "quantity", (-9, 99)),
     )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
     @pytest.mark.parametrize(("max_rows", "max_groups"), [(1, 1), (3, 2), (40, 9)])
     @pytest.mark.parametrize("p", [1, 2])

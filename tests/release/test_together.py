@@ -86,6 +86,7 @@ def test_never_more_noise_than_the_price_divided_by_the_weights(kinds, epsilon, 
     assert joint.cost == dpf.PrivacyLoss(epsilon, delta or 0.0)
 
 
+@pytest.mark.slow
 def test_mixed_noise_costs_exactly_its_price():
     epsilon = 1.0
     pytest.importorskip("dp_accounting", reason="the extra accounting")

@@ -53,6 +53,7 @@ def some(values, few):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", some(SHIPPED, {"laplace", "gaussian on a fine grid", "p = 3", "truncated", "choice"})
 )
@@ -60,6 +61,7 @@ def test_mechanisms_that_ship_keep_the_contract(mechanism):
     check_mechanism(mechanism)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "denoiser", some({name: name for name in DENOISERS}, DENOISERS.keys() - {"auto", "trend-filter"})
 )
@@ -67,6 +69,7 @@ def test_denoisers_that_ship_keep_the_contract(denoiser):
     check_denoiser(denoiser)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "accounting", [Basic(), GaussianDP(DELTA), RenyiDP(Fraction(2), DELTA)], ids=lambda one: one.name
 )
@@ -274,6 +277,7 @@ def test_the_toy_that_the_broken_ones_are_made_of_is_whole():
     check_mechanism(Toy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
 def test_broken_mechanisms_are_refused(kind):
     broken(check_mechanism, kind(), BROKEN[kind])
@@ -496,6 +500,7 @@ UNSOUND = {
 }
 
 
+@pytest.mark.slow
 def test_the_accounting_that_the_broken_ones_are_made_of_is_whole():
     check_accounting(Sum())
 

@@ -15,6 +15,7 @@ from dpframe.testing import ContractBroken, check_statistic
 SHIPPED = [dpf.count(), dpf.count("x"), dpf.sum("x", bounds=(-3, 8)), dpf.mean("x", bounds=(-3, 8)), Mode()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", SHIPPED, ids=str)
 def test_what_ships_keeps_the_rules(statistic):
     check_statistic(statistic)
@@ -65,6 +66,7 @@ class Changing(Mean):
         return tuple(replace(one, column=f"{one.column}{np.random.default_rng().random()}") for one in super().totals())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rule"),
     [

@@ -23,6 +23,11 @@ class NUnits(Counted):
     verb: ClassVar[str] = "n_units"
     adds_up: ClassVar[bool] = False  # a unit may be in several groups
 
+    @property
+    def counts(self) -> str:
+        """The kind of thing that is counted, for records."""
+        return "units"
+
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         return (Total(self.column, per_unit=True),)

@@ -165,6 +165,16 @@ class Counted(Statistic):
         """The name of its output column where `agg` is given none."""
         return self.verb
 
+    @property
+    def counts(self) -> str | None:
+        """The kind of thing that is counted, for records: present values; None for rows."""
+        return None if self.column is None else "values"
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it, and what is counted where that is not rows."""
+        counts = self.counts
+        return {"verb": self.verb, "column": self.column} | ({} if counts is None else {"counts": counts})
+
 
 @dataclass(frozen=True)
 class Clipped(Statistic):
