@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent
 VENVS = ROOT / ".venvs"
 SUMMARY = re.compile(r"^=*\s*(.*\b(?:passed|failed|skipped|errors?|no tests ran)\b.* in [\d.]+s.*?)\s*=*$")
 
-PARTS = ("style", "types", "newest", "oldest", "without-pandas")
+PARTS = ("style", "types", "site", "newest", "oldest", "without-pandas")
 
 
 def main() -> int:
@@ -87,6 +87,12 @@ def types(fresh: bool) -> Iterator[Check]:
     yield check("mypy", newest_environment(fresh=fresh), "mypy")
 
 
+def site(fresh: bool) -> Iterator[Check]:
+    """The site, built strictly: a warning fails it."""
+    python = environment("site", ["-e", ".[docs]"], fresh=fresh)
+    yield check("mkdocs", python, "mkdocs", "build", "--quiet", "--strict")
+
+
 def newest(fresh: bool) -> Iterator[Check]:
     """Pytest with the newest versions of everything; coverage of all but slow tests, which it would make slower."""
     python = newest_environment(fresh=fresh)
@@ -113,11 +119,19 @@ PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")
 WHAT = {
     "style": "ruff check and ruff format --check",
     "types": "mypy, strict",
+    "site": "mkdocs build --strict; the pages are in build/site",
     "newest": "pytest with coverage, newest versions of everything",
     "oldest": "pytest with the oldest supported versions",
     "without-pandas": "pytest but for slow tests, where no pandas and no extra is installed",
 }
-CHECKS = {"style": style, "types": types, "newest": newest, "oldest": oldest, "without-pandas": without_pandas}
+CHECKS = {
+    "style": style,
+    "types": types,
+    "site": site,
+    "newest": newest,
+    "oldest": oldest,
+    "without-pandas": without_pandas,
+}
 _made: set[str] = set()  # environments that this run has already looked after
 
 
@@ -174,7 +188,7 @@ def check(name: str, python: str, *module: str) -> Check:
 
 def run(command: list[str]) -> tuple[int, str]:
     """Run a command in the root of the repository; its output is shown as it comes, and returned."""
-    environ = os.environ | {"PYTHONUNBUFFERED": "1"}
+    environ = os.environ | {"PYTHONUNBUFFERED": "1", "NO_MKDOCS_2_WARNING": "1"}
     seen = bytearray()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ) as process:
         assert process.stdout is not None

@@ -21,7 +21,7 @@ import pytest
 import dpframe as dpf
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 MODULES = sorted(found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe."))
 NEEDS = {

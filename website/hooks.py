@@ -1,0 +1,77 @@
+"""What the site needs beyond its pages: files of the repository's root as pages, links among them, and formulas.
+
+Pages keep the links that a reader of the repository can follow. Here a link out of ``docs/`` becomes a link to the
+page of that file, or plain words where it has none. Formulas become MathML, which browsers draw without a script.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+FROM_ROOT = {
+    "project/changelog.md": "CHANGELOG.md",
+    "project/contributing.md": "CONTRIBUTING.md",
+    "project/security-policy.md": "SECURITY.md",
+    "project/assurance.md": "assurance/README.md",
+    "project/benchmarks.md": "benchmarks/README.md",
+}
+PAGES = {ROOT / file: page for page, file in FROM_ROOT.items()} | {ROOT / "README.md": "index.md"}
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+IMAGE = re.compile(r"(!\[[^\]]*\]\()(?![a-z]+:)([^)\s]+)\)")
+FETCHED = "https://unpkg.com/iframe-worker/shim"
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the files of the root as pages."""
+    for page, file in FROM_ROOT.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / file)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links and pictures at the pages and files of the site."""
+    page_name = page.file.src_uri
+    folder = (ROOT / FROM_ROOT.get(page_name, f"docs/{page_name}")).parent
+
+    def relinked(match: re.Match[str]) -> str:
+        words, target, anchor = match[1], match[2], match[3] or ""
+        file = (folder / target).resolve()
+        if file.is_relative_to(DOCS):
+            name = file.relative_to(DOCS).as_posix()
+        elif file in PAGES:
+            name = PAGES[file]
+        else:
+            return words
+        return f"[{words}]({_relative(name, page_name)}{anchor})"
+
+    def redrawn(match: re.Match[str]) -> str:
+        file = (folder / match[2]).resolve()
+        return f"{match[1]}{_relative(file.relative_to(DOCS).as_posix(), page_name)})"
+
+    return IMAGE.sub(redrawn, LINK.sub(relinked, markdown))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Turn formulas into MathML."""
+    return FORMULA.sub(
+        lambda match: convert(unescape(match[3]).strip(), display="block" if match[2] == "[" else "inline"), html
+    )
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Take the one script that the theme would fetch from another host from the site itself."""
+    return output.replace(FETCHED, _relative("javascripts/iframe-worker.js", page.file.dest_uri))
+
+
+def _relative(target: str, page: str) -> str:
+    return os.path.relpath(target, os.path.dirname(page) or ".").replace(os.sep, "/")
