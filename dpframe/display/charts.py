@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from dpframe.display import pages
+from dpframe.display.still import still
 from dpframe.errors.words import no_markup
 
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
@@ -258,4 +259,4 @@ def _titled(chart: Any, words: Words | None) -> Any:
     title = _altair().TitleParams(
         words.title, subtitle=notes, anchor="start", subtitleColor="#666", subtitlePadding=4, offset=12
     )
-    return chart.properties(title=title)
+    return still(chart.properties(title=title))

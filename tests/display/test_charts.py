@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from datetime import date, datetime, timedelta, timezone
 
+import polars as pl
 import pytest
 
 import dpframe as dpf
@@ -218,3 +221,18 @@ def test_without_altair_the_error_says_what_to_install(engine, ledger, monkeypat
     released = engine({"age": [31]}).dp.count(epsilon=1.0, ledger=ledger)
     with pytest.raises(ImportError, match=r"pip install 'dpframe\[plot\]'"):
         released.dp.plot()
+
+
+def test_a_chart_shows_itself_without_a_network_unless_another_renderer_is_chosen(altair):
+    pytest.importorskip("vl_convert")
+    people = pl.DataFrame({"age": [31, 45, 62]})
+    ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+    chart = ages.dp.plot()
+    assert isinstance(chart, altair.LayerChart)
+    for shown in (chart, chart.properties(width=100), copy.deepcopy(chart), pickle.loads(pickle.dumps(chart))):
+        bundle = shown._repr_mimebundle_()
+        assert list(bundle) == ["image/svg+xml"]
+        assert "<script" not in bundle["image/svg+xml"]
+    assert pickle.loads(pickle.dumps(chart)).to_dict() == chart.to_dict()
+    with altair.renderers.enable("mimetype"):
+        assert "image/svg+xml" not in chart._repr_mimebundle_()

@@ -1,0 +1,49 @@
+"""Charts that a notebook shows without a network: drawn here as SVG, where Altair by itself has a script fetched."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+
+def still(chart: Any) -> Any:
+    """The same chart, which shows itself as a picture where the caller has chosen no other renderer."""
+    object.__setattr__(chart, "__class__", _still_kind(type(chart)))  # a chart's own attributes are its specification
+    return chart
+
+
+@cache
+def _still_kind(kind: type[Any]) -> type[Any]:
+    own: dict[str, Any] = {"_repr_mimebundle_": _picture, "__reduce_ex__": _reduced, "__doc__": kind.__doc__}
+    made: type[Any] = type(kind.__name__, (kind,), own)
+    return made
+
+
+def _reduced(chart: Any, protocol: int) -> Any:
+    """The chart for copies and pickles, which do not find a class that was made here."""
+    return _restored, (type(chart).__base__, vars(chart))
+
+
+def _restored(kind: type[Any], specification: dict[str, Any]) -> Any:
+    chart = object.__new__(kind)
+    vars(chart).update(specification)
+    return still(chart)
+
+
+def _picture(chart: Any, *args: Any, **options: Any) -> Any:
+    import altair
+
+    chosen = altair.renderers.active != "default"
+    if chosen or (picture := _svg(chart)) is None:
+        return super(type(chart), chart)._repr_mimebundle_(*args, **options)
+    return {"image/svg+xml": picture}
+
+
+def _svg(chart: Any) -> str | None:
+    """The chart as SVG; None without the library that draws it."""
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    picture: str = vl_convert.vegalite_to_svg(chart.to_dict())
+    return picture
