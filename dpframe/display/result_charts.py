@@ -66,7 +66,7 @@ def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
     middle, error = row.get(name + around, row[name]), row[name + ERROR]
     ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
-    return {"value": row[name], **{end: place if math.isfinite(place) else None for end, place in ends.items()}}
+    return {"value": row[name], **{end: value if math.isfinite(value) else None for end, value in ends.items()}}
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
@@ -141,8 +141,8 @@ def _described(name: str, facts: Mapping[str, Any]) -> str:
         words = "rows" if name == "count" else "number of rows"
         return f"{name} of {words}" if name == "count" else words
     if "bounds" not in statistic:
-        what = "present values" if statistic["verb"] == "count" else statistic["verb"]
-        return f"{what} of {statistic['column']}"
+        quantity = "present values" if statistic["verb"] == "count" else statistic["verb"]
+        return f"{quantity} of {statistic['column']}"
     lower, upper = statistic["bounds"]
     return f"{statistic['verb']} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
 
