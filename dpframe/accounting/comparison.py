@@ -18,7 +18,7 @@ from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism, is_mechanism
 
-SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
+SPLITS = tuple(Fraction(tenths, 10) for tenths in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
 REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
 EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
