@@ -235,7 +235,7 @@ LEDGER = (
         "ledger",
         "a call that protects another unit than its ledger",
         "Ledger.unit_for",
-        "if asked.who != own.who:",
+        "if call_unit.who != ledger_unit.who:",
         "if False:",
         "test_ledger.py::test_a_ledger_protects_one_unit",
     ),
