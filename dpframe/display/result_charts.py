@@ -141,8 +141,8 @@ def _described(name: str, facts: Mapping[str, Any]) -> str:
         words = "rows" if name == "count" else "number of rows"
         return f"{name} of {words}" if name == "count" else words
     if "bounds" not in statistic:
-        quantity = "present values" if statistic["verb"] == "count" else statistic["verb"]
-        return f"{quantity} of {statistic['column']}"
+        what = "present values" if statistic["verb"] == "count" else statistic["verb"]
+        return f"{what} of {statistic['column']}"
     lower, upper = statistic["bounds"]
     return f"{statistic['verb']} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
 

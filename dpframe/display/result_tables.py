@@ -27,9 +27,9 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     shown: dict[str, list[str]] = {name: [_label(row[name], missing) for row in rows] for name in labels}
     for name in statistics:
         shown[name] = [_with_error(row, name) for row in rows]
-    places = {name: f"column{index}" for index, name in enumerate(shown)}  # a name may be a pattern to great-tables
+    places = {name: f"column{place}" for place, name in enumerate(shown)}  # a name may be a pattern to great-tables
     table = great_tables.GT(build.frame_of({places[name]: cells for name, cells in shown.items()}, "polars"))
-    shown_names: dict[str, Any] = {key: harmless(name) for name, key in places.items()}
+    shown_names: dict[str, Any] = {place: harmless(name) for name, place in places.items()}
     table = table.cols_label(**shown_names)
     table = table.tab_header(title=harmless(facts["label"] or " and ".join(statistics)), subtitle=_subtitle(facts))
     table = table.cols_align(align="right", columns=[places[name] for name in statistics])

@@ -247,28 +247,28 @@ def changed(where: str, fault: str) -> LedgerError:
 def accounting_of_terms(terms: Terms, where: str) -> Accounting:
     """The accounting of a stored ledger; that of its first limit, which fixes the orders of rdp for good."""
     try:
-        accounting = accounting_of(reading.text(terms.accounting), terms.limit.epsilon, terms.limit.delta)
-        parts = len(accounting.limit(terms.limit.epsilon, terms.limit.delta))
+        found = accounting_of(reading.text(terms.accounting), terms.limit.epsilon, terms.limit.delta)
+        parts = len(found.limit(terms.limit.epsilon, terms.limit.delta))
     except (ValueError, ArithmeticError):
         raise changed(where, "its terms name no accounting of this limit") from None
-    if parts != len(terms.limit.amount) or accounting.one_is_enough != terms.limit.one_is_enough:
-        raise changed(where, f"its limit is not one of {accounting.name} accounting")
-    return accounting
+    if parts != len(terms.limit.amount) or found.one_is_enough != terms.limit.one_is_enough:
+        raise changed(where, f"its limit is not one of {found.name} accounting")
+    return found
 
 
-def refuse_other(requested: Terms, kept: Terms, limit: Limit, where: str) -> None:
+def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
     """Refuse to open a ledger with other terms than its own; `limit` is the one that it has by now."""
     pairs = {
-        "epsilon": (limit.epsilon, requested.limit.epsilon),
-        "delta": (limit.delta, requested.limit.delta),
-        "unit": (kept.unit, _with_defaults(requested.unit, kept.unit)),
-        "accounting": (kept.accounting, requested.accounting),
-        "dataset": (kept.dataset, requested.dataset),
+        "epsilon": (limit.epsilon, asked.limit.epsilon),
+        "delta": (limit.delta, asked.limit.delta),
+        "unit": (found.unit, _with_defaults(asked.unit, found.unit)),
+        "accounting": (found.accounting, asked.accounting),
+        "dataset": (found.dataset, asked.dataset),
     }
-    for name, (held, value) in pairs.items():
-        if value != held:
+    for name, (kept, wanted) in pairs.items():
+        if wanted != kept:
             raise LedgerError(
-                f"{name} must be {_said(held)}, as in the ledger at {where}, not {_said(value)}. "
+                f"{name} must be {_said(kept)}, as in the ledger at {where}, not {_said(wanted)}. "
                 "Open it with dpf.Ledger.open(path), or take another path for other people's data."
             )
 
