@@ -58,10 +58,10 @@ def exactly(
 
     What is no number, not finite, or of more than 1,000 digits is refused in the words of `rule` and `way_out`.
     """
-    found = _read(argument, value, way_out, typed=typed)
-    if isinstance(found, float):
+    number = _read(argument, value, way_out, typed=typed)
+    if isinstance(number, float):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.{way_out}")
-    return found
+    return number
 
 
 def finite(value: object) -> Fraction | None:
@@ -74,37 +74,37 @@ def finite(value: object) -> Fraction | None:
 
 def checked_float(argument: str, value: object, way_out: str = "") -> float:
     """The Python float nearest to a caller's number, where no exact one is needed; infinite or NaN as it comes."""
-    found = _read(argument, value, way_out, typed=False)
-    return found if isinstance(found, float) else nearest(found)
+    number = _read(argument, value, way_out, typed=False)
+    return number if isinstance(number, float) else nearest(number)
 
 
 def checked_whole(argument: str, value: object, least: int, most: int, rule: str, way_out: str = "") -> int:
     """A caller's integer from `least` to `most` as a Python int."""
     if not is_whole(value):
         raise InvalidType(f"{argument} must be {rule}, not {shown(value)}.{way_out}")
-    found = _read(argument, value, way_out, typed=False)
-    if not least <= found <= most:
+    whole = _read(argument, value, way_out, typed=False)
+    if not least <= whole <= most:
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.{way_out}")
-    return int(found)
+    return int(whole)
 
 
 def positive(argument: str, value: object) -> Fraction:
     """A length (a sensitivity, a scale, a step) above 0 that a float can say; a float is its exact value."""
     rule = "finite and above 0"
-    found = exactly(argument, value, rule, typed=False)
-    if found <= 0 or math.isinf(nearest(found)):
+    length = exactly(argument, value, rule, typed=False)
+    if length <= 0 or math.isinf(nearest(length)):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.")
-    return found
+    return length
 
 
 def between(
     argument: str, value: object, least: float, most: float, rule: str, way_out: str = "", *, closed: bool = False
 ) -> float:
     """A number between two others as a float, rounded down; a float is its exact value."""
-    found = value if type(value) is float else down(exactly(argument, value, rule, way_out, typed=False))
-    if not (least <= found <= most if closed else least < found < most):
+    number = value if type(value) is float else down(exactly(argument, value, rule, way_out, typed=False))
+    if not (least <= number <= most if closed else least < number < most):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.{way_out}")
-    return found
+    return number
 
 
 def exact_epsilon(value: object) -> Fraction:
@@ -144,10 +144,11 @@ def checked_amount(amount: object, parts: int) -> Amount:
     way_out = f" Write a tuple of {parts} Fractions."
     if not isinstance(amount, (tuple, list)) or len(amount) != parts:
         raise InvalidType(f"amount must have {parts} parts in this accounting, not {shown(amount)}.{way_out}")
-    found = tuple(_read("amount", part, way_out, typed=True, longest=LONGEST) for part in amount)
-    if not all(isinstance(part, Fraction) and part >= 0 for part in found):  # NaN and infinity are floats
+    exact = tuple(_read("amount", coordinate, way_out, typed=True, longest=LONGEST) for coordinate in amount)
+    # NaN and infinity are floats
+    if not all(isinstance(coordinate, Fraction) and coordinate >= 0 for coordinate in exact):
         raise InvalidArgument(f"amount must be finite and must not be negative, for nothing is ever refunded.{way_out}")
-    return found  # type: ignore[return-value]  # all are Fractions
+    return exact  # type: ignore[return-value]  # all are Fractions
 
 
 def plus(spent: Amount, amount: Amount) -> Amount:
@@ -155,12 +156,12 @@ def plus(spent: Amount, amount: Amount) -> Amount:
 
     LedgerError, whatever went wrong before: a number that is not made of Python integers, or a total below the last.
     """
-    total = tuple(one + other for one, other in zip(spent, amount, strict=True)) if spent else amount
+    total = tuple(before + more for before, more in zip(spent, amount, strict=True)) if spent else amount
     if not all(map(is_exact, (*amount, *total))):
         raise LedgerError("amount must be Fractions of Python integers. Nothing was charged.")
     if not all(map(operator.ge, total, spent or (0,) * len(total))):
         raise LedgerError("amount must not lower the total: what was spent is never refunded. Nothing was charged.")
-    if any(_bits(part) > LONGEST for part in total):
+    if any(_bits(coordinate) > LONGEST for coordinate in total):
         raise LedgerError(
             "amount must not bring the exact total to more than 39,000 digits. Nothing was charged. "
             "Write prices that are decimals or have one denominator."
@@ -170,7 +171,7 @@ def plus(spent: Amount, amount: Amount) -> Amount:
 
 def keeps(total: Amount, limit: Amount, *, one_is_enough: bool = False) -> bool:
     """Tell whether every spent part is within its limit, or where one is enough, at least one."""
-    within = [part <= most for part, most in zip(total, limit, strict=True)]
+    within = [spent <= most for spent, most in zip(total, limit, strict=True)]
     return any(within) if one_is_enough else all(within)
 
 
@@ -189,20 +190,20 @@ def nearest(value: Fraction) -> float:
 
 def up(value: Fraction) -> float:
     """The smallest float that is not below `value`: what was spent is never understated."""
-    found = nearest(value)
-    return found if found >= value else math.nextafter(found, math.inf)
+    closest = nearest(value)
+    return closest if closest >= value else math.nextafter(closest, math.inf)
 
 
 def down(value: Fraction) -> float:
     """The largest float that is not above `value`: what remains is never overstated."""
-    found = nearest(value)
-    return found if found <= value else math.nextafter(found, -math.inf)
+    closest = nearest(value)
+    return closest if closest <= value else math.nextafter(closest, -math.inf)
 
 
 def rounded_up(value: Any) -> float:
     """The smallest float that is not below an mpmath number: deltas, epsilons and scales."""
-    found = float(value)
-    return found if found >= value else math.nextafter(found, math.inf)
+    closest = float(value)
+    return closest if closest >= value else math.nextafter(closest, math.inf)
 
 
 def shown_up(value: Fraction) -> float:
@@ -217,10 +218,10 @@ def shown_down(value: Fraction) -> float:
 
 def typed_down(value: Fraction) -> float:
     """The largest float that is not above `value`, and whose shortest decimal is not: what a caller calibrates to."""
-    found = down(value)
-    while Fraction(repr(found)) > value:
-        found = math.nextafter(found, 0.0)
-    return found
+    number = down(value)
+    while Fraction(repr(number)) > value:
+        number = math.nextafter(number, 0.0)
+    return number
 
 
 def root_down(value: Fraction) -> float:
@@ -241,25 +242,27 @@ def ceil(value: Fraction, grid: int = MU_GRID) -> Fraction:
     return Fraction(math.ceil(value * grid), grid)
 
 
-def exact_text(part: Fraction) -> str:
+def exact_text(value: Fraction) -> str:
     """An exact rational of any length."""
-    return "/".join(str(one) if one.bit_length() < LONG else hex(one) for one in part.as_integer_ratio())
+    return "/".join(
+        str(integer) if integer.bit_length() < LONG else hex(integer) for integer in value.as_integer_ratio()
+    )
 
 
 def exact_texts(amount: Amount) -> list[str]:
     """Exact rationals, in their order."""
-    return [exact_text(part) for part in amount]
+    return [exact_text(coordinate) for coordinate in amount]
 
 
 def _within_floats(argument: str, value: object, rule: str, example: str, *, zero: bool = False) -> Fraction:
     """A typed number above 0 (or not below, if `zero`) that a float can say: from 2.3e-308 to 1.8e308."""
     way_out = f" Write for instance {example}."
-    found = exactly(argument, value, rule, way_out)
-    if found < 0 or (found == 0 and not zero) or math.isinf(nearest(found)):
+    number = exactly(argument, value, rule, way_out)
+    if number < 0 or (number == 0 and not zero) or math.isinf(nearest(number)):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.{way_out}")
-    if 0 < found < Fraction(SMALLEST_NORMAL):
+    if 0 < number < Fraction(SMALLEST_NORMAL):
         raise InvalidArgument(f"{argument} must be {rule}, and not below 2.3e-308 like {shown(value)}.{way_out}")
-    return found
+    return number
 
 
 def _read(argument: str, value: object, way_out: str, *, typed: bool, longest: int | None = None) -> Fraction | float:
@@ -336,9 +339,9 @@ def _ratio_of_decimal(value: Decimal) -> tuple[int, int] | float:
 
 
 def _as_typed(value: Fraction) -> float | None:
-    found = nearest(value)
-    return found if math.isfinite(found) and Fraction(repr(found)) == value else None
+    number = nearest(value)
+    return number if math.isfinite(number) and Fraction(repr(number)) == value else None
 
 
-def _bits(part: Fraction) -> int:
-    return max(part.numerator.bit_length(), part.denominator.bit_length())
+def _bits(value: Fraction) -> int:
+    return max(value.numerator.bit_length(), value.denominator.bit_length())

@@ -228,10 +228,10 @@ def _loss(argument: str, value: object) -> float:
     """A loss as a Python float, rounded up: it is not understated."""
     if isinstance(value, float) and value == math.inf:
         return math.inf
-    found = up(exactly(argument, value, "a number of at least 0", typed=False))
-    if found < 0.0:
+    loss = up(exactly(argument, value, "a number of at least 0", typed=False))
+    if loss < 0.0:
         raise InvalidArgument(f"{argument} must be a number of at least 0, not {shown(value)}.")
-    return found
+    return loss
 
 
 def checked_bound(name: str, value: object) -> int | None:

@@ -37,7 +37,7 @@ LOCAL = (
         "local",
         "subsets that never hold the last category unless it is the truth",
         "SubsetSelection.subsets",
-        "        found[rows, last] = found[rows, truth]  # the place of the truth stood for the last category\n",
+        "        flags[rows, last] = flags[rows, truth]  # the place of the truth stood for the last category\n",
         "",
         ENUMERATED,
     ),
@@ -69,10 +69,10 @@ LOCAL = (
         "local",
         "permanent bits that are memoized by value: a changed value redraws them",
         "Memo.draws",
-        "        numbers = [[number(one, bit) for bit in bits] for one in each]\n",
+        "        numbers = [[number(secret, bit) for bit in bits] for secret in each]\n",
         "        numbers = [\n"
-        "            [number(one, bit + bytes([value % 256])) for bit in bits]\n"
-        "            for one, value in zip(each, truth.tolist(), strict=True)\n"
+        "            [number(secret, bit + bytes([value % 256])) for bit in bits]\n"
+        "            for secret, value in zip(each, truth.tolist(), strict=True)\n"
         "        ]\n",
         "test_rappor.py::test_which_bits_are_random_does_not_depend_on_the_value",
     ),

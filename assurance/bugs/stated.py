@@ -123,7 +123,7 @@ STATED = (
         "stated",
         "joined parts that verify never compares",
         "vouching._parts_of",
-        "[(part, has_numbers) for part in joined]",
+        "[(release, has_numbers) for release in joined]",
         "[(part, has_numbers) for part in joined[:1]]",
         "test_joined.py::test_a_ledger_verifies_each_part",
     ),

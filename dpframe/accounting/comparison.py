@@ -18,7 +18,7 @@ from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism, is_mechanism
 
-SPLITS = tuple(Fraction(part, 10) for part in range(1, 10))  # of delta between the releases and the composition
+SPLITS = tuple(Fraction(tenths, 10) for tenths in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
 REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
 EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
@@ -148,15 +148,15 @@ def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparis
 
 def _noises(workload: Any) -> tuple[Mechanism, ...]:
     listed = list(workload) if isinstance(workload, (list, tuple)) else [workload]
-    found: list[Mechanism] = []
-    for one in listed:
-        noises = [one] if is_mechanism(one) else getattr(one, "noises", None)  # of a Plan those of its parts
-        if not isinstance(noises, (list, tuple)):
-            raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(one)}. {EXAMPLE}")
-        found += noises
-    if not found:
+    noises: list[Mechanism] = []
+    for item in listed:
+        releases = [item] if is_mechanism(item) else getattr(item, "noises", None)  # of a Plan those of its parts
+        if not isinstance(releases, (list, tuple)):
+            raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(item)}. {EXAMPLE}")
+        noises += releases
+    if not noises:
         raise InvalidArgument(f"workload must have at least one release. {EXAMPLE}")
-    return tuple(found)
+    return tuple(noises)
 
 
 def _in_words(noises: Sequence[Mechanism]) -> str:
@@ -172,8 +172,8 @@ def _in_words(noises: Sequence[Mechanism]) -> str:
 def _basic(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     """Epsilons add up; the noises that are not pure share delta equally."""
     counts = Counter(noises)
-    part = typed_down(delta / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
-    whole = sum((count * _epsilon(noise, part) for noise, count in counts.items()), Fraction(0))
+    share = typed_down(delta / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
+    whole = sum((count * _epsilon(noise, share) for noise, count in counts.items()), Fraction(0))
     return Compared("basic", up(whole), "epsilons and deltas add up")
 
 
@@ -225,9 +225,9 @@ def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
 
 def _pld(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     try:
-        found = pld.composed_epsilon(noises, down(delta))
+        epsilon = pld.composed_epsilon(noises, down(delta))
     except ImportError:
         return Compared("pld", None, pld.NEEDS_ACCOUNTING)
     except InvalidArgument:
         return Compared("pld", None, f"for a delta of at least {pld.LEAST_DELTA:g}")
-    return Compared("pld", found, "the noises are fixed beforehand")
+    return Compared("pld", epsilon, "the noises are fixed beforehand")

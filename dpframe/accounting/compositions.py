@@ -50,16 +50,16 @@ def advanced_composition(
     """
     import mpmath
 
-    one, leak, number = exact_epsilon(epsilon), exact_delta(delta), _checked_count(count)
-    given = _above_zero("slack", slack)
-    total = number * leak + given
+    loss, leak, number = exact_epsilon(epsilon), exact_delta(delta), _checked_count(count)
+    exact_slack = _above_zero("slack", slack)
+    total = number * leak + exact_slack
     if total >= 1:
         raise InvalidArgument(
             f"delta must be so small that all {number:,} of them and slack stay below 1. Write a smaller one."
         )
     with mpmath.workdps(DIGITS):
-        each = _exactly(one)
-        whole = each * mpmath.sqrt(-2 * number * mpmath.log(_exactly(given))) + number * each * mpmath.expm1(each)
+        each = _exactly(loss)
+        whole = each * mpmath.sqrt(-2 * number * mpmath.log(_exactly(exact_slack))) + number * each * mpmath.expm1(each)
         return PrivacyLoss(rounded_up(whole), shown_up(total))
 
 
@@ -98,7 +98,7 @@ def optimal_composition(
     >>> print(dpf.optimal_composition(0.1, 0, 30, total_delta=1e-6))
     epsilon 2.4, delta 1e-06
     """
-    one, leak, number = exact_epsilon(epsilon), exact_delta(delta), _checked_count(count)
+    loss, leak, number = exact_epsilon(epsilon), exact_delta(delta), _checked_count(count)
     most = exact_delta(total_delta)
     kept = (1 - leak) ** number if number <= 1000 else _power_down(1 - leak, number)
     if 1 - kept > most:
@@ -106,8 +106,8 @@ def optimal_composition(
             f"total_delta must be at least the {shown_up(1 - kept):.6g} that the releases' own deltas come to, "
             f"not {shown(total_delta)}. Write a larger one."
         )
-    steps = _most_steps(one, number, 1 - (1 - most) / kept)
-    return PrivacyLoss(shown_up((number - 2 * steps) * one), shown_up(most))
+    steps = _most_steps(loss, number, 1 - (1 - most) / kept)
+    return PrivacyLoss(shown_up((number - 2 * steps) * loss), shown_up(most))
 
 
 def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
@@ -117,7 +117,7 @@ def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
     """
     import mpmath
 
-    found = 0
+    steps = 0
     with mpmath.workdps(DIGITS):
         e, allowed = _exactly(epsilon), _exactly(room)
         term = mpmath.exp(-count * mpmath.log1p(mpmath.exp(-e)))  # C(k, l) e^((k - l) epsilon) / (1 + e^epsilon)^k
@@ -127,10 +127,10 @@ def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
             above, below = above + term, below + mirrored
             if above - mpmath.exp((count - 2 * i) * e) * below > allowed:
                 break
-            found = i
+            steps = i
             term *= mpmath.mpf(count - i + 1) / i / rate
             mirrored *= mpmath.mpf(count - i + 1) / i * rate
-    return found
+    return steps
 
 
 def _power_down(base: Fraction, count: int) -> Fraction:
@@ -138,8 +138,8 @@ def _power_down(base: Fraction, count: int) -> Fraction:
     import mpmath
 
     with mpmath.workdps(DIGITS):
-        found = mpmath.exp(count * mpmath.log(_exactly(base)))
-        return Fraction(int(mpmath.floor(found * 2**150)) - 1, 2**150) if base < 1 else Fraction(1)
+        power = mpmath.exp(count * mpmath.log(_exactly(base)))
+        return Fraction(int(mpmath.floor(power * 2**150)) - 1, 2**150) if base < 1 else Fraction(1)
 
 
 def _checked_count(count: object) -> int:
@@ -149,12 +149,12 @@ def _checked_count(count: object) -> int:
 
 
 def _above_zero(argument: str, value: object) -> Fraction:
-    found = exact_delta(value)
-    if not found:
+    number = exact_delta(value)
+    if not number:
         raise InvalidArgument(
             f"{argument} must be a number above 0 and below 1, not {shown(value)}. Write for instance 1e-6."
         )
-    return found
+    return number
 
 
 def _exactly(value: Fraction) -> Any:

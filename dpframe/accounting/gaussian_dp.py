@@ -76,5 +76,5 @@ class GaussianDP(Accounting):
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        part = float(self.filled(amount, limit))
-        return f"gdp accounting adds mu^2, not epsilon: the call takes {part:.0%} of the whole limit."
+        share = float(self.filled(amount, limit))
+        return f"gdp accounting adds mu^2, not epsilon: the call takes {share:.0%} of the whole limit."

@@ -50,8 +50,8 @@ class Composition:
         self._step = max(min(reaches.values()) / POINTS, max(reaches.values()) / MOST_POINTS)
         whole: Any = None
         for mechanism, count in counts.items():
-            one = _distribution(mechanism, reaches[mechanism], self._step).self_compose(count, tail)
-            whole = one if whole is None else whole.compose(one, tail)
+            composed = _distribution(mechanism, reaches[mechanism], self._step).self_compose(count, tail)
+            whole = composed if whole is None else whole.compose(composed, tail)
         self._whole = whole
 
     @property

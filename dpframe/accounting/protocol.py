@@ -81,7 +81,7 @@ class Accounting:
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
         """The part of the limit that is spent: at most 1 where it is allowed."""
-        parts = [part / most for part, most in zip(total, limit, strict=False) if most]
+        parts = [coordinate / most for coordinate, most in zip(total, limit, strict=False) if most]
         return (min if self.one_is_enough else max)(parts, default=Fraction(0))
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
@@ -151,7 +151,7 @@ class Accounting:
 def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
     """Parts of a price for pure noise: epsilon by itself is divided, whatever the accounting adds up."""
     each = [epsilon * share for share in shares]
-    return tuple(Part(one, None, PrivacyLoss(typed_down(one))) for one in each)
+    return tuple(Part(pure_epsilon, None, PrivacyLoss(typed_down(pure_epsilon))) for pure_epsilon in each)
 
 
 def gaussian_part(price: Price, mu: float, delta: Fraction) -> Part:
@@ -182,4 +182,4 @@ def share_of(price: Price, limit: Amount | None) -> Amount:
             "share must be a share of a limit, but this ledger has none. "
             "Make one with dpf.Ledger(epsilon=...), or write epsilon= instead of share=."
         )
-    return tuple(price.share * part for part in limit)
+    return tuple(price.share * coordinate for coordinate in limit)

@@ -42,13 +42,13 @@ def is_shipped(accounting: Accounting) -> bool:
 
 def checked_limit(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Amount:
     """The limit of a new ledger; typed errors where an accounting from outside gives no amount."""
-    found = accounting.limit(epsilon, delta)
-    if not isinstance(found, tuple) or not found or not all(map(is_exact, found)) or min(found) < 0:
+    limit = accounting.limit(epsilon, delta)
+    if not isinstance(limit, tuple) or not limit or not all(map(is_exact, limit)) or min(limit) < 0:
         raise InvalidType(
-            f"accounting.limit must return a tuple of Fractions of at least 0, not {named(found)}. "
+            f"accounting.limit must return a tuple of Fractions of at least 0, not {named(limit)}. "
             "dpframe.testing.check_accounting says what an accounting must keep to."
         )
-    return found
+    return limit
 
 
 def _brought(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Accounting:
@@ -56,7 +56,7 @@ def _brought(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Acco
     if is_shipped(accounting):
         return accounting_of(accounting.name, epsilon, delta)
     name = accounting.name
-    if not isinstance(name, str) or name in (*(one.name for one in SHIPPED), "pld"):
+    if not isinstance(name, str) or name in (*(shipped.name for shipped in SHIPPED), "pld"):
         raise InvalidArgument(
             f"accounting must have a name of its own, not {shown(name)}, which is one of dpframe's. Rename it."
         )

@@ -76,7 +76,7 @@ class RenyiDP(Accounting):
         )
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        each = [2 * part / order for part, order in zip(amount, self.orders, strict=True)]
+        each = [2 * coordinate / order for coordinate, order in zip(amount, self.orders, strict=True)]
         if pure or max(each) - min(each) > Fraction(4, GRID):  # of Gaussian noise alone they are equal
             return self.loss(amount)
         if price.epsilon is not None and min(each) <= self._offered(price, None):
@@ -94,19 +94,19 @@ class RenyiDP(Accounting):
         if not any(amount):
             return PrivacyLoss(0.0)
         converted = zip(amount, self.orders, WEIGHTS, strict=True)
-        epsilon = min(part + conversion(order, weight * self.delta) for part, order, weight in converted)
+        epsilon = min(coordinate + conversion(order, weight * self.delta) for coordinate, order, weight in converted)
         return PrivacyLoss(up(max(epsilon, Fraction(0))), shown_up(self.delta))
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        mu_squared = max(2 * part / order for part, order in zip(amount, self.orders, strict=True))
+        mu_squared = max(2 * coordinate / order for coordinate, order in zip(amount, self.orders, strict=True))
         if mu_squared <= 0:
             return PrivacyLoss(0.0)
         epsilon = gaussian_curve.epsilon_of_mu(root_down(mu_squared), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        part = float(self.filled(amount, limit))
-        return f"rdp accounting adds Rényi divergences, not epsilon: the call takes {part:.0%} of the whole limit."
+        share = float(self.filled(amount, limit))
+        return f"rdp accounting adds Rényi divergences, not epsilon: the call takes {share:.0%} of the whole limit."
 
 
 def conversion(order: Fraction, delta: Fraction) -> Fraction:
@@ -118,9 +118,9 @@ def conversion(order: Fraction, delta: Fraction) -> Fraction:
     import mpmath
 
     with mpmath.workdps(100):
-        a, outside = (mpmath.mpf(one.numerator) / one.denominator for one in (order, delta))
-        found = mpmath.log1p(-1 / a) - mpmath.log(outside * a) / (a - 1)
-        return Fraction(int(mpmath.ceil(found * GRID)) + 1, GRID)  # up, by more than 100 digits may err
+        a, outside = (mpmath.mpf(number.numerator) / number.denominator for number in (order, delta))
+        term = mpmath.log1p(-1 / a) - mpmath.log(outside * a) / (a - 1)
+        return Fraction(int(mpmath.ceil(term * GRID)) + 1, GRID)  # up, by more than 100 digits may err
 
 
 @lru_cache(maxsize=1024)
@@ -132,7 +132,7 @@ def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
     if epsilon > Fraction(LARGEST_EPSILON):
         raise InvalidArgument(f"epsilon must be at most {LARGEST_EPSILON:g} for rdp accounting.")
     ladder = [Fraction(max(2, round(64 * 2.0 ** (step / 4))), 64) for step in STEPS]
-    rooms = [(epsilon - conversion(1 + one, WEIGHTS[0] * delta)) / (1 + one) for one in ladder]
+    rooms = [(epsilon - conversion(1 + step, WEIGHTS[0] * delta)) / (1 + step) for step in ladder]
     if max(rooms) <= Fraction(SMALLEST_NORMAL):
         raise InvalidArgument(
             "epsilon must be above what the conversion from Rényi divergences takes at this delta. "

@@ -153,18 +153,20 @@ def _audited(
     per_call = _whole("outcomes", outcomes, 1)
     calls = math.ceil(_whole("samples", samples, FEWEST) / per_call)
     seen = [[observe(release, per_call) for _ in range(calls)] for release in (left, right)]
-    first, second = ([one.text for one in side] for side in seen)
+    first, second = ([outcome.text for outcome in side] for side in seen)
     alpha = (1.0 - confidence) / 2  # one half for the numbers, one for all else
     codes = {text: code for code, text in enumerate(dict.fromkeys(first + second))}
-    found = [(0.0, "none")]
+    findings = [(0.0, "none")]
     if calls >= FEWEST:
-        found.append(events.strongest(_coded(first, codes), _coded(second, codes), events.of_texts, bound, alpha))
-    one, two = (_stacked(side, per_call) for side in seen)
-    if one.shape[1] and two.shape[1]:
-        width = max(one.shape[1], two.shape[1])
-        one, two = (events.finite(_widened(side, width)) for side in (one, two))
-        found.append(events.strongest(one, two, events.of_numbers, bound, alpha))
-    proved, event = max(found)
+        findings.append(events.strongest(_coded(first, codes), _coded(second, codes), events.of_texts, bound, alpha))
+    first_numbers, second_numbers = (_stacked(side, per_call) for side in seen)
+    if first_numbers.shape[1] and second_numbers.shape[1]:
+        width = max(first_numbers.shape[1], second_numbers.shape[1])
+        first_numbers, second_numbers = (
+            events.finite(_widened(side, width)) for side in (first_numbers, second_numbers)
+        )
+        findings.append(events.strongest(first_numbers, second_numbers, events.of_numbers, bound, alpha))
+    proved, event = max(findings)
     return Finding(quantity, proved, claimed, delta, confidence, calls * per_call, event, apart(first, second))
 
 
@@ -174,9 +176,9 @@ def _coded(texts: list[str], codes: dict[str, int]) -> NDArray[np.int64]:
 
 def _stacked(side: list[Outcome], per_call: int) -> NDArray[np.float64]:
     """The numbers of all calls of one side, a row per outcome; NaN where a call has fewer than another, or none."""
-    width = max(0 if one.numbers is None else one.numbers.shape[1] for one in side)
+    width = max(0 if outcome.numbers is None else outcome.numbers.shape[1] for outcome in side)
     empty = np.full((per_call, 0), np.nan)
-    return np.concatenate([_widened(empty if one.numbers is None else one.numbers, width) for one in side])
+    return np.concatenate([_widened(empty if outcome.numbers is None else outcome.numbers, width) for outcome in side])
 
 
 def _widened(rows: NDArray[np.float64], width: int) -> NDArray[np.float64]:

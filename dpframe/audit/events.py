@@ -25,16 +25,16 @@ def strongest(first: Any, second: Any, teach: Teach, bound: Bound, alpha: float)
     A quarter of the samples teaches the scores, and a quarter chooses score and threshold, since a score looks too good
     on what it learned from. The other half is used once, so that its confidence limits hold for the chosen event.
     """
-    learn, choose, test = ([first[place::step], second[place::step]] for place, step in ((0, 4), (2, 4), (1, 2)))
+    learn, choose, test = ([first[start::step], second[start::step]] for start, step in ((0, 4), (2, 4), (1, 2)))
     best, event = -1.0, None
     for words, score in teach(*learn):
         sides = [score(side) for side in choose]
         cuts = np.unique(np.quantile(np.concatenate(sides), np.linspace(0, 1, THRESHOLDS), method="lower"))
         for below, turn in ((False, 1), (False, -1), (True, 1), (True, -1)):
             more, fewer = (_hits(side, cuts, below) for side in sides[::turn])
-            found = bound(more, fewer, len(sides[0]), alpha)
-            if found.max() > best:
-                best, event = float(found.max()), (words, score, float(cuts[found.argmax()]), below, turn)
+            bounds = bound(more, fewer, len(sides[0]), alpha)
+            if bounds.max() > best:
+                best, event = float(bounds.max()), (words, score, float(cuts[bounds.argmax()]), below, turn)
     if event is None:
         return 0.0, "none"
     words, score, cut, below, turn = event
@@ -50,14 +50,14 @@ def _hits(values: Floats, cuts: Floats, below: bool) -> Integers:
 
 def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
     """Values, likelihood ratios of all values together, and low bits; `finite` numbers, one row per sample."""
-    found: list[tuple[str, Score]] = []
-    for place in range(first.shape[1]):
-        found.append((f"value {place}", _value(place)))
-        found.append((f"low bits of value {place}", _low_bits(first[:, place], second[:, place], place)))
+    scores: list[tuple[str, Score]] = []
+    for column in range(first.shape[1]):
+        scores.append((f"value {column}", _value(column)))
+        scores.append((f"low bits of value {column}", _low_bits(first[:, column], second[:, column], column)))
     if first.shape[1] > 1:
-        found.append(("Gaussian likelihood ratio", _gaussian(first, second)))
-        found.append(("Laplace likelihood ratio", _laplace(first, second)))
-    return found
+        scores.append(("Gaussian likelihood ratio", _gaussian(first, second)))
+        scores.append(("Laplace likelihood ratio", _laplace(first, second)))
+    return scores
 
 
 def of_texts(first: Integers, second: Integers) -> list[tuple[str, Score]]:
@@ -73,8 +73,8 @@ def finite(numbers: Floats) -> Floats:
     return np.nan_to_num(numbers, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
 
 
-def _value(place: int) -> Score:
-    return lambda samples: np.asarray(samples[:, place])
+def _value(column: int) -> Score:
+    return lambda samples: np.asarray(samples[:, column])
 
 
 def _gaussian(first: Floats, second: Floats) -> Score:
@@ -86,27 +86,26 @@ def _gaussian(first: Floats, second: Floats) -> Score:
 
 
 def _laplace(first: Floats, second: Floats) -> Score:
-    one, two = np.median(first, axis=0), np.median(second, axis=0)
+    first_median, second_median = np.median(first, axis=0), np.median(second, axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
-        scale = np.abs(second - two).mean(axis=0)
-    used = np.isfinite(scale) & (np.abs(one) < LARGEST) & (np.abs(two) < LARGEST)
+        scale = np.abs(second - second_median).mean(axis=0)
+    used = np.isfinite(scale) & (np.abs(first_median) < LARGEST) & (np.abs(second_median) < LARGEST)
     scale = np.where(used & (scale > 0), scale, 1.0)
 
     def score(samples: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = (np.abs(samples - two) - np.abs(samples - one)) / scale
+            apart = (np.abs(samples - second_median) - np.abs(samples - first_median)) / scale
         return finite(np.where(used, finite(apart), 0.0).sum(axis=1))
 
     return score
 
 
-def _low_bits(first: Floats, second: Floats, place: int) -> Score:
+def _low_bits(first: Floats, second: Floats, column: int) -> Score:
     """Score the lowest bits of a sample's significand by how much more often the first side showed them."""
     counts = [np.bincount(_bits(side), minlength=2**LOW_BITS) + 1.0 for side in (first, second)]
     ratio = np.log(counts[0] / counts[1])
-    return lambda samples: np.asarray(ratio[_bits(samples[:, place])])
+    return lambda samples: np.asarray(ratio[_bits(samples[:, column])])
 
 
 def _bits(values: Floats) -> Integers:
-    found: Integers = np.ascontiguousarray(values).view(np.int64) & (2**LOW_BITS - 1)
-    return found
+    return np.asarray(np.ascontiguousarray(values).view(np.int64) & (2**LOW_BITS - 1))

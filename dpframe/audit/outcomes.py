@@ -36,9 +36,9 @@ def observe(release: Callable[[], Any], outcomes: int) -> Outcome:
     numbers = None
     with watched() as seen:
         try:
-            found: list[Floats] = []
-            seen["answer"] = _parts(release(), found)
-            numbers = _rows(found, outcomes)
+            arrays: list[Floats] = []
+            seen["answer"] = _parts(release(), arrays)
+            numbers = _rows(arrays, outcomes)
         except InvalidOutcomes as error:
             raise InvalidArgument(str(error)) from None
         except Exception as error:
@@ -80,37 +80,37 @@ class InvalidOutcomes(ValueError):
     """The rows of a call cannot be divided among its outcomes."""
 
 
-def _rows(found: list[Floats], outcomes: int) -> Floats | None:
+def _rows(arrays: list[Floats], outcomes: int) -> Floats | None:
     """The numbers of a call, side by side, one row per outcome."""
-    for numbers in found:
+    for numbers in arrays:
         if numbers.size % outcomes:
             raise InvalidOutcomes(
                 f"outcomes must divide the {numbers.size:,} numbers that a call returns into equal parts, "
                 f"not {outcomes:,}."
             )
-    return np.concatenate([numbers.reshape(outcomes, -1) for numbers in found], axis=1) if found else None
+    return np.concatenate([numbers.reshape(outcomes, -1) for numbers in arrays], axis=1) if arrays else None
 
 
-def _parts(value: Any, found: list[Floats]) -> Any:
-    """The text in a value, as JSON takes it; its numbers are appended to `found`."""
+def _parts(value: Any, arrays: list[Floats]) -> Any:
+    """The text in a value, as JSON takes it; its numbers are appended to `arrays`."""
     if hasattr(value, "columns") and hasattr(value, "dtypes"):
-        return _of_frame(value, found)
+        return _of_frame(value, arrays)
     if isinstance(value, dict):
-        return {str(name): _parts(part, found) for name, part in value.items()}
+        return {str(name): _parts(member, arrays) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
         numbers = np.asarray(value, dtype=np.float64) if value and all(map(_is_number, value)) else None
         if numbers is None:
-            return [type(value).__name__, *(_parts(part, found) for part in value)]
-        found.append(numbers)
+            return [type(value).__name__, *(_parts(member, arrays) for member in value)]
+        arrays.append(numbers)
         return [type(value).__name__, len(value)]
     if _is_number(value) or (isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC):
         array = np.asarray(value)
-        found.append(array.astype(np.float64).reshape(-1))
+        arrays.append(array.astype(np.float64).reshape(-1))
         return [type(value).__name__, str(array.dtype), array.shape]
     return repr(value)
 
 
-def _of_frame(frame: Any, found: list[Floats]) -> dict[str, Any]:
+def _of_frame(frame: Any, arrays: list[Floats]) -> dict[str, Any]:
     """The text of a frame: its library, columns, dtypes, keys, their order, index, attrs and provenance."""
     record = build.record_of(frame)
     names = [str(name) for name in frame.columns]
@@ -123,9 +123,9 @@ def _of_frame(frame: Any, found: list[Floats]) -> dict[str, Any]:
     for name, column in columns.items():
         values = np.asarray(column.to_numpy())
         if values.dtype.kind in NUMERIC and (noisy is None or name in noisy):
-            found.append(values.astype(np.float64))
+            arrays.append(values.astype(np.float64))
         else:
-            text[f"column {name}"] = [repr(one) for one in column.to_list()]
+            text[f"column {name}"] = [repr(cell) for cell in column.to_list()]
     attrs = {str(name): fact for name, fact in getattr(frame, "attrs", {}).items() if name != build.RECORD}
     index = getattr(frame, "index", None)
     levels = getattr(index, "tolist", lambda: None)()
@@ -164,7 +164,7 @@ def _from_parting(text: str, others: list[str]) -> str:
     return shown(text[max(0, common - 30) : common + 28])
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """The number of characters that two texts begin with alike."""
-    alike = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
-    return min(len(one), len(other)) if alike is None else alike
+    alike = next((index for index, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1]), None)
+    return min(len(text), len(other)) if alike is None else alike

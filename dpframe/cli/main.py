@@ -81,24 +81,24 @@ def _show(options: Any) -> None:
 
 def _verify(options: Any) -> None:
     ledger = Ledger.open(options.file)
-    given = [(name, part) for name in options.releases for part in _parts_of(name)]
-    place = ledger.verify(*(part for _, part in given))
-    releases = place.get("releases", [])
-    known = f", and it knows {len(releases)} of {len(given)} releases" if releases else ""
-    print(f"intact: {place['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}")
-    if "without_nonce" in place:
-        print(f"the first {place['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
-    for (name, _), release in zip(given, releases, strict=True):
-        print(f"{name!r} is entry {release['entry']}: record {release['record']}, numbers {release['numbers']}")
-    print(f"head {place['head']}")
+    named_releases = [(name, release) for name in options.releases for release in _releases_in(name)]
+    receipt = ledger.verify(*(release for _, release in named_releases))
+    proofs = receipt.get("releases", [])
+    known = f", and it knows {len(proofs)} of {len(named_releases)} releases" if proofs else ""
+    print(f"intact: {receipt['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}")
+    if "without_nonce" in receipt:
+        print(f"the first {receipt['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
+    for (name, _), proof in zip(named_releases, proofs, strict=True):
+        print(f"{name!r} is entry {proof['entry']}: record {proof['record']}, numbers {proof['numbers']}")
+    print(f"head {receipt['head']}")
 
 
-def _parts_of(file: str) -> list[Any]:
+def _releases_in(file: str) -> list[Any]:
     """The releases in a file: several where they were joined."""
-    parts = released(read_parquet(file)).parts
-    if any("ledger" not in released(part).provenance for part in parts):
+    releases = released(read_parquet(file)).parts
+    if any("ledger" not in released(release).provenance for release in releases):
         raise InvalidArgument(f"releases must be of a ledger in a file, and {file!r} is of one in memory.")
-    return parts
+    return releases
 
 
 def _export(options: Any) -> None:

@@ -32,8 +32,8 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         if all(_does(step) in (NOTHING, CUT) for step in statistic["denoise"]):
             cut.append(name)
             continue
-        found = [shown(one) for one in estimated_rmse(statistic) if one is not None]
-        parts.append(f"{name} {', '.join(found) or 'not estimated'}")
+        errors = [shown(error) for error in estimated_rmse(statistic) if error is not None]
+        parts.append(f"{name} {', '.join(errors) or 'not estimated'}")
     words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
     if cut:
         words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
-from html import escape as escaped
 
 from dpframe.errors.words import harmless
 
@@ -27,7 +27,7 @@ def number(value: float) -> str:
 
 def escape(text: str) -> str:
     """For HTML, with what commands a screen as escapes."""
-    return escaped(harmless(text))
+    return html.escape(harmless(text))
 
 
 def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
@@ -54,10 +54,10 @@ def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     return f'<table style="{TABLE_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def html_bar(part: float) -> str:
+def html_bar(filled: float) -> str:
     """A bar that is filled to a part between 0 and 1."""
-    inner = f'<div style="width:{part:.1%};height:100%;background:#4c78a8"></div>'
-    return f'<div style="width:240px;height:10px;background:#ddd;margin:6px 0" title="{part:.1%}">{inner}</div>'
+    inner = f'<div style="width:{filled:.1%};height:100%;background:#4c78a8"></div>'
+    return f'<div style="width:240px;height:10px;background:#ddd;margin:6px 0" title="{filled:.1%}">{inner}</div>'
 
 
 def html_page(

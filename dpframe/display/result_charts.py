@@ -66,7 +66,7 @@ def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
     middle, error = row.get(name + around, row[name]), row[name + ERROR]
     ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
-    return {"value": row[name], **{end: place if math.isfinite(place) else None for end, place in ends.items()}}
+    return {"value": row[name], **{end: value if math.isfinite(value) else None for end, value in ends.items()}}
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:

@@ -268,7 +268,7 @@ def takes_two(function: Callable[..., Any]) -> bool:
 
 def _is_plain(value: object) -> bool:
     if isinstance(value, dict):
-        return all(_is_plain(part) for item in value.items() for part in item)
+        return all(_is_plain(member) for pair in value.items() for member in pair)
     if isinstance(value, (list, tuple, set, frozenset)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, PLAIN)

@@ -42,17 +42,17 @@ def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """A public function whose errors show neither its arguments nor what it called."""
 
     @wraps(function)
-    def door(*given: Given.args, **named: Given.kwargs) -> Answer:
+    def door(*arguments: Given.args, **named: Given.kwargs) -> Answer:
         outer = sys.exception()
         try:
-            return function(*given, **named)
+            return function(*arguments, **named)
         except BaseException as error:
-            found = cleaned(error, outer, tell=not _is_own(error))
-        given, named = (), {}  # type: ignore[assignment]  # this frame stays in the traceback
+            clean = cleaned(error, outer, tell=not _is_own(error))
+        arguments, named = (), {}  # type: ignore[assignment]  # this frame stays in the traceback
         try:
-            raise found
+            raise clean
         finally:
-            del found, outer  # an error that is held by a frame that it holds would live on
+            del clean, outer  # an error that is held by a frame that it holds would live on
 
     return door
 

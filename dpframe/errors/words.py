@@ -75,4 +75,4 @@ def _is_hidden(letter: str) -> bool:
 
 def _escaped(letter: str) -> str:
     units = letter.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
+    return "".join(f"\\u{units[start : start + 2].hex()}" for start in range(0, len(units), 2))

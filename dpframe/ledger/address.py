@@ -71,9 +71,12 @@ class Address:
         url = self._parsed()
         if url is None:
             return words
-        hidden = [value for name, value in url.query.items() if any(part in name for part in SECRET)]
-        secrets = [url.password, *(one for value in hidden for one in ((value,) if isinstance(value, str) else value))]
-        for secret in sorted((str(one) for one in secrets if one), key=len, reverse=True):
+        hidden = [value for name, value in url.query.items() if any(word in name for word in SECRET)]
+        secrets = [
+            url.password,
+            *(text for value in hidden for text in ((value,) if isinstance(value, str) else value)),
+        ]
+        for secret in sorted((str(value) for value in secrets if value), key=len, reverse=True):
             words = words.replace(secret, "***")
         return words
 

@@ -85,11 +85,11 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
 
 def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pair, ...]) -> bool:
     """Tell whether a total is exactly the one before and the amount, without building a fraction."""
-    for (n, d), (more, of), (found, per) in zip(before or ((0, 1),) * len(total), amount, total, strict=True):
+    for (n, d), (more, of), (written, per) in zip(before or ((0, 1),) * len(total), amount, total, strict=True):
         if d == of == per:
-            if found != n + more:
+            if written != n + more:
                 return False
-        elif found * d * of != (n * of + more * d) * per:
+        elif written * d * of != (n * of + more * d) * per:
             return False
     return True
 
@@ -106,13 +106,13 @@ def _is_raised(before: Limit, after: Limit) -> bool:
 
 def entries_of(rows: Iterable[Row], where: str) -> list[tuple[int, Entry]]:
     """The entries of rows, with their numbers; LedgerError where one cannot be read."""
-    found = []
+    entries = []
     for row in rows:
         try:
-            found.append((row.number, row.entry()))
+            entries.append((row.number, row.entry()))
         except ValueError:
             raise changed(where, f"entry {row.number} cannot be read") from None
-    return found
+    return entries
 
 
 def entry_of_receipt(trail: Trail, provenance: Mapping[str, Any], where: str | None) -> int:

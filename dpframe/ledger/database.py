@@ -128,8 +128,10 @@ class Database:
         most = int(WAIT * 1000)
         limits = {"lock_timeout": most, "statement_timeout": most + 5000}
         limits |= {"idle_in_transaction_session_timeout": 2 * most}
-        told = {name: f"{value}ms" for name, value in limits.items()} | ({"synchronous_commit": "on"} if write else {})
-        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in told.items())
+        values = {name: f"{value}ms" for name, value in limits.items()}
+        if write:
+            values["synchronous_commit"] = "on"
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in values.items())
         return (f"SET TRANSACTION ISOLATION LEVEL {level}", f"SELECT {settings}")
 
     def _check_lock(self, write: bool) -> None:
@@ -215,10 +217,10 @@ class Database:
         if self.address.file is None:
             return ()
         try:
-            found = os.stat(self.address.file)
+            status = os.stat(self.address.file)
         except OSError:
             return ()
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class Store(Protocol):
     def verify(self) -> Trail:
         """Follow the chain, and hold every stored answer against its entry."""
 
-    def told(self, number: int) -> tuple[Entry, bytes | None]:
+    def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
         """An entry by its number, and what was stored under its name."""
 
     @property
@@ -186,21 +186,21 @@ class Row:
 
     def entry(self) -> Entry:
         """The entry that was stored; ValueError where it cannot be read."""
-        found = self.facts
-        label = found["label"]
+        facts = self.facts
+        label = facts["label"]
         return Entry(
-            reading.printable(found["time"]),
+            reading.printable(facts["time"]),
             None if label is None else reading.printable(label),
-            reading.printable(found["query"]),
-            reading.unit(found["unit"]),
-            reading.fractions(found["amount"]),
-            PrivacyLoss(found["epsilon"], found["delta"]),
-            found["kind"],
-            found.get("version"),
-            found.get("asked"),
-            found.get("answer"),
-            Limit.of(found["limit"]) if found["kind"] in ("limit", "recovery") else None,
-            tuple(found.get("promises", ())),
+            reading.printable(facts["query"]),
+            reading.unit(facts["unit"]),
+            reading.fractions(facts["amount"]),
+            PrivacyLoss(facts["epsilon"], facts["delta"]),
+            facts["kind"],
+            facts.get("version"),
+            facts.get("asked"),
+            facts.get("answer"),
+            Limit.of(facts["limit"]) if facts["kind"] in ("limit", "recovery") else None,
+            tuple(facts.get("promises", ())),
         )
 
 
@@ -211,15 +211,15 @@ def name_of(label: str | None, snapshot: str | None) -> str | None:
 
 def answered(entry: Entry, content: bytes) -> Entry:
     """The entry of a stored answer: it names the release and hashes what was released, and costs nothing."""
-    nothing = tuple(part * 0 for part in entry.amount)
+    nothing = tuple(coordinate * 0 for coordinate in entry.amount)
     free = replace(entry, kind="answer", amount=nothing, cost=PrivacyLoss(0.0), promises=())
     return replace(free, answer=digest(content))
 
 
 def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
     """One name, one question: refuse a release whose public facts are not those that its name had before."""
-    known, asked = earlier.asked or {}, entry.asked or {}
-    differ = [fact for fact in sorted({*known, *asked}) if known.get(fact) != asked.get(fact)]
+    known, facts = earlier.asked or {}, entry.asked or {}
+    differ = [fact for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
     if differ:
         raise LedgerError(
             f"label {shown(entry.label)} and snapshot {shown(entry.snapshot)} name another release of this ledger: "

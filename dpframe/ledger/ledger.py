@@ -287,7 +287,7 @@ class Ledger:
         if self._terms is None:
             raise LedgerError(_NO_LIMIT)
         why, raised = checked_reason(reason), raising(self._accounting, epsilon, delta)
-        nothing = tuple(part * 0 for part in self._terms.limit.amount)
+        nothing = tuple(coordinate * 0 for coordinate in self._terms.limit.amount)
         entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")
         self._store.raise_limit(entry, raised)
 
@@ -320,10 +320,10 @@ class Ledger:
         """
         trail = self._store.verify()
         assert self._terms is not None  # only a durable ledger has a chain
-        found = self._receipt(trail.last)
+        receipt = self._receipt(trail.last)
         if self._terms.plain:
-            found["without_nonce"] = self._terms.plain
-        return found | ({"releases": vouched(self._store, self._terms, trail, releases)} if releases else {})
+            receipt["without_nonce"] = self._terms.plain
+        return receipt | ({"releases": vouched(self._store, self._terms, trail, releases)} if releases else {})
 
     @property
     def _parts(self) -> int:
@@ -343,15 +343,15 @@ class Ledger:
         """
         if self._terms is None:
             return checked_unit(unit) or ROWS
-        own, asked = self._terms.unit, checked_unit(unit)
-        if asked is None:
-            return own
-        if asked.who != own.who:
+        ledger_unit, call_unit = self._terms.unit, checked_unit(unit)
+        if call_unit is None:
+            return ledger_unit
+        if call_unit.who != ledger_unit.who:
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({own.who}). This call's is {asked.who}. "
+                f"unit must be left out or equal the ledger's ({ledger_unit.who}). This call's is {call_unit.who}. "
                 "A ledger protects one unit: make another ledger for another unit."
             )
-        return own.bounded(asked.max_rows, asked.max_groups)
+        return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
     def to_frame(self, like: str = "polars") -> Any:
         """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
@@ -416,8 +416,8 @@ class Ledger:
             return f"<pre>{escape(f'Ledger: {error}')}</pre>"
 
     def _statement(self) -> Statement:
-        told = self._store.summary(RELEASES)
-        return Statement(self._terms, self._limit_at(told.last), self._accounting, told, self._store.shown)
+        summary = self._store.summary(RELEASES)
+        return Statement(self._terms, self._limit_at(summary.last), self._accounting, summary, self._store.shown)
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

@@ -141,8 +141,8 @@ def _may_have_one(file: str, *, create: bool) -> bool:
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
             return False
-        with open(file, "rb") as found:
-            start = found.read(len(MAGIC))
+        with open(file, "rb") as opened:
+            start = opened.read(len(MAGIC))
     except FileNotFoundError:
         return create and os.path.isdir(os.path.dirname(file))
     except OSError:

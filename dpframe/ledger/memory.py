@@ -60,7 +60,7 @@ class MemoryStore:
         last, entries = self._last, list(self._entries)
         return Summary(last, sum(entry.kind == "charge" for entry in entries), entries[-count:])
 
-    def told(self, number: int) -> tuple[Entry, bytes | None]:
+    def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
         """Refuse, as `verify`."""
         raise AssertionError  # verify refused before
 

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpframe.ledger import head as heads
-from dpframe.ledger import rows
+from dpframe.ledger import heads, rows
 from dpframe.ledger.chain import chain
 from dpframe.ledger.database import Database, tables
 from dpframe.ledger.terms import Before, Terms
 
 
-def taken_over(database: Database, found: Terms, *, check: bool) -> Terms:
+def taken_over(database: Database, stored: Terms, *, check: bool) -> Terms:
     """The terms of a ledger in this version's format, written if they are of the first; all or nothing.
 
     With `check` the ledger must contain its head. A ledger that is to be recovered is taken over without it: whatever
     its head knows, it goes on knowing.
     """
-    if not found.is_first:
-        return found
+    if not stored.is_first:
+        return stored
     address = database.address
     head = None if address.file is None else heads.read(address.file)
     with database.transaction(write=True) as connection:

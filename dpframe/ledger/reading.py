@@ -31,38 +31,38 @@ def facts_of(text: object) -> dict[str, Any]:
     if not isinstance(text, str):
         raise ValueError("no text")
     try:
-        found = json.loads(text)
+        facts = json.loads(text)
     except RecursionError:  # lists in lists in lists
         raise ValueError("too deep") from None
-    if not isinstance(found, dict):
+    if not isinstance(facts, dict):
         raise ValueError("no object")
-    return found
+    return facts
 
 
 def entry_facts(text: object) -> dict[str, Any]:
     """The facts of an entry: each there, none that nobody knows, all of their types."""
-    found = facts_of(text)
-    if not (NEEDED <= found.keys() <= KNOWN and found["kind"] in KINDS):
+    facts = facts_of(text)
+    if not (NEEDED <= facts.keys() <= KNOWN and facts["kind"] in KINDS):
         raise ValueError("other facts")
-    strings = type(found["time"]) is type(found["query"]) is str
-    costs = _is_cost(found["epsilon"]) and _is_cost(found["delta"])
-    if not (strings and costs and type(found["entry"]) is int and _is_name(found["label"])):
+    strings = type(facts["time"]) is type(facts["query"]) is str
+    costs = _is_cost(facts["epsilon"]) and _is_cost(facts["delta"])
+    if not (strings and costs and type(facts["entry"]) is int and _is_name(facts["label"])):
         raise ValueError("other types")
-    if "nonce" in found:
-        nonce(found["nonce"])
-    if len(found) > len(NEEDED) + ("nonce" in found):
-        _check_rest(found)
-    return found
+    if "nonce" in facts:
+        nonce(facts["nonce"])
+    if len(facts) > len(NEEDED) + ("nonce" in facts):
+        _check_rest(facts)
+    return facts
 
 
-def _check_rest(found: dict[str, Any]) -> None:
+def _check_rest(facts: dict[str, Any]) -> None:
     """The facts that only some entries have."""
-    asked, promises = found.get("asked"), found.get("promises", [])
-    if not (asked is None or (isinstance(asked, dict) and all(isinstance(one, str) for one in asked.values()))):
+    hashes, promises = facts.get("asked"), facts.get("promises", [])
+    if not (hashes is None or (isinstance(hashes, dict) and all(isinstance(value, str) for value in hashes.values()))):
         raise ValueError("no hashes of public facts")
-    if not (isinstance(promises, list) and all(isinstance(one, str) for one in promises)):
+    if not (isinstance(promises, list) and all(isinstance(value, str) for value in promises)):
         raise ValueError("no hashes of records")
-    if not (_is_name(found.get("version")) and _is_name(found.get("answer"))):
+    if not (_is_name(facts.get("version")) and _is_name(facts.get("answer"))):
         raise ValueError("no text")
 
 
@@ -97,7 +97,7 @@ def amount_of(texts: tuple[str, ...], parts: int) -> tuple[Pair, ...]:
 
 def fractions(texts: object) -> Amount:
     """The amount of an entry."""
-    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+    if not isinstance(texts, list) or not all(isinstance(value, str) for value in texts):
         raise ValueError("no amount")
     return _fractions(tuple(texts))
 
@@ -123,9 +123,9 @@ def _unit(column: Any, max_rows: Any, max_groups: Any, neighbors: Any, nulls: An
     return PrivacyUnit.of_facts(facts)
 
 
-def printable(found: str) -> str:
+def printable(written: str) -> str:
     """A text that every terminal and frame takes: half of a character, which dpframe 0.1 let in, is escaped."""
-    return found if found.isascii() else found.encode("utf-8", "backslashreplace").decode("utf-8")
+    return written if written.isascii() else written.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def text(value: object) -> str:

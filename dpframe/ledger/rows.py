@@ -22,10 +22,10 @@ def terms_text(connection: Connection, shown: str) -> str:
     """The terms. A writer is alone from here on."""
     # FOR UPDATE makes a writer alone on PostgreSQL; SQLite has no such words and needs none
     write = connection.get_execution_options().get("dpframe_write")
-    found = connection.execute(_terms(write=write is True)).scalar()
-    if found is None:
+    text = connection.execute(_terms(write=write is True)).scalar()
+    if text is None:
         raise changed(shown, "its terms are gone")
-    return str(found)
+    return str(text)
 
 
 def insert_terms(connection: Connection, terms: Terms) -> None:
@@ -47,38 +47,38 @@ def append(connection: Connection, last: Mark, entry: Entry) -> Mark:
 
 def all_of(connection: Connection, last: int | None = None) -> list[Row]:
     """The entries in their order, or the last ones only; all of them only where nobody else may write meanwhile."""
-    return [_row(found) for found in connection.execute(_last_entries(last))][::-1]
+    return [_row(stored) for stored in connection.execute(_last_entries(last))][::-1]
 
 
 def after(connection: Connection, entry: int, until: int) -> list[Row]:
     """The entries that follow one, in their order: as many as are read in a moment."""
-    asked = {"entry": entry, "until": until, "most": BATCH}
-    return [_row(found) for found in connection.execute(_following(), asked)]
+    parameters = {"entry": entry, "until": until, "most": BATCH}
+    return [_row(stored) for stored in connection.execute(_following(), parameters)]
 
 
 def recoveries(connection: Connection) -> list[Row]:
     """The entries by which older copies were accepted; looked for only where something seems to be missing."""
-    asked = _entries().where(tables().entries.c.body.contains('"kind":"recovery"', autoescape=True))
-    return [_row(found) for found in connection.execute(asked)]
+    query = _entries().where(tables().entries.c.body.contains('"kind":"recovery"', autoescape=True))
+    return [_row(stored) for stored in connection.execute(query)]
 
 
 def of_name(connection: Connection, name: str) -> list[Row]:
     """The entries of the releases of one name, in their order."""
     entries = tables().entries
-    asked = _entries().where(entries.c.name == name).order_by(entries.c.entry)
-    return [_row(found) for found in connection.execute(asked)]
+    query = _entries().where(entries.c.name == name).order_by(entries.c.entry)
+    return [_row(stored) for stored in connection.execute(query)]
 
 
 def at(connection: Connection, entry: int) -> list[Row]:
     """The entry of a number, if there is one."""
-    return [_row(found) for found in connection.execute(_entries().where(tables().entries.c.entry == entry))]
+    return [_row(stored) for stored in connection.execute(_entries().where(tables().entries.c.entry == entry))]
 
 
 def latest(connection: Connection, count: int) -> list[Row]:
     """The last entries but for stored answers, in their order."""
     entries = tables().entries.c
-    asked = _entries().where(entries.body.not_like(_kind("answer"))).order_by(entries.entry.desc()).limit(count)
-    return [_row(found) for found in connection.execute(asked)][::-1]
+    query = _entries().where(entries.body.not_like(_kind("answer"))).order_by(entries.entry.desc()).limit(count)
+    return [_row(stored) for stored in connection.execute(query)][::-1]
 
 
 def charges(connection: Connection) -> int:
@@ -101,8 +101,8 @@ def head_at(connection: Connection, terms: Terms, entry: int) -> str | None:
     if entry == 0:
         return Mark.first(terms).head
     entries = tables().entries
-    found = connection.execute(select(entries.c.head).where(entries.c.entry == entry)).scalar()
-    return None if found is None else str(found)
+    head = connection.execute(select(entries.c.head).where(entries.c.entry == entry)).scalar()
+    return None if head is None else str(head)
 
 
 def insert_answer(connection: Connection, entry: int, content: bytes) -> None:
@@ -115,30 +115,30 @@ def answer_at(connection: Connection, entry: int) -> bytes | None:
     from sqlalchemy import select
 
     answers = tables().answers
-    found = connection.execute(select(answers.c.content).where(answers.c.entry == entry)).scalar()
-    return bytes(found) if isinstance(found, (bytes, memoryview)) else None  # SQLite keeps anything in any column
+    content = connection.execute(select(answers.c.content).where(answers.c.entry == entry)).scalar()
+    return bytes(content) if isinstance(content, (bytes, memoryview)) else None  # SQLite keeps anything in any column
 
 
 def answered_after(connection: Connection, entry: int, until: int) -> list[tuple[int, str]]:
     """The stored answers that follow one, each by the hash of its content: as many as are read in a moment."""
     from sqlalchemy import select
 
-    answers, found = tables().answers.c, []
-    asked = select(answers.entry).where(answers.entry > entry, answers.entry <= until).order_by(answers.entry)
+    answers, hashes = tables().answers.c, []
+    query = select(answers.entry).where(answers.entry > entry, answers.entry <= until).order_by(answers.entry)
     end = time.monotonic() + MOMENT
-    for number in connection.execute(asked.limit(BATCH)).scalars().all():
-        found.append((number, digest(answer_at(connection, number) or b"")))
+    for number in connection.execute(query.limit(BATCH)).scalars().all():
+        hashes.append((number, digest(answer_at(connection, number) or b"")))
         if time.monotonic() > end:
             break
-    return found
+    return hashes
 
 
 @cache
 def _terms(*, write: bool) -> Select[tuple[str]]:
     from sqlalchemy import select
 
-    asked = select(tables().terms.c.terms)
-    return asked.with_for_update() if write else asked
+    query = select(tables().terms.c.terms)
+    return query.with_for_update() if write else query
 
 
 @cache
@@ -156,8 +156,8 @@ def _following() -> Select[tuple[int, str, str, str | None]]:
     from sqlalchemy import bindparam
 
     entry = tables().entries.c.entry
-    asked = _entries().where(entry > bindparam("entry"), entry <= bindparam("until"))
-    return asked.order_by(entry).limit(bindparam("most"))
+    query = _entries().where(entry > bindparam("entry"), entry <= bindparam("until"))
+    return query.order_by(entry).limit(bindparam("most"))
 
 
 @cache
@@ -168,5 +168,5 @@ def _entries() -> Select[tuple[int, str, str, str | None]]:
     return select(entries.entry, entries.body, entries.head, entries.name)
 
 
-def _row(found: Any) -> Row:
-    return Row(found.entry, found.body, found.head, found.name)
+def _row(stored: Any) -> Row:
+    return Row(stored.entry, stored.body, stored.head, stored.name)

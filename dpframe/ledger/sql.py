@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.exact import Amount, plus
-from dpframe.ledger import head as heads
-from dpframe.ledger import migration, rows, seen
+from dpframe.ledger import heads, migration, rows, seen
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
 from dpframe.ledger.database import Database
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
-from dpframe.ledger.head import Head
+from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
 from dpframe.ledger.terms import Limit, Terms, changed
 from dpframe.ledger.unbroken import unbroken
@@ -160,10 +159,10 @@ class SqlStore:
     def entries(self) -> list[tuple[int, Entry]]:
         """Every entry, from the store."""
         last, head = self.last(), Mark.first(self.terms).head
-        found = list(self._rows(last.entry))
-        if (found[-1].head if found else head) != last.head or len(found) != last.entry:
+        stored = list(self._rows(last.entry))
+        if (stored[-1].head if stored else head) != last.head or len(stored) != last.entry:
             raise changed(self.shown, "its end does not follow from its beginning")
-        return entries_of(found, self.shown)
+        return entries_of(stored, self.shown)
 
     @unbroken
     def summary(self, count: int) -> Summary:
@@ -175,7 +174,7 @@ class SqlStore:
         return Summary(last, charges, [entry for _, entry in entries_of(latest, self.shown)])
 
     @unbroken
-    def told(self, number: int) -> tuple[Entry, bytes | None]:
+    def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
         """An entry by its number, and what was stored under its name."""
         with self.database.transaction(write=False) as connection:
             ((_, entry),) = entries_of(rows.at(connection, number), self.shown)
@@ -192,9 +191,9 @@ class SqlStore:
         """Follow the whole chain, and hold every stored answer against its entry."""
         named: list[Row] = []
         trail = self.follow(named)
-        told = {number: entry.answer for number, entry in entries_of(named, self.shown) if entry.answer is not None}
+        stated = {number: entry.answer for number, entry in entries_of(named, self.shown) if entry.answer is not None}
         kept = dict(self._answers(trail.last.entry))
-        if kept != told:
+        if kept != stated:
             raise changed(self.shown, "its stored answers are not those that its entries tell of")
         return trail
 
@@ -212,16 +211,16 @@ class SqlStore:
         The chain only grows, and its hashes tie the parts together.
         """
         at = LOWEST
-        while at < until and (found := self._part(at, until)):
-            yield from found
-            at = found[-1].number
+        while at < until and (batch := self._part(at, until)):
+            yield from batch
+            at = batch[-1].number
 
     def _answers(self, until: int) -> Iterator[tuple[int, str]]:
         """The hashes of the stored answers, read in short parts."""
         at = LOWEST
-        while at < until and (found := self._answers_part(at, until)):
-            yield from found
-            at = found[-1][0]
+        while at < until and (batch := self._answers_part(at, until)):
+            yield from batch
+            at = batch[-1][0]
 
     @unbroken
     def _part(self, at: int, until: int) -> list[Row]:
@@ -314,22 +313,22 @@ class SqlStore:
         """Refuse a ledger that no longer contains what this process saw of it, unless a recovery has charged that."""
         if newest is not None and newest != last:
             if rows.head_at(connection, self.terms, newest.entry) != newest.head:
-                found = (row.mark().total for row in rows.recoveries(connection))
-                if not any(all(map(ge, total, newest.total)) for total in found if total):
+                totals = (row.mark().total for row in rows.recoveries(connection))
+                if not any(all(map(ge, total, newest.total)) for total in totals if total):
                     raise heads.older_copy(last, newest, self.shown)
                 seen.go_back(self.identity, last)
         seen.note(self.identity, last)
 
     def _end(self, connection: Connection) -> Mark:
-        found = rows.all_of(connection, last=2)
+        newest = rows.all_of(connection, last=2)
         first = Mark.first(self.terms)
-        if not found:
+        if not newest:
             return first
         try:
-            before = found[0].mark() if len(found) == 2 else first
+            before = newest[0].mark() if len(newest) == 2 else first
         except (ValueError, KeyError, TypeError):
-            raise changed(self.shown, f"entry {found[0].number} cannot be read") from None
-        return follow(self.terms, before, found[-1], self.shown)
+            raise changed(self.shown, f"entry {newest[0].number} cannot be read") from None
+        return follow(self.terms, before, newest[-1], self.shown)
 
     def _known(self) -> Known:
         return Known(self._head(), seen.newest(self.identity))
@@ -368,9 +367,9 @@ class SqlStore:
             return
 
 
-def _collecting(found: Iterator[Row], named: list[Row]) -> Iterator[Row]:
+def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:
     """The same rows; those of releases that have a name are put into `named` as they pass."""
-    for row in found:
+    for row in stored:
         if row.name is not None:
             named.append(row)
         yield row

@@ -40,7 +40,7 @@ class Statement:
     terms: Terms | None
     limit: Limit | None
     accounting: Accounting
-    told: Summary
+    summary: Summary
     kept: str | None
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class Statement:
             filled = round(WIDTH * self._part)
             facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
         lines = ["Ledger", *(f"  {harmless(fact)}" for fact in facts)]
-        if self.told.latest:
+        if self.summary.latest:
             lines += ["", pages.text_table(("last charges", "label", "query", "cost"), self._rows())]
         return "\n".join(lines)
 
@@ -63,7 +63,7 @@ class Statement:
         """Epsilon spent over time, up to the limit."""
         points = self._points([entry for entry in entries if entry.kind != "answer"])
         if len(points) > MOST_POINTS:  # evenly, and the last of all
-            points = [points[place * (len(points) - 1) // (MOST_POINTS - 1)] for place in range(MOST_POINTS)]
+            points = [points[index * (len(points) - 1) // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
         rows = [
             {
                 "time": entry.time,
@@ -92,7 +92,7 @@ class Statement:
         return points
 
     def _facts(self) -> list[str]:
-        spent, count = self.told.last.total, self.told.charges
+        spent, count = self.summary.last.total, self.summary.charges
         facts = [
             f"spent {spent_of(self.accounting, spent)} "
             f"{'no limit: it only records' if self.limit is None else f'of {self.limit.whole}'}",
@@ -106,15 +106,15 @@ class Statement:
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """The last charges, the newest first."""
-        newest = self.told.latest[::-1]
-        return [(one.time, " ".join((one.label or "").split()), one.query, str(one.cost)) for one in newest]
+        newest = self.summary.latest[::-1]
+        return [(entry.time, " ".join((entry.label or "").split()), entry.query, str(entry.cost)) for entry in newest]
 
     @property
     def _part(self) -> float:
         """The part of the limit that is spent, in the quantity that the accounting adds up."""
-        if self.limit is None or not self.told.last.total:
+        if self.limit is None or not self.summary.last.total:
             return 0.0
-        return min(1.0, float(self.accounting.filled(self.told.last.total, self.limit.amount)))
+        return min(1.0, float(self.accounting.filled(self.summary.last.total, self.limit.amount)))
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
@@ -135,7 +135,7 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
             "unit": str(entry.unit),
             "epsilon": entry.cost.epsilon,
             "delta": entry.cost.delta,
-            "amount": ", ".join(_shown_exactly(part) for part in entry.amount),
+            "amount": ", ".join(_shown_exactly(coordinate) for coordinate in entry.amount),
         }
         for number, entry in listed(entries)
     ]
@@ -152,7 +152,7 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
         return PrivacyLoss(float("inf"))
     if not any(spent):
         return most.whole if accounting.tight else accounting.remaining(most.amount)
-    left = (max(part - gone, Fraction(0)) for part, gone in zip(most.amount, spent, strict=True))
+    left = (max(coordinate - gone, Fraction(0)) for coordinate, gone in zip(most.amount, spent, strict=True))
     return accounting.remaining(tuple(left))  # a recovery may have charged more than the limit
 
 
@@ -167,9 +167,9 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     return f"{words} Ask for less. ({hint})" if hint else f"{words} Ask for less."
 
 
-def _shown_exactly(part: Fraction) -> str:
+def _shown_exactly(value: Fraction) -> str:
     """An exact rational, or its float where it is long."""
-    return str(part) if part.denominator < 10**30 else f"{up(part):.17g}"
+    return str(value) if value.denominator < 10**30 else f"{up(value):.17g}"
 
 
 def no_ledger() -> NoLedger:

@@ -132,31 +132,31 @@ class Terms:
     def of_text(cls, text: str, where: str) -> Terms:
         """Read what `text` wrote."""
         try:
-            found = reading.facts_of(text)
-            name = reading.text(found["format"])
+            facts = reading.facts_of(text)
+            name = reading.text(facts["format"])
             if name not in (FIRST, FORMAT):
                 raise _of_another_format(name, where)
-            if name == FORMAT and "was" in found:
-                return cls._taken_over(found, where)._written_so(text)
+            if name == FORMAT and "was" in facts:
+                return cls._taken_over(facts, where)._written_so(text)
             terms = cls(
-                reading.unit(found["unit"]),
-                Limit.of(found["limit"]),
-                reading.text(found["accounting"]),
-                reading.text_or_none(found["dataset"]),
-                reading.text(found["created"]),
-                None if name == FIRST else reading.nonce(found["nonce"]),
+                reading.unit(facts["unit"]),
+                Limit.of(facts["limit"]),
+                reading.text(facts["accounting"]),
+                reading.text_or_none(facts["dataset"]),
+                reading.text(facts["created"]),
+                None if name == FIRST else reading.nonce(facts["nonce"]),
             )
             return terms._written_so(text)
         except (ValueError, KeyError, TypeError):
             raise changed(where, "its terms cannot be read") from None
 
     @classmethod
-    def _taken_over(cls, found: dict[str, Any], where: str) -> Terms:
-        first = cls.of_text(reading.text(found["was"]), where)
+    def _taken_over(cls, facts: dict[str, Any], where: str) -> Terms:
+        first = cls.of_text(reading.text(facts["was"]), where)
         if not first.is_first:
             raise ValueError("taken over twice")
-        entries, head = reading.whole(found["entries"]), reading.hexadecimal(found["head"])
-        return replace(first, before=Before(found["was"], entries, head))
+        entries, head = reading.whole(facts["entries"]), reading.hexadecimal(facts["head"])
+        return replace(first, before=Before(facts["was"], entries, head))
 
     def _written_so(self, text: str) -> Terms:
         """Itself, where dpframe would write this text: there is only one way, so that no change goes unnoticed."""
@@ -208,10 +208,10 @@ def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[
 
     def raised(limit: Limit) -> Limit:
         pairs = {"epsilon": (new_epsilon, limit.epsilon), "delta": (new_delta, limit.delta)}
-        for name, (wanted, held) in pairs.items():
-            if wanted is not None and wanted < held:
+        for name, (new, held) in pairs.items():
+            if new is not None and new < held:
                 raise InvalidArgument(
-                    f"{name} must not be below the ledger's {shown_down(held)!r}, not {shown_down(wanted)!r}: "
+                    f"{name} must not be below the ledger's {shown_down(held)!r}, not {shown_down(new)!r}: "
                     "a limit is only raised. Leave it out to keep it."
                 )
         higher = (new_epsilon or limit.epsilon, limit.delta if new_delta is None else new_delta)
@@ -236,10 +236,10 @@ def _is_normal(value: Fraction) -> bool:
     return value >= SMALLEST_NORMAL
 
 
-def changed(where: str, what: str) -> LedgerError:
+def changed(where: str, fault: str) -> LedgerError:
     """The refusal of a store that dpframe did not leave so."""
     return LedgerError(
-        f"the ledger at {where} was changed by something other than dpframe: {what}. "
+        f"the ledger at {where} was changed by something other than dpframe: {fault}. "
         "Put its newest intact copy back; nothing can be charged to it as it is."
     )
 
@@ -273,9 +273,9 @@ def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
             )
 
 
-def _with_defaults(asked: PrivacyUnit, found: PrivacyUnit) -> PrivacyUnit:
+def _with_defaults(requested: PrivacyUnit, kept: PrivacyUnit) -> PrivacyUnit:
     """The unit that was asked for; bounds that it does not give are those that the ledger has."""
-    return asked if asked.column is None else replace(found, **_given(asked))
+    return requested if requested.column is None else replace(kept, **_given(requested))
 
 
 def _given(unit: PrivacyUnit) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class _Work(Generic[T]):
 
     def __init__(self, call: Callable[[], T]) -> None:
         self.call = call
-        self.found: T | None = None
+        self.value: T | None = None
         self.error: BaseException | None = None
         self.stopped = False
         self.done = _thread.allocate_lock()  # a plain lock: its methods are one instruction, which nothing interrupts
@@ -52,7 +52,7 @@ class _Work(Generic[T]):
         _here.work = self
         try:
             if not self.stopped:
-                self.found = context.run(self.call)
+                self.value = context.run(self.call)
         except BaseException as error:
             self.error = error
         finally:
@@ -72,7 +72,7 @@ class _Work(Generic[T]):
         try:
             if self.error is not None:
                 raise self.error
-            return self.found  # type: ignore[return-value]
+            return self.value  # type: ignore[return-value]
         finally:
             self.error = None  # it holds this frame
 

@@ -27,8 +27,8 @@ AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
     """The facts that are known of each release; LedgerError at the first one that is not as it was charged."""
     try:
-        given = [one for release in releases for one in _parts_of(*_record_of(release))]
-        return [_vouched(store, terms, trail, record, has_numbers) for record, has_numbers in given]
+        records = [pair for release in releases for pair in _parts_of(*_record_of(release))]
+        return [_vouched(store, terms, trail, record, has_numbers) for record, has_numbers in records]
     except RecursionError:  # lists in lists in lists
         raise LedgerError("a release has a record that cannot be read: it is not one that dpframe wrote.") from None
 
@@ -53,7 +53,7 @@ def _parts_of(record: Mapping[str, Any], has_numbers: bool) -> list[tuple[Mappin
     """The records of releases that were joined, or the one record."""
     parts = record.get("parts")
     joined = parts if isinstance(parts, list) and all(isinstance(part, Mapping) for part in parts) else [record]
-    return [(part, has_numbers) for part in joined]
+    return [(release, has_numbers) for release in joined]
 
 
 def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any], has_numbers: bool) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     _compare(record, "dataset", receipt.get("dataset", terms.dataset), terms.dataset)
     if "ledger" not in record or not number:  # a receipt that was noted down, and no release
         return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
-    entry, stored = store.told(number)
+    entry, stored = store.entry_and_answer(number)
     if entry.kind != "charge":
         raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
     _compare(record, "snapshot", receipt.get("snapshot", receipt.get("version")), entry.snapshot)
@@ -97,10 +97,10 @@ def _compare_unit(record: Mapping[str, Any], entry: Entry) -> None:
 
 def _compare_promises(record: Mapping[str, Any], entry: Entry) -> None:
     try:
-        found = promised(record)
+        promise = promised(record)
     except (TypeError, ValueError, AttributeError, RecursionError):
         raise _refusal(record, "its record cannot be read") from None
-    if found not in entry.promises:
+    if promise not in entry.promises:
         raise _refusal(record, "its record is not the one that the entry commits to")
 
 
@@ -120,9 +120,9 @@ def _compare_stored(record: Mapping[str, Any], entry: Entry, stored: bytes | Non
     return True
 
 
-def _compare(record: Mapping[str, Any], name: str, found: Any, charged: Any) -> None:
-    if found != charged:
-        raise _refusal(record, f"its {name} is {shown(found)}, and {shown(charged)} was charged for")
+def _compare(record: Mapping[str, Any], name: str, stated: Any, charged: Any) -> None:
+    if stated != charged:
+        raise _refusal(record, f"its {name} is {shown(stated)}, and {shown(charged)} was charged for")
 
 
 def _refusal(record: Mapping[str, Any], why: str) -> LedgerError:

@@ -29,7 +29,7 @@ from dpframe.local.window import Mean
 __all__ = ["CountMeanSketch", "Mean", "RandomizedResponse", "Rappor", "SubsetSelection", "estimate", "from_json"]
 
 BY_NAME: dict[str, type[LocalMethod]] = {
-    one.__name__: one for one in (CountMeanSketch, Mean, Rappor, RandomizedResponse, SubsetSelection)
+    method.__name__: method for method in (CountMeanSketch, Mean, Rappor, RandomizedResponse, SubsetSelection)
 }
 
 

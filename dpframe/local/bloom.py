@@ -18,10 +18,10 @@ WORST_CONDITION = 1e8
 def filters(key: str, cohorts: int, hashes: int, categories: int, bits: int) -> Flags:
     """The bits that each category sets in each cohort."""
     places = hashing.places(key, cohorts * hashes, categories, bits).reshape(cohorts, hashes, categories)
-    found = np.zeros((cohorts, categories, bits), dtype=np.bool_)
-    for place in range(hashes):
-        np.put_along_axis(found, places[:, place, :, None], True, axis=2)
-    return found
+    sets = np.zeros((cohorts, categories, bits), dtype=np.bool_)
+    for function in range(hashes):
+        np.put_along_axis(sets, places[:, function, :, None], True, axis=2)
+    return sets
 
 
 def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple[Floats, Floats]:
@@ -43,8 +43,8 @@ def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple
     likely *= min(1.0, n / max(likely.sum(), 1.0))
     variances = -(np.eye(len(counts)) ** 2 @ likely)
     unset, more = low * (1.0 - low), high * (1.0 - high) - low * (1.0 - low)
-    for own, overlap, ones in zip(each, overlaps, sets, strict=True):  # a cohort at a time: memory
-        weights = (inverse @ own) ** 2
+    for means, overlap, ones in zip(each, overlaps, sets, strict=True):  # a cohort at a time: memory
+        weights = (inverse @ means) ** 2
         noise = (weights.sum(axis=1) * unset * likely.sum() + more * (weights @ (likely @ ones))) / (high - low) ** 2
         variances += (noise + (inverse @ overlap) ** 2 @ likely) / len(sets)
     return counts, np.maximum(variances, 0.0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, exact_epsilon
+from dpframe.frames.columns import values_of
 from dpframe.local import report_text
 from dpframe.local.method import LocalMethod, checked_categories, checked_epsilon
 from dpframe.noise import coins
@@ -32,9 +33,9 @@ def question_of(column: str, categories: tuple[Any, ...]) -> Query:
 
 def truths(places: Integers, categories: int) -> Integers:
     """The places of the categories; a uniformly random one where a value is missing or not declared."""
-    found, nowhere = np.array(places, dtype=np.int64), np.flatnonzero(places < 0)
-    found[nowhere] = coins.uniform(categories - 1, nowhere.size)
-    return found
+    filled, nowhere = np.array(places, dtype=np.int64), np.flatnonzero(places < 0)
+    filled[nowhere] = coins.uniform(categories - 1, nowhere.size)
+    return filled
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,9 @@ class _OfSubsets(LocalMethod):
 
     def counts(self, support: Floats, n: int) -> tuple[Floats, Floats]:
         """The unbiased counts and their variances, from how many of `n` reports hold each category."""
-        found = (np.asarray(support, dtype=np.float64) - n * self.law.q) / self.law.gap
-        share = np.clip(found / max(n, 1), 0.0, 1.0)
-        return found, n * self.law.variance(share)
+        counts = (np.asarray(support, dtype=np.float64) - n * self.law.q) / self.law.gap
+        share = np.clip(counts / max(n, 1), 0.0, 1.0)
+        return counts, n * self.law.variance(share)
 
     def _holds(self, rows: int) -> coins.Flags:
         """Draw whether each report holds the truth: with exactly the probability p."""
@@ -176,10 +177,10 @@ class RandomizedResponse(_OfSubsets):
     def reports(self, rows: Integers) -> list[Any]:
         """A category for each row."""
         truth = truths(rows, len(self.categories))
-        found = np.where(self._holds(truth.size), truth, coins.others(truth, len(self.categories)))
+        chosen = np.where(self._holds(truth.size), truth, coins.others(truth, len(self.categories)))
         every = np.empty(len(self.categories), dtype=object)
         every[:] = self.categories
-        return list(every[found].tolist())
+        return list(every[chosen].tolist())
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
         """The number of reports, the unbiased counts and their variances."""
@@ -243,26 +244,26 @@ class SubsetSelection(_OfSubsets):
         """A text for each row, which tells a subset."""
         truth = truths(rows, len(self.categories))
         holds = self._holds(truth.size)
-        found: list[str] = []
+        texts: list[str] = []
         for some in report_text.batches(truth.size, len(self.categories)):
-            found += report_text.written(self.subsets(truth[some], holds[some]))
-        return found
+            texts += report_text.written(self.subsets(truth[some], holds[some]))
+        return texts
 
     def subsets(self, truth: Integers, holds: coins.Flags) -> coins.Flags:
         """A subset for each row: with the truth where `holds` says so, and otherwise uniform."""
         last = len(self.categories) - 1
-        found = np.zeros((truth.size, last + 1), dtype=np.bool_)
+        flags = np.zeros((truth.size, last + 1), dtype=np.bool_)
         for with_truth in (True, False):
             rows = np.flatnonzero(holds == with_truth)
-            found[rows, :last] = coins.subsets(self.size - with_truth, last, rows.size)
+            flags[rows, :last] = coins.subsets(self.size - with_truth, last, rows.size)
         rows = np.arange(truth.size)
-        found[rows, last] = found[rows, truth]  # the place of the truth stood for the last category
-        found[rows, truth] = holds
-        return found
+        flags[rows, last] = flags[rows, truth]  # the place of the truth stood for the last category
+        flags[rows, truth] = holds
+        return flags
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
         """The number of reports, the unbiased counts and their variances."""
-        values = report_text.column(frame, column)
+        values = values_of(frame, column)
         support = np.zeros(len(self.categories))
         words = f"text that names {self.size} of {len(self.categories)} categories"
         for _, bits in report_text.read(values, len(self.categories), words):

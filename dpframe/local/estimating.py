@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import denoise as denoisers
 from dpframe import noise
 from dpframe._version import VERSION
+from dpframe.denoise import public_total
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import shown_up
 from dpframe.frames import build, prints
@@ -43,11 +43,11 @@ class Estimator(Protocol):
         """The number of reports, the unbiased values and their variances."""
 
 
-def estimated(method: Any, reports: Any, wanted: str | None) -> Any:
+def estimated(method: Any, reports: Any, denoise: str | None) -> Any:
     """The estimate of a method from its reports."""
-    if wanted not in (None, method.denoise):
+    if denoise not in (None, method.denoise):
         ways = "None" if method.denoise is None else f"{method.denoise!r} or None"
-        raise InvalidArgument(f"denoise must be {ways} for {method.name}, not {shown(wanted)}.")
+        raise InvalidArgument(f"denoise must be {ways} for {method.name}, not {shown(denoise)}.")
     frame, column = column_frame(reports, "reports")
     known = build.record_of(frame) or {}
     n, values, variances = method.estimates(frame, column)
@@ -55,20 +55,20 @@ def estimated(method: Any, reports: Any, wanted: str | None) -> Any:
     name = next(name for name, _ in query.statistics)
     columns: dict[str, Any] = dict(query.keys.labels())
     columns[name] = values
-    if wanted is not None:
-        columns[name] = denoisers.public_total(values, None, total=n, nonnegative=True)  # type: ignore[arg-type]
+    if denoise is not None:
+        columns[name] = public_total(values, None, total=n, nonnegative=True)  # type: ignore[arg-type]
         columns[name + NOISY] = values
     columns[name + ERROR] = HALF_WIDTH * np.sqrt(variances)
     built = build.frame_of(columns, library_of(frame))
-    return build.attach(built, _record(built, method, query, known, float(variances.max(initial=0.0)), wanted))
+    return build.attach(built, _record(built, method, query, known, float(variances.max(initial=0.0)), denoise))
 
 
 def _record(
-    frame: Any, method: Any, query: Any, known: Mapping[str, Any], variance: float, wanted: str | None
+    frame: Any, method: Any, query: Any, known: Mapping[str, Any], variance: float, denoise: str | None
 ) -> dict[str, Any]:
     """The provenance: that of the reports, as far as it is known, and what was made of them."""
     (name, statistic), labels = query.statistics[0], list(query.keys.names)
-    columns = [one for one in frame.columns if one not in labels]
+    columns = [column for column in frame.columns if column not in labels]
     epsilon = shown_up(method.loss)
     facts: dict[str, Any] = {
         "schema": SCHEMA,
@@ -80,40 +80,40 @@ def _record(
         "per_report": epsilon,
         "unit": PrivacyUnit(neighbors="replace").facts(),
         "cost": {"epsilon": epsilon, "delta": 0.0, "accounting": "basic"},
-        **{one: known[one] for one in KEPT if one in known},
+        **{fact: known[fact] for fact in KEPT if fact in known},
         "cells": [
             {"columns": list(axis.columns), "size": axis.size, "keys": [axis.kind(0)]} for axis in query.keys.axes
         ],
-        "measures": {name: _measure(statistic, wanted)},
+        "measures": {name: _measure(statistic, denoise)},
         "statistics": [_statistic(method, variance)],
         "notes": [
             f"local model: estimated from reports that were randomized by themselves, by {method.name}",
             SPREAD if labels else MIDDLE,
         ],
         "confidence": CONFIDENCE,
-        "keep_noisy": wanted is not None,
+        "keep_noisy": denoise is not None,
         "columns": columns,
         "sha256": build.fingerprint(frame, columns),
     }
     if not noise.is_secure():
         facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
-    found = prints.print_of(frame, labels, columns)
-    return facts | {"rows": None if found is None else _rows(labels, found)}
+    row_print = prints.print_of(frame, labels, columns)
+    return facts | {"rows": None if row_print is None else _rows(labels, row_print)}
 
 
-def _rows(labels: list[str], found: prints.Print) -> dict[str, Any]:
-    in_order = bool(np.all(np.diff(found.places) > 0))
-    order = None if in_order else " ".join(map(str, found.places.tolist()))
-    return {"labels": labels, "sha256": found.sha256, "order": order}
+def _rows(labels: list[str], row_print: prints.Print) -> dict[str, Any]:
+    in_order = bool(np.all(np.diff(row_print.places) > 0))
+    order = None if in_order else " ".join(map(str, row_print.places.tolist()))
+    return {"labels": labels, "sha256": row_print.sha256, "order": order}
 
 
-def _measure(statistic: Any, wanted: str | None) -> dict[str, Any]:
+def _measure(statistic: Any, denoise: str | None) -> dict[str, Any]:
     described: dict[str, Any] = {"verb": statistic.verb, "column": statistic.column, "statistics": [0]}
     if not statistic.denoisable:  # its value is an estimate all the same, with an error of its own
         described["one_total"] = True
     if getattr(statistic, "bounds", None) is not None:
         described["bounds"] = list(statistic.bounds)
-    return described | {"denoise": None if wanted is None else [{"name": wanted}]}
+    return described | {"denoise": None if denoise is None else [{"name": denoise}]}
 
 
 def _statistic(method: Any, variance: float) -> dict[str, Any]:

@@ -23,13 +23,13 @@ def places(key: str, functions: int, categories: int, cells: int) -> Integers:
     two collisions with a third category, which the variance of a sketch relies on.
     """
     pieces = range(0, 16 * DEGREE, 16)
-    seeds = (f"dpframe.local\0{key}\0{place}".encode() for place in range(functions))
+    seeds = (f"dpframe.local\0{key}\0{function}".encode() for function in range(functions))
     drawn = [hashlib.shake_256(seed).digest(16 * DEGREE) for seed in seeds]
-    numbers = [[int.from_bytes(one[start : start + 16], "big") % PRIME for start in pieces] for one in drawn]
-    found = np.zeros((functions, categories), dtype=np.int64)
+    numbers = [[int.from_bytes(digest[start : start + 16], "big") % PRIME for start in pieces] for digest in drawn]
+    values = np.zeros((functions, categories), dtype=np.int64)
     for coefficient in np.array(numbers, dtype=np.int64).T:
-        found = (found * np.arange(categories, dtype=np.int64) + coefficient[:, None]) % PRIME
-    return found % cells
+        values = (values * np.arange(categories, dtype=np.int64) + coefficient[:, None]) % PRIME
+    return values % cells
 
 
 def checked_key(key: object) -> str:

@@ -64,20 +64,22 @@ class Memo:
 
     def draws(self, method: Any, truth: Integers) -> Drawn:
         """Draw from the secret for each person, in the order of `first_rows`; the value is no part of it."""
-        given = method.facts()
+        facts = method.facts()
         digest = hashlib.sha256(
-            json.dumps({name: given[name] for name in given if name not in ("p", "q")}).encode()
+            json.dumps({name: facts[name] for name in facts if name not in ("p", "q")}).encode()
         ).digest()
         period = b"" if self.period is None else b"period" + self.period.encode()
         kept = joined(digest, self.column.encode(), period)
         people = sorted(set(self.people))
         each = [hmac.digest(self.secret, joined(b"person", person.encode()), "sha256") for person in people]
         # One at a time: HMAC has no other form, here and below.
-        cohort = np.array([number(one, joined(digest, b"cohort")) % method.cohorts for one in each], dtype=np.int64)
-        instead = np.array([number(one, joined(kept, b"value")) % len(method.categories) for one in each])
+        cohort = np.array(
+            [number(secret, joined(digest, b"cohort")) % method.cohorts for secret in each], dtype=np.int64
+        )
+        instead = np.array([number(secret, joined(kept, b"value")) % len(method.categories) for secret in each])
         f = exactly("f", method.f)
         bits = [joined(kept, b"bit", str(bit).encode()) for bit in range(method.width)]
-        numbers = [[number(one, bit) for bit in bits] for one in each]
+        numbers = [[number(secret, bit) for bit in bits] for secret in each]
         return Drawn(cohort, np.where(truth < 0, instead, truth), below(numbers, f), below(numbers, f / 2))
 
 
@@ -94,7 +96,7 @@ def number(secret: bytes, message: bytes) -> int:
 def below(numbers: Sequence[Sequence[int]], chance: Fraction) -> Flags:
     """Tell whether each number of 256 bits is in the lowest part `chance` of all, rounded up; all bits are compared."""
     most = -(-chance.numerator * SIZE // chance.denominator)
-    return np.array([[one < most for one in row] for row in numbers], dtype=np.bool_)
+    return np.array([[value < most for value in row] for row in numbers], dtype=np.bool_)
 
 
 def checked_people(people: Any) -> tuple[str, ...]:

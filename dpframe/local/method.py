@@ -106,21 +106,21 @@ class LocalMethod:
     def of_facts(cls, facts: Mapping[str, Any]) -> Self:
         """Read what `facts` gave; parameters are checked as if they were typed."""
         names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-        given = {name: value for name, value in facts.items() if name != "method"}
-        if facts.get("method") != cls.__name__ or set(given) != names:
+        parameters = {name: value for name, value in facts.items() if name != "method"}
+        if facts.get("method") != cls.__name__ or set(parameters) != names:
             raise InvalidArgument(f"text must be a {cls.__name__} as to_json writes it, not {shown(facts)}.")
-        return cls(**{name: _typed(name, value) for name, value in given.items()})
+        return cls(**{name: _typed(name, value) for name, value in parameters.items()})
 
 
 def json_object(text: object) -> dict[str, Any]:
     """The JSON object in a text."""
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        facts = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        facts = None
+    if not isinstance(facts, dict):
         raise InvalidArgument(f"text must be what to_json of a method wrote, not {shown(text)}.")
-    return found
+    return facts
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up
-from dpframe.frames.columns import column_frame, taken, typed_frame
+from dpframe.frames.columns import column_frame, taken, typed_frame, values_of
 from dpframe.frames.kinds import library_of
 from dpframe.local import bloom, hashing, memo, report_text
 from dpframe.local.categorical import question_of, truths
@@ -178,21 +178,21 @@ class Rappor(LocalMethod):
         """A text for each row, from permanent bits that are drawn for it and kept nowhere."""
         truth = truths(rows, len(self.categories))
         cohort = coins.uniform(self.cohorts - 1, truth.size)
-        found: list[str] = []
+        texts: list[str] = []
         for some in report_text.batches(truth.size, self.width):
             bits = self.bits_of(truth[some], cohort[some])
             free = coins.tossed(coins.Chance.of(self._exact("f")), bits.size).reshape(bits.shape)
             half = coins.tossed(coins.Chance(1, 1), bits.size).reshape(bits.shape)
-            found += self._written(self._responded(np.where(free, half, bits)), cohort[some])
-        return found
+            texts += self._written(self._responded(np.where(free, half, bits)), cohort[some])
+        return texts
 
     def bits_of(self, truth: Integers, cohort: Integers) -> coins.Flags:
         """The bits that values set, without any randomness."""
         if self._filters is not None:
             return np.asarray(self._filters[cohort, truth])
-        found = np.zeros((truth.size, self.width), dtype=np.bool_)
-        found[np.arange(truth.size), truth] = True
-        return found
+        bits = np.zeros((truth.size, self.width), dtype=np.bool_)
+        bits[np.arange(truth.size), truth] = True
+        return bits
 
     def _responded(self, permanent: coins.Flags) -> coins.Flags:
         """A report's bits, drawn anew from permanent ones."""
@@ -205,7 +205,7 @@ class Rappor(LocalMethod):
         return report_text.written(bits, cohort if self.cohorts > 1 else None)
 
     def _read(self, frame: Any, column: str) -> tuple[list[Any], Any]:
-        values = report_text.column(frame, column)
+        values = values_of(frame, column)
         words = f"text of {self.width} bits" + (f" and one of {self.cohorts} cohorts" if self.cohorts > 1 else "")
         return values, report_text.read(values, self.width, words, numbers=self.cohorts if self.cohorts > 1 else 0)
 
@@ -256,8 +256,8 @@ class Rappor(LocalMethod):
         """
         frame, name = column_frame(permanent, "permanent")
         _, parts = self._read(frame, name)
-        found = [text for cohort, bits in parts for text in self._written(self._responded(bits), cohort)]
-        return taken(typed_frame(name, found, self.examples, library_of(frame)), name)
+        texts = [text for cohort, bits in parts for text in self._written(self._responded(bits), cohort)]
+        return taken(typed_frame(name, texts, self.examples, library_of(frame)), name)
 
     @trimmed
     def randomize(  # people and their secrets are its own
@@ -328,8 +328,8 @@ class _Memoized:
         method = self.method
         first, whose = self.memo.first_rows(rows.size)
         drawn = self.memo.draws(method, rows[first])
-        found = drawn.applied(method.bits_of)
-        return method._written(found[whose], drawn.cohort[whose])
+        permanent = drawn.applied(method.bits_of)
+        return method._written(permanent[whose], drawn.cohort[whose])
 
 
 def _odds(times: int, above: Fraction, below: Fraction) -> float:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.frames.columns import values_of as column
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -25,7 +24,7 @@ VALUES[DIGITS] = np.arange(16)
 CELLS = 2**22  # bits at a time, so that memory stays bounded
 LARGEST = 2**16  # public numbers are below
 
-__all__ = ["CELLS", "LARGEST", "batches", "column", "read", "summed", "unlike", "written"]
+__all__ = ["CELLS", "LARGEST", "batches", "read", "summed", "unlike", "written"]
 
 
 def batches(rows: int, width: int) -> Iterator[slice]:
@@ -57,11 +56,11 @@ def _read(values: list[Any], width: int, words: str, numbers: int) -> tuple[Inte
     if set(map(type, values)) - {str} or set(map(len, values)) - {size} or not all(map(str.isascii, values)):
         fits = (isinstance(value, str) and len(value) == size and value.isascii() for value in values)
         raise unlike(values[list(fits).index(False)], words)
-    found = VALUES[np.frombuffer("".join(values).encode(), dtype=np.uint8).reshape(len(values), size)]
-    wrong = np.flatnonzero((found == NO_DIGIT).any(axis=1))
+    digits = VALUES[np.frombuffer("".join(values).encode(), dtype=np.uint8).reshape(len(values), size)]
+    wrong = np.flatnonzero((digits == NO_DIGIT).any(axis=1))
     if wrong.size:
         raise unlike(values[int(wrong[0])], words)
-    data = (found[:, 0::2] << 4) | found[:, 1::2]
+    data = (digits[:, 0::2] << 4) | digits[:, 1::2]
     number = np.zeros(len(values), dtype=np.int64)
     if numbers:
         number, data = data[:, 0].astype(np.int64) * 256 + data[:, 1], data[:, 2:]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.exact import checked_whole, exact_epsilon
+from dpframe.frames.columns import values_of
 from dpframe.local import hashing, report_text
 from dpframe.local.categorical import question_of, truths
 from dpframe.local.method import LocalMethod, check_cells, checked_categories, checked_epsilon
@@ -102,17 +103,17 @@ class CountMeanSketch(LocalMethod):
         truth = truths(rows, len(self.categories))
         function = coins.uniform(self.hashes - 1, truth.size)
         flip = coins.Chance(1, 1, -self.loss / 2)
-        found: list[str] = []
+        texts: list[str] = []
         for some in report_text.batches(truth.size, self.cells):
-            place = self.places[function[some], truth[some]]
-            bits = coins.tossed(flip, place.size * self.cells).reshape(place.size, self.cells)
-            bits[np.arange(place.size), place] ^= True  # the marked cell is 1, and is flipped like the others
-            found += report_text.written(bits, function[some])
-        return found
+            marked = self.places[function[some], truth[some]]
+            bits = coins.tossed(flip, marked.size * self.cells).reshape(marked.size, self.cells)
+            bits[np.arange(marked.size), marked] ^= True  # the marked cell is 1, and is flipped like the others
+            texts += report_text.written(bits, function[some])
+        return texts
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
         """The number of reports, the unbiased counts and their variances."""
-        values = report_text.column(frame, column)
+        values = values_of(frame, column)
         ones, each = np.zeros((self.hashes, self.cells), dtype=np.int64), np.zeros(self.hashes, dtype=np.int64)
         words = f"text of one of {self.hashes} hash functions and {self.cells} cells"
         for function, bits in report_text.read(values, self.cells, words, numbers=self.hashes):
@@ -124,8 +125,8 @@ class CountMeanSketch(LocalMethod):
         """The unbiased counts and their variances, from the sketch: ones of each cell, reports of each function."""
         n, m, k = int(each.sum()), self.cells, self.hashes
         cells = k * (self.scale / 2.0 * (2 * ones - each[:, None]) + each[:, None] / 2.0)
-        found = cells[np.arange(k)[:, None], self.places].mean(axis=0)
-        estimate = m / (m - 1) * (found - n / m)
+        averages = cells[np.arange(k)[:, None], self.places].mean(axis=0)
+        estimate = m / (m - 1) * (averages - n / m)
         likely = np.clip(estimate, 0.0, n)
         likely *= min(1.0, n / max(likely.sum(), 1.0))
         collisions = (n - likely + ((likely**2).sum() - likely**2) / k) / (m - 1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import checked_whole, exact_epsilon
+from dpframe.frames.columns import values_of
 from dpframe.frames.kinds import is_missing
 from dpframe.local import report_text
 from dpframe.local.method import LocalMethod, checked_epsilon
@@ -78,9 +79,9 @@ class Window:
         t = np.arange(self.steps, dtype=np.float64)
         low, high = self.squares(t), self.squares(t + 1.0)
         top = ((high - low) / (2.0 * self.slope) - self.offset) / self.slope
-        place = np.clip(top, t, t + 1.0)
-        seconds = low + (place - t) * (high - low)
-        return float((seconds - (self.slope * place + self.offset) ** 2).max()) / self.slope**2
+        worst = np.clip(top, t, t + 1.0)
+        seconds = low + (worst - t) * (high - low)
+        return float((seconds - (self.slope * worst + self.offset) ** 2).max()) / self.slope**2
 
 
 @lru_cache(maxsize=100)
@@ -173,28 +174,28 @@ class Mean(LocalMethod):
     def rounded(self, values: Floats) -> Integers:
         """The step of each value, rounded at random without bias; any step where there is none."""
         lower, upper = map(float, self.bounds)
-        place = (np.clip(values, lower, upper) - lower) / (upper - lower)
+        position = (np.clip(values, lower, upper) - lower) / (upper - lower)
         missing = np.flatnonzero(np.isnan(values))
-        place[missing] = 0.0
-        fine = np.rint(place * 2.0**FINE).astype(np.int64)
-        found = coins.rounded_randomly(fine * self.steps, FINE)
-        found[missing] = coins.uniform(self.steps, missing.size)
-        return found
+        position[missing] = 0.0
+        fine = np.rint(position * 2.0**FINE).astype(np.int64)
+        rounded = coins.rounded_randomly(fine * self.steps, FINE)
+        rounded[missing] = coins.uniform(self.steps, missing.size)
+        return rounded
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
         """The number of reports, the unbiased mean and the variance of the worst values."""
-        values = report_text.column(frame, column)
+        values = values_of(frame, column)
         words = f"whole numbers from 0 to {self.steps + self.width - 1}"
         known = range(self.steps + self.width)
         if set(map(type, values)) - {int} or not set(values) <= set(known):
-            fits = (not is_missing(one) and isinstance(one, (int, float)) and one in known for one in values)
-            wrong = [one for one, fine in zip(values, fits, strict=True) if not fine]
+            fits = (not is_missing(value) and isinstance(value, (int, float)) and value in known for value in values)
+            wrong = [value for value, fine in zip(values, fits, strict=True) if not fine]
             if wrong:
                 raise report_text.unlike(wrong[0], words)
         if not values:
             raise InvalidArgument("reports must be at least one: a mean of none is any number.")
-        found = (sum(map(int, values)) / len(values) - self.law.offset) / self.law.slope
-        estimate = np.array([float(self.bounds[0]) + found * self._step])
+        mean_step = (sum(map(int, values)) / len(values) - self.law.offset) / self.law.slope
+        estimate = np.array([float(self.bounds[0]) + mean_step * self._step])
         return len(values), estimate, np.array([self.variance(len(values))])
 
 

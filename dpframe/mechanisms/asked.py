@@ -30,8 +30,8 @@ def checked_integers(totals: noise.Integers) -> noise.Integers:
 
 def length(argument: str, value: object) -> float:
     """A length above 0: a Python int as it is, anything else as a float, rounded up: a claim is not understated."""
-    found = positive(argument, value)
-    return int(found) if is_whole(value) else up(found)
+    number = positive(argument, value)
+    return int(number) if is_whole(value) else up(number)
 
 
 def checked_confidence(confidence: object) -> float:
@@ -57,7 +57,7 @@ def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> floa
 def curve_point(epsilon: float | Fraction) -> Fraction:
     """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
     rule = "a finite number of at least 0"
-    found = max(exactly("epsilon", epsilon, rule, typed=typed) for typed in (True, False))
-    if not 0 <= found <= Fraction(LARGEST_FLOAT):
+    point = max(exactly("epsilon", epsilon, rule, typed=typed) for typed in (True, False))
+    if not 0 <= point <= Fraction(LARGEST_FLOAT):
         raise InvalidArgument(f"epsilon must be {rule}, not {shown(epsilon)}.")
-    return found
+    return point

@@ -153,16 +153,16 @@ def _tail(p: Any, x: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def least_scale(found: Range, epsilon: float) -> float:
+def least_scale(outputs: Range, epsilon: float) -> float:
     """The smallest scale whose worst loss is at most epsilon; rounded up, by an evaluation to 40 digits."""
     import mpmath
 
     def excess(scale: float) -> float:
-        return float(mpmath.log(found.loss(scale)) - mpmath.log(epsilon))
+        return float(mpmath.log(outputs.loss(scale)) - mpmath.log(epsilon))
 
-    shift, slope = min(found.shift, float(found.span)), -found.p
-    width = float(found.span) + found.half
-    log_scale = max((math.log(found.p * shift / epsilon) + (found.p - 1.0) * math.log(width)) / found.p, -700.0)
+    shift, slope = min(outputs.shift, float(outputs.span)), -outputs.p
+    width = float(outputs.span) + outputs.half
+    log_scale = max((math.log(outputs.p * shift / epsilon) + (outputs.p - 1.0) * math.log(width)) / outputs.p, -700.0)
     last = excess(math.exp(log_scale))
     for _ in range(40):  # secant steps on the logarithms, where the loss is nearly a power of the scale
         step = max(-3.0, min(3.0, -last / slope))
@@ -172,7 +172,9 @@ def least_scale(found: Range, epsilon: float) -> float:
             break
         slope = min(-1e-3, (now - last) / step)
         last = now
-    return edge(lambda scale: bool(found.loss(scale) > epsilon), math.exp(log_scale), LARGER)  # a larger scale is safer
+    return edge(
+        lambda scale: bool(outputs.loss(scale) > epsilon), math.exp(log_scale), LARGER
+    )  # a larger scale is safer
 
 
 def truncated_generalized_gaussian_scale(
@@ -231,45 +233,45 @@ def truncated_generalized_gaussian_scale(
     """
     lowest, highest = checked_output(output)
     reach = up(positive("sensitivity", sensitivity))
-    found = Range(checked_bounded_shape(p), lowest, highest, reach, 0.0, boundary)
-    return scale_by(found, down(exact_epsilon(epsilon)), formula)  # down: more noise
+    outputs = Range(checked_bounded_shape(p), lowest, highest, reach, 0.0, boundary)
+    return scale_by(outputs, down(exact_epsilon(epsilon)), formula)  # down: more noise
 
 
-def scale_by(found: Range, epsilon: float, formula: Formula) -> float:
+def scale_by(outputs: Range, epsilon: float, formula: Formula) -> float:
     """The scale of a formula, for a checked range."""
-    if found.boundary not in BOUNDARIES:
-        raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(found.boundary)}.")
+    if outputs.boundary not in BOUNDARIES:
+        raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(outputs.boundary)}.")
     if formula not in FORMULAS:
         raise InvalidArgument(f"formula must be 'exact', 'liu' or 'exponential', not {shown(formula)}.")
     if formula == "exact":
-        return least_scale(found, epsilon)
-    if found.boundary == "inflated" or found.cells > 1 or not found.p.is_integer():
+        return least_scale(outputs, epsilon)
+    if outputs.boundary == "inflated" or outputs.cells > 1 or not outputs.p.is_integer():
         raise InvalidArgument(
             f"formula must be 'exact' but for truncated noise with a whole p in one cell, not {shown(formula)}: "
             "the published ones hold for nothing else. Leave formula out."
         )
-    power = _liu(found) if formula == "liu" else 2 * _utility_sensitivity(found)
-    return _root_up(power / Fraction(epsilon), int(found.p))
+    power = _liu(outputs) if formula == "liu" else 2 * _utility_sensitivity(outputs)
+    return _root_up(power / Fraction(epsilon), int(outputs.p))
 
 
-def _liu(found: Range) -> Fraction:
+def _liu(outputs: Range) -> Fraction:
     """2 ((R + D)^p - R^p): twice the sum of C(p, j) R^(p - j) D^j over j = 1..p, R the whole range that is drawn on."""
-    width, p = found.span + 2 * Fraction(found.half), int(found.p)
-    return 2 * ((width + Fraction(found.shift)) ** p - width**p)
+    width, p = outputs.span + 2 * Fraction(outputs.half), int(outputs.p)
+    return 2 * ((width + Fraction(outputs.shift)) ** p - width**p)
 
 
-def _utility_sensitivity(found: Range) -> Fraction:
+def _utility_sensitivity(outputs: Range) -> Fraction:
     """Lemma 10's bound on how far -abs(y - s)^p moves with s in [c0, c1], for any y in the range that is drawn on.
 
     Part (c) is stated for all p of at least 3. It expands (y - s)^p; for odd p that bounds the absolute values too,
     since abs(abs(u)^p - abs(v)^p) is at most abs(u^p - v^p).
     """
-    low, high, half = Fraction(found.lowest), Fraction(found.highest), Fraction(found.half)
-    shift, p = min(Fraction(found.shift), found.span), int(found.p)
+    low, high, half = Fraction(outputs.lowest), Fraction(outputs.highest), Fraction(outputs.half)
+    shift, p = min(Fraction(outputs.shift), outputs.span), int(outputs.p)
     if p == 1:
         return shift
     if p == 2:
-        return 2 * shift * (found.span + 2 * half)
+        return 2 * shift * (outputs.span + 2 * half)
     largest = max(abs(low - half), abs(high + half))
     return sum(
         (math.comb(p, j) * largest ** (p - j) * _power_sensitivity(low, high, shift, j) for j in range(1, p + 1)),

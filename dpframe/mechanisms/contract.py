@@ -147,21 +147,21 @@ class Mechanism:
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon, rounded up: of the law of the noise, or else of any pure release."""
-        own, point = self.pure_epsilon, curve_point(epsilon)
-        if own is not None and point >= own:
+        pure_epsilon, point = self.pure_epsilon, curve_point(epsilon)
+        if pure_epsilon is not None and point >= pure_epsilon:
             return 0.0
-        if own is not None and not self._has_law:
-            return pure.delta_of_pure(own, exactly("epsilon", epsilon, typed=False))
-        return float(self._of_law(curves.one(point))[0])
+        if pure_epsilon is not None and not self._has_law:
+            return pure.delta_of_pure(pure_epsilon, exactly("epsilon", epsilon, typed=False))
+        return float(self._of_law(curves.as_array(point))[0])
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        outside, own = checked_outside(delta), self.pure_epsilon
-        if own is not None and not self._has_curve:
-            return pure.epsilon_of_pure(own, outside)
+        outside, pure_epsilon = checked_outside(delta), self.pure_epsilon
+        if pure_epsilon is not None and not self._has_curve:
+            return pure.epsilon_of_pure(pure_epsilon, outside)
         if self.delta(0.0) <= outside:
             return 0.0
-        low, high = 0.0, self._enough(outside) if own is None else own
+        low, high = 0.0, self._enough(outside) if pure_epsilon is None else pure_epsilon
         for _ in range(HALVINGS):
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.delta(middle) <= outside else (middle, high)
@@ -209,25 +209,25 @@ class Mechanism:
 
     def _enough(self, outside: float) -> float:
         """An epsilon at which delta is at most `outside`."""
-        found = 1.0
-        while self.delta(found) > outside:
-            found *= 2.0
-            if found > LARGEST_EPSILON:
+        epsilon = 1.0
+        while self.delta(epsilon) > outside:
+            epsilon *= 2.0
+            if epsilon > LARGEST_EPSILON:
                 raise InvalidArgument(
                     f"delta must be one that {self.name} reaches at some epsilon. Write a larger one, or give the "
                     "mechanism a pure_epsilon."
                 )
-        return found
+        return epsilon
 
-    def _incomplete(self, asked: str, members: str) -> InvalidType:
+    def _incomplete(self, missing: str, members: str) -> InvalidType:
         return InvalidType(
-            f"mechanism must have the members of dpf.Mechanism, and {type(self).__name__} lacks {asked}. "
+            f"mechanism must have the members of dpf.Mechanism, and {type(self).__name__} lacks {missing}. "
             f"Write {members} in its class."
         )
 
-    def _unproven(self, what: str, accounting: str, instead: str) -> InvalidArgument:
+    def _unproven(self, term: str, accounting: str, instead: str) -> InvalidArgument:
         return InvalidArgument(
-            f"mechanism must have a proven {what} in a ledger with {accounting} accounting, and {self.name} has none. "
+            f"mechanism must have a proven {term} in a ledger with {accounting} accounting, and {self.name} has none. "
             f"Use {instead}."
         )
 

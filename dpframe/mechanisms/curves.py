@@ -25,8 +25,8 @@ LARGEST_POWER = 700.0  # e to it is a float
 def both_sides(epsilons: Floats, curve: Callable[[Floats], Floats]) -> Floats:
     """The curve of symmetric noise at any epsilons, from the one at epsilons of at least 0."""
     beyond = np.abs(epsilons)
-    found = np.clip(curve(beyond), 0.0, 1.0)
-    return np.where(epsilons < 0.0, -np.expm1(-beyond) + np.exp(-beyond) * found, found)
+    right = np.clip(curve(beyond), 0.0, 1.0)
+    return np.where(epsilons < 0.0, -np.expm1(-beyond) + np.exp(-beyond) * right, right)
 
 
 def of_gaussian(mu: float, epsilons: Floats) -> Floats:
@@ -70,7 +70,7 @@ def of_generalized(p: float, ratio: float, epsilons: Floats) -> Floats:
     return tail(high) - np.exp(np.minimum(epsilons, 700.0)) * tail(high + ratio)  # beyond, both are 0
 
 
-def one(epsilon: Fraction) -> Floats:
+def as_array(epsilon: Fraction) -> Floats:
     """A point of a curve as an array, rounded down: delta falls with epsilon."""
     return np.array([down(epsilon)])
 

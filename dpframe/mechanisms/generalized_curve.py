@@ -117,8 +117,8 @@ def epsilon_of_ratio(p: float, ratio: float, delta: float) -> float:
 
 def delta_of_ratio(p: float, ratio: float, epsilon: float) -> float:
     """The delta at `epsilon`, rounded up; 0 only for p = 1, since no other shape is purely private."""
-    found = rounded_up(exact_delta_of(p, ratio, epsilon))
-    return found if p == 1.0 else max(SMALLEST_NORMAL, found)
+    delta = rounded_up(exact_delta_of(p, ratio, epsilon))
+    return delta if p == 1.0 else max(SMALLEST_NORMAL, delta)
 
 
 def delta_exceeds(p: float, ratio: float, epsilon: float, delta: float) -> bool:
@@ -201,12 +201,12 @@ def _polished_ratio(p: float, epsilon: float, delta: float) -> float:
 
     ratio = _first_ratio(p, epsilon, delta)
     for _ in range(200):
-        found, density, _far = _parts(p, ratio, epsilon)
-        if not found > 0:
+        reached, density, _far = _parts(p, ratio, epsilon)
+        if not reached > 0:
             ratio *= 2.0
             continue
         with mpmath.workdps(CORRECT):
-            step = float(mpmath.log(delta / found) * found / (density * ratio))
+            step = float(mpmath.log(delta / reached) * reached / (density * ratio))
         ratio *= math.exp(max(-1.0, min(1.0, step)))
         if abs(step) <= 2.0**-50:
             break
@@ -235,11 +235,11 @@ def _polished_epsilon(p: float, ratio: float, delta: float) -> float:
 
     epsilon = _first_epsilon(p, ratio, delta)
     for _ in range(200):
-        found, _density, far = _parts(p, ratio, epsilon)
-        if not found > 0:
+        reached, _density, far = _parts(p, ratio, epsilon)
+        if not reached > 0:
             return epsilon
         with mpmath.workdps(CORRECT):
-            moved = epsilon + float(mpmath.log(found / delta) * found / far)
+            moved = epsilon + float(mpmath.log(reached / delta) * reached / far)
         moved = max(moved, epsilon / 4.0)
         if abs(moved - epsilon) <= 2.0**-50 * epsilon:
             return moved

@@ -57,15 +57,15 @@ class Chance:
 
 def tossed(chance: Chance, size: int) -> Flags:
     """Coins that are True with exactly this probability."""
-    found = np.empty(size, dtype=np.bool_)
+    heads = np.empty(size, dtype=np.bool_)
     sure, rest = _first_byte(chance)
     for start in range(0, size, BATCH):
-        batch = found[start : start + BATCH]
+        batch = heads[start : start + BATCH]
         drawn = numbers(batch.size, BYTE)
         np.less(drawn, sure, out=batch)
         open_places = np.flatnonzero(drawn == sure)
         batch[open_places] = accepted(np.full(open_places.size, rest), CLOSE, lambda _: _left_over(chance, sure))
-    return found
+    return heads
 
 
 def subsets(chosen: int, among: int, rows: int) -> Flags:
@@ -74,12 +74,12 @@ def subsets(chosen: int, among: int, rows: int) -> Flags:
     R. W. Floyd's algorithm (Bentley, "Programming Pearls: a sample of brilliance", 1987), all rows at once: of the
     places up to `last` one is drawn; where it was chosen before, `last` itself, which was not, is chosen.
     """
-    found = np.zeros((rows, among), dtype=np.bool_)
+    flags = np.zeros((rows, among), dtype=np.bool_)
     row = np.arange(rows)
     for last in range(among - chosen, among):
         drawn = uniform(last, rows)
-        found[row, np.where(found[row, drawn], last, drawn)] = True
-    return found
+        flags[row, np.where(flags[row, drawn], last, drawn)] = True
+    return flags
 
 
 def others(truth: Integers, size: int) -> Integers:
@@ -118,8 +118,8 @@ def _left_over(chance: Chance, sure: int) -> Thresholds:
         for known in count(1):
             precision = (known + 2) * WORD
             with mpmath.workprec(precision + WORD):
-                found, slack = mpmath.ldexp(chance.exact(precision), BYTE), mpmath.ldexp(1, 18 - precision)
-                both = found * (1 - slack) - sure, found * (1 + slack) - sure
+                power, slack = mpmath.ldexp(chance.exact(precision), BYTE), mpmath.ldexp(1, 18 - precision)
+                both = power * (1 - slack) - sure, power * (1 + slack) - sure
             yield both
 
     return bounds()

@@ -74,19 +74,19 @@ class Law:
             start, end = Fraction(math.floor(start)), Fraction(math.ceil(end) - 1)
         return max(Fraction(0), start, -end), max(-start, end)
 
-    def thresholds(self, start: Fraction, exponent: int, place: int) -> Thresholds:
+    def thresholds(self, start: Fraction, exponent: int, bits: int) -> Thresholds:
         """Bounds of the density, as a part of its peak, at a random point of [start, start + 2**exponent).
 
-        The first 64 binary digits of its way through are `place`; more are drawn for closer bounds.
+        The first 64 binary digits of its way through are `bits`; more are drawn for closer bounds.
         """
         import mpmath
 
         for known in count(WORD, WORD):
             step = Fraction(2) ** (exponent - known)
-            nearest, farthest = self.distances(start + place * step, start + (place + 1) * step)
+            nearest, farthest = self.distances(start + bits * step, start + (bits + 1) * step)
             precision = known + 2 * WORD
             with mpmath.workprec(precision):
                 slack = mpmath.ldexp(1, 17 - precision)
                 bounds = self.exact(farthest, precision) * (1 - slack), self.exact(nearest, precision) * (1 + slack)
             yield bounds
-            place = longer(place)
+            bits = longer(bits)

@@ -74,11 +74,11 @@ class Table:
         """Steps of a tail are 2**tail_exponent > b wide, and not narrower than the integers of a discrete law."""
         return _tail_exponent(self.law, self.blocks)
 
-    def rest_thresholds(self, number: int, place: int) -> Thresholds:
+    def rest_thresholds(self, number: int, bits: int) -> Thresholds:
         """Bounds of (f * w - A_i) / e_i at a point of the block with this number, from the left."""
         start = (number - self.blocks.reach) * Fraction(self.blocks.width) - Fraction(self.blocks.offset)
-        part, rest = int(self.parts[number]), int(self.rests[number])
-        return self._thresholds(start, self.blocks.exponent, place, UNIT + self.blocks.exponent, part, rest)
+        even, rest = int(self.parts[number]), int(self.rests[number])
+        return self._thresholds(start, self.blocks.exponent, bits, UNIT + self.blocks.exponent, even, rest)
 
     def tail_start(self, step: int, left: bool) -> Fraction:
         """The start of a step of a tail."""
@@ -86,20 +86,20 @@ class Table:
         way = self.blocks.reach * Fraction(self.blocks.width) + step * width
         return (-way - width if left else way) - Fraction(self.blocks.offset)
 
-    def tail_thresholds(self, step: int, left: bool, place: int) -> Thresholds:
+    def tail_thresholds(self, step: int, left: bool, bits: int) -> Thresholds:
         """Bounds of f * width / weight at a point of a step of a tail: its weight is 2**-step times the first."""
         exponent, start = self.tail_exponent, self.tail_start(step, left)
-        return self._thresholds(start, exponent, place, UNIT + exponent + step, 0, self.tail)
+        return self._thresholds(start, exponent, bits, UNIT + exponent + step, 0, self.tail)
 
-    def _thresholds(self, start: Fraction, exponent: int, place: int, unit: int, part: int, rest: int) -> Thresholds:
+    def _thresholds(self, start: Fraction, exponent: int, bits: int, unit: int, even: int, rest: int) -> Thresholds:
         import mpmath
 
         precision = 2 * 64
-        for least, most in self.law.thresholds(start, exponent, place):
+        for least, most in self.law.thresholds(start, exponent, bits):
             precision += 64
             with mpmath.workprec(precision):
                 peak, slack = mpmath.ldexp(self.law.exact_peak(precision), unit), mpmath.ldexp(1, 18 - precision)
-                bounds = (least * peak * (1 - slack) - part) / rest, (most * peak * (1 + slack) - part) / rest
+                bounds = (least * peak * (1 - slack) - even) / rest, (most * peak * (1 + slack) - even) / rest
             yield bounds
 
 

@@ -84,10 +84,10 @@ def accepted(chance: NDArray[np.float64], error: Any, thresholds: Callable[[int]
     """True with exactly the probability that `thresholds` of a place enclose; `chance` is it to within `error`."""
     drawn = words(chance.size)
     scaled = drawn * 2.0**-WORD
-    found: NDArray[np.bool_] = scaled < chance
-    for place in np.flatnonzero(np.abs(scaled - chance) <= error + ROUNDING):
-        found[place] = below(int(drawn[place]), thresholds(int(place)))
-    return found
+    flags: NDArray[np.bool_] = scaled < chance
+    for index in np.flatnonzero(np.abs(scaled - chance) <= error + ROUNDING):
+        flags[index] = below(int(drawn[index]), thresholds(int(index)))
+    return flags
 
 
 def below(first: int, thresholds: Thresholds) -> bool:
@@ -97,20 +97,20 @@ def below(first: int, thresholds: Thresholds) -> bool:
     """
     import mpmath
 
-    found = first
+    bits = first
     for known in count(WORD, WORD):
         least, most = next(thresholds)
-        if found + 1 <= mpmath.ldexp(least, known):
+        if bits + 1 <= mpmath.ldexp(least, known):
             return True
-        if found >= mpmath.ldexp(most, known):
+        if bits >= mpmath.ldexp(most, known):
             return False
-        found = longer(found)
+        bits = longer(bits)
     raise AssertionError  # an endless loop has no end
 
 
-def longer(found: int) -> int:
+def longer(bits: int) -> int:
     """The same bits and a word more."""
-    return (found << WORD) | word()
+    return (bits << WORD) | word()
 
 
 def enclosed(value: Callable[[int], Any]) -> Thresholds:
@@ -119,6 +119,6 @@ def enclosed(value: Callable[[int], Any]) -> Thresholds:
 
     for precision in count(3 * WORD, WORD):
         with mpmath.workprec(precision):
-            found, slack = value(precision), mpmath.ldexp(1, 18 - precision)
-            bounds = found * (1 - slack), found * (1 + slack)
+            middle, slack = value(precision), mpmath.ldexp(1, 18 - precision)
+            bounds = middle * (1 - slack), middle * (1 + slack)
         yield bounds

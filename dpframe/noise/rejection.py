@@ -71,19 +71,19 @@ def _kept(law: Law, candidate: Integers) -> Any:
     places = words(candidate.size)
     chance = law.relative(np.abs(candidate - law.shift + places * 2.0**-64))
 
-    def thresholds(place: int) -> Thresholds:
-        return law.thresholds(int(candidate[place]) - Fraction(law.shift), 0, int(places[place]))
+    def thresholds(index: int) -> Thresholds:
+        return law.thresholds(int(candidate[index]) - Fraction(law.shift), 0, int(places[index]))
 
     return accepted(chance, chance * RELATIVE_ERROR, thresholds)
 
 
 def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Callable[[int], Thresholds]:
-    def exact(place: int, precision: int) -> Any:
+    def exact(index: int, precision: int) -> Any:
         import mpmath
 
-        exponent = loss(int(candidate[place]))
+        exponent = loss(int(candidate[index]))
         whole = (exponent.numerator // exponent.denominator).bit_length()
         with mpmath.workprec(precision + whole + 8):
             return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
 
-    return lambda place: enclosed(lambda precision: exact(place, precision))
+    return lambda index: enclosed(lambda precision: exact(index, precision))

@@ -55,11 +55,11 @@ def checked_scale(scale: float) -> float:
 
 def drawn(table: Table, size: int) -> Integers:
     """Draws of the law of a table."""
-    found = np.empty(size, dtype=np.int64)
+    integers = np.empty(size, dtype=np.int64)
     left_over = [np.empty(0, dtype=np.int64)]
     guide_bits, digits = table.guide.size.bit_length() - 1, table.blocks.digits
     for start in range(0, size, BATCH):
-        batch = found[start : start + BATCH]
+        batch = integers[start : start + BATCH]
         cells = numbers(batch.size, guide_bits)
         batch[:] = table.guide.take(cells)
         if digits:
@@ -69,17 +69,17 @@ def drawn(table: Table, size: int) -> Integers:
     places = np.concatenate(left_over)
     for start in range(0, places.size, BATCH):
         some = places[start : start + BATCH]
-        found[some] = _left_over(table, some.size)
-    return found
+        integers[some] = _left_over(table, some.size)
+    return integers
 
 
 def _left_over(table: Table, size: int) -> Integers:
-    found, done = np.empty(size, dtype=np.int64), 0
+    integers, done = np.empty(size, dtype=np.int64), 0
     while done < size:
         kept = _tried(table, (size - done) * 3 // 2 + 16)[: size - done]
-        found[done : done + kept.size] = kept
+        integers[done : done + kept.size] = kept
         done += kept.size
-    return found
+    return integers
 
 
 def _tried(table: Table, size: int) -> Integers:
@@ -94,8 +94,8 @@ def _tried(table: Table, size: int) -> Integers:
     kept[rests] = _kept(table, choices[rests] - table.evens, places[rests], tried[rests])
     for tail in np.flatnonzero(choices == table.highs.size):
         tried[tail], kept[tail] = _tail(table)
-    found: Integers = tried[kept]
-    return found
+    integers: Integers = tried[kept]
+    return integers
 
 
 def _kept(table: Table, blocks: Integers, places: Words, tried: Integers) -> NDArray[np.bool_]:
@@ -110,7 +110,7 @@ def _kept(table: Table, blocks: Integers, places: Words, tried: Integers) -> NDA
     return accepted(
         (mass - table.parts[blocks]) / rests,
         mass / rests * RELATIVE_ERROR,
-        lambda place: table.rest_thresholds(int(blocks[place]), int(places[place])),
+        lambda index: table.rest_thresholds(int(blocks[index]), int(places[index])),
     )
 
 
@@ -120,7 +120,7 @@ def _tail(table: Table) -> tuple[int, bool]:
     while not (bits := word()):
         step += WORD
     step += WORD - bits.bit_length()
-    place = word()
-    point = table.tail_start(step, left) + place * Fraction(2) ** (table.tail_exponent - WORD)
+    point_bits = word()
+    point = table.tail_start(step, left) + point_bits * Fraction(2) ** (table.tail_exponent - WORD)
     tried = math.floor(point + Fraction(table.law.shift))  # a whole interval of 2**-64 rounds to the same integer
-    return tried, below(word(), table.tail_thresholds(step, left, place))
+    return tried, below(word(), table.tail_thresholds(step, left, point_bits))

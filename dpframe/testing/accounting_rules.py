@@ -89,10 +89,10 @@ class _Ledger:
 
     @classmethod
     def of(cls, accounting: Accounting, epsilon: Fraction, delta: Fraction) -> _Ledger:
-        own = accounting.of_ledger(epsilon, delta)
-        found = cls(own, epsilon, delta, own.limit(epsilon, delta))
-        found.check_amount("limit", found.limit)
-        return found
+        fitted = accounting.of_ledger(epsilon, delta)
+        ledger = cls(fitted, epsilon, delta, fitted.limit(epsilon, delta))
+        ledger.check_amount("limit", ledger.limit)
+        return ledger
 
     def check_amount(self, member: str, amount: Any) -> None:
         fine = isinstance(amount, tuple) and amount and all(map(is_exact, amount)) and min(amount) >= 0
@@ -104,7 +104,10 @@ class _Ledger:
 
     def many(self, amount: Amount) -> int:
         """The number of charges of this amount that fit, up to MOST."""
-        fits = [math.floor(most / part) if part else MOST for part, most in zip(amount, self.limit, strict=True)]
+        fits = [
+            math.floor(most / coordinate) if coordinate else MOST
+            for coordinate, most in zip(amount, self.limit, strict=True)
+        ]
         return min(MOST, (max if self.accounting.one_is_enough else min)(fits))
 
 
@@ -139,9 +142,9 @@ def _losses(coins: list[tuple[float, int]]) -> tuple[Any, Any]:
     losses, chances = np.zeros(1), np.ones(1)
     for epsilon, count in coins:
         heads = np.arange(count + 1)
-        own = (2 * heads - count) * epsilon
+        loss = (2 * heads - count) * epsilon
         chance = binom.pmf(heads, count, 1.0 / (1.0 + math.exp(-epsilon)))
-        losses = (losses[:, None] + own).ravel()
+        losses = (losses[:, None] + loss).ravel()
         chances = (chances[:, None] * chance).ravel()
     return losses, chances
 
@@ -157,8 +160,8 @@ def _calls(ledger: _Ledger) -> Iterator[_Calls]:
     """Calls of several prices: Gaussian and pure noise at a typed epsilon, and where noise is charged both in one."""
     accounting = ledger.accounting
     for pieces in PIECES:
-        own = None if accounting.has_own_delta else ledger.delta / pieces
-        gaussian = _priced(ledger, Price(ledger.epsilon / pieces, own), pure=False)
+        delta = None if accounting.has_own_delta else ledger.delta / pieces
+        gaussian = _priced(ledger, Price(ledger.epsilon / pieces, delta), pure=False)
         coin = _priced(ledger, Price(ledger.epsilon / pieces), pure=True)
         yield gaussian
         yield coin
@@ -203,20 +206,20 @@ def _check_filled(ledger: _Ledger, calls: _Calls) -> None:
         f"{count:,} calls with {calls} fit a limit of epsilon {float(ledger.epsilon):g}, delta {float(ledger.delta):g}"
     )
     if ledger.delta:
-        found = calls.delta(count, float(ledger.epsilon))
+        delta = calls.delta(count, float(ledger.epsilon))
         require(
-            found <= float(ledger.delta) * (1.0 + SLACK),
+            delta <= float(ledger.delta) * (1.0 + SLACK),
             "charge",
-            f"what fits a limit must cost no more than it. {words}, and their delta there is {found:.4g}.",
+            f"what fits a limit must cost no more than it. {words}, and their delta there is {delta:.4g}.",
         )
     else:
-        found = calls.pure(count)
+        epsilon = calls.pure(count)
         require(
-            found <= float(ledger.epsilon) * (1.0 + SLACK),
+            epsilon <= float(ledger.epsilon) * (1.0 + SLACK),
             "charge",
-            f"what fits a limit must cost no more than it. {words}, and their epsilon is {found:.4g}.",
+            f"what fits a limit must cost no more than it. {words}, and their epsilon is {epsilon:.4g}.",
         )
-    total = tuple(count * part for part in calls.amount)
+    total = tuple(count * coordinate for coordinate in calls.amount)
     _check_reading("loss", ledger.accounting.loss(total), calls, count)
     cost = ledger.accounting.cost(calls.price, calls.amount, pure=calls.noises[0].pure_epsilon is not None)
     if len(calls.noises) == 1:
@@ -229,11 +232,11 @@ def _check_reading(member: str, said: PrivacyLoss, calls: _Calls, count: int) ->
     """The words on calls must not be less than their loss."""
     words = f"{member} must be rounded up: of {count:,} calls with {calls} it says {said}"
     if said.delta == 0.0:
-        found = calls.pure(count)
-        require(found <= said.epsilon * (1.0 + SLACK), "reading", f"{words}, and their epsilon is {found:.6g}.")
+        epsilon = calls.pure(count)
+        require(epsilon <= said.epsilon * (1.0 + SLACK), "reading", f"{words}, and their epsilon is {epsilon:.6g}.")
     else:
-        found = calls.delta(count, said.epsilon)
-        require(found <= said.delta * (1.0 + 1e-6), "reading", f"{words}, and their delta there is {found:.4g}.")
+        delta = calls.delta(count, said.epsilon)
+        require(delta <= said.delta * (1.0 + 1e-6), "reading", f"{words}, and their delta there is {delta:.4g}.")
 
 
 def _check_shares(ledger: _Ledger) -> None:
@@ -243,14 +246,14 @@ def _check_shares(ledger: _Ledger) -> None:
             call = _priced(ledger, Price(share=share), pure=pure)
         except InvalidArgument as error:
             raise ContractBroken(f"share: parts must take a price that is a share of the limit. {error}") from error
-        total = tuple(part / share for part in call.amount)
+        total = tuple(coordinate / share for coordinate in call.amount)
         require(ledger.holds(total), "share", f"a call at share {share} must take at most that share of the limit.")
     price = Price(ledger.epsilon / 2, None if ledger.accounting.has_own_delta else ledger.delta)
     for kind in (True, False):
-        own = Price(price.epsilon) if kind else price
-        whole = _priced(ledger, own, pure=kind).amount
-        parts = _priced(ledger, own, pure=kind, shares=PARTS).amount
-        room = tuple(part * (1 + Fraction(1, 10**9)) for part in whole)
+        offered = Price(price.epsilon) if kind else price
+        whole = _priced(ledger, offered, pure=kind).amount
+        parts = _priced(ledger, offered, pure=kind, shares=PARTS).amount
+        room = tuple(coordinate * (1 + Fraction(1, 10**9)) for coordinate in whole)
         within = keeps(parts, room, one_is_enough=ledger.accounting.one_is_enough)
         require(within, "parts", "the parts of a price must not cost more than the price.")
 
@@ -258,7 +261,7 @@ def _check_shares(ledger: _Ledger) -> None:
 def _check_remaining(ledger: _Ledger) -> None:
     """The rest can be asked for: by a call of one count, with the noise that it takes by itself."""
     accounting = ledger.accounting
-    for left in (ledger.limit, tuple(part * Fraction(2, 7) for part in ledger.limit)):
+    for left in (ledger.limit, tuple(coordinate * Fraction(2, 7) for coordinate in ledger.limit)):
         said = accounting.remaining(left)
         if said.epsilon <= 0.0:
             continue
@@ -269,5 +272,5 @@ def _check_remaining(ledger: _Ledger) -> None:
             "remaining",
             f"remaining must be rounded down: it says {said}, and a call at that epsilon costs more.",
         )
-    nothing = tuple(part * 0 for part in ledger.limit)
+    nothing = tuple(coordinate * 0 for coordinate in ledger.limit)
     require(accounting.loss(nothing).epsilon == 0.0, "loss", "loss must be 0 where nothing was spent.")

@@ -95,19 +95,19 @@ def _facts(shape: tuple[int, ...]) -> Iterator[dict[str, Any]]:
 
 
 def _check_once(function: Callable[..., Any], values: Floats, noise: NoiseLaw, facts: dict[str, Any]) -> None:
-    given, state = values.copy(), _random_state()
+    copied, state = values.copy(), _random_state()
     results = []
     for _ in range(2):
         try:
-            found = function(given, noise, **facts)
+            denoised = function(copied, noise, **facts)
         except Exception as error:
             raise ContractBroken(
                 f"success: a denoiser must not fail, and on {values.size} values it raised "
                 f"{type(error).__name__}: {error}"
             ) from error
-        results.append(_as_floats(found))
+        results.append(_as_floats(denoised))
         shape = results[-1].shape
-        require(np.array_equal(given, values), "input", "a denoiser must not change the values that it gets.")
+        require(np.array_equal(copied, values), "input", "a denoiser must not change the values that it gets.")
         require(
             shape == values.shape,
             "shape",
@@ -123,11 +123,11 @@ def _check_once(function: Callable[..., Any], values: Floats, noise: NoiseLaw, f
     require(_random_state() == state, "randomness", "a denoiser must not touch NumPy's global random numbers.")
 
 
-def _as_floats(found: Any) -> Floats:
+def _as_floats(denoised: Any) -> Floats:
     try:
-        return np.array(found, dtype=np.float64)
+        return np.array(denoised, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ContractBroken(f"numbers: a denoiser must return an array of numbers, not {named(found)}.") from None
+        raise ContractBroken(f"numbers: a denoiser must return an array of numbers, not {named(denoised)}.") from None
 
 
 def _random_state() -> tuple[bytes, int]:

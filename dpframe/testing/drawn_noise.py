@@ -39,25 +39,25 @@ def check_draws(mechanism: Mechanism) -> None:
 def sample_of(mechanism: Mechanism, total: int, size: int = DRAWS) -> noise.Integers:
     """Noise added to equal totals, less these."""
     totals = np.full(size, total, dtype=np.int64)
-    found = mechanism.add_noise(totals)
-    return (found.view(np.uint64) - totals.view(np.uint64)).view(np.int64)
+    noisy = mechanism.add_noise(totals)
+    return (noisy.view(np.uint64) - totals.view(np.uint64)).view(np.int64)
 
 
 def _check_kinds(mechanism: Mechanism) -> None:
     """int64 of the same shape, the totals as they were, and no error at the ends of 64 bits."""
     for totals in (np.zeros((3, 5), np.int64), np.zeros(0, np.int64), np.full(64, MOST), np.full(64, -MOST - 1)):
-        given = totals.copy()
+        copied = totals.copy()
         try:
-            found = mechanism.add_noise(given)
+            noisy = mechanism.add_noise(copied)
         except Exception as error:
             raise ContractBroken(
                 f"add_noise: it must not fail, whatever the totals, and raised {type(error).__name__}: {error}"
             ) from error
-        fits = isinstance(found, np.ndarray) and found.dtype == np.int64 and found.shape == totals.shape
+        fits = isinstance(noisy, np.ndarray) and noisy.dtype == np.int64 and noisy.shape == totals.shape
         require(fits, "add_noise", "it must return an int64 array of the shape of the totals.")
-        require(np.array_equal(given, totals), "add_noise", "it must not change the totals that it gets.")
+        require(np.array_equal(copied, totals), "add_noise", "it must not change the totals that it gets.")
         if mechanism.additive and totals.size == 64:
-            away = (found.view(np.uint64) - totals.view(np.uint64)).view(np.int64)
+            away = (noisy.view(np.uint64) - totals.view(np.uint64)).view(np.int64)
             close = np.abs(away.astype(np.float64)) * mechanism.grid <= 1e3 * math.sqrt(mechanism.variance) + 1e-9
             require(
                 close.all(), "add_noise", "it must add modulo 2**64, and neither stop nor jump at the largest totals."
@@ -74,12 +74,12 @@ def _check_spread(mechanism: Mechanism, steps: noise.Integers) -> None:
     require(
         abs(mean) <= WIDE * spread, "centre", f"noise must have the mean 0, and that of the draws is {mean:.4g} steps."
     )
-    found, error = float(squares.mean()), float(squares.std()) / math.sqrt(values.size)
+    variance, error = float(squares.mean()), float(squares.std()) / math.sqrt(values.size)
     said = mechanism.variance / mechanism.grid**2
     require(
-        abs(found - said) <= WIDE * error + 1e-6 * said,
+        abs(variance - said) <= WIDE * error + 1e-6 * said,
         "variance",
-        f"noise must have the variance that it states, {said:.6g} squared steps, and the draws have {found:.6g}.",
+        f"noise must have the variance that it states, {said:.6g} squared steps, and the draws have {variance:.6g}.",
     )
 
 
@@ -136,14 +136,14 @@ def _check_tail(mechanism: Mechanism, steps: noise.Integers) -> None:
     tails = mechanism.tail(points)
     for side in (steps, -steps):
         ordered = np.sort(side).astype(np.float64)
-        found = 1.0 - np.searchsorted(ordered, points, side="left") / steps.size
+        shares = 1.0 - np.searchsorted(ordered, points, side="left") / steps.size
         error = WIDE * np.sqrt(tails * (1.0 - tails) / steps.size) + WIDE**2 / steps.size
-        worst = int(np.argmax(np.abs(found - tails) - error))
+        worst = int(np.argmax(np.abs(shares - tails) - error))
         require(
-            (np.abs(found - tails) <= error).all(),
+            (np.abs(shares - tails) <= error).all(),
             "tail",
             f"noise must have the tails that it states: of {points[worst]:,.0f} steps and more {tails[worst]:.5g}, and "
-            f"the draws have {found[worst]:.5g}.",
+            f"the draws have {shares[worst]:.5g}.",
         )
 
 
@@ -151,8 +151,8 @@ def _check_neighbors(mechanism: Mechanism) -> None:
     """Two totals as far apart as one unit can move one: what half of the draws tell, tried on the other half."""
     shift = int(from_tails.steps_of(mechanism.sensitivity, mechanism.grid))
     for total in (0, -(10**6), 10**6, shift):
-        one, other = (sample_of(mechanism, start) + start for start in (total, total + shift))
-        for first, second in ((one, other), (other, one)):
+        sample, neighbor = (sample_of(mechanism, start) + start for start in (total, total + shift))
+        for first, second in ((sample, neighbor), (neighbor, sample)):
             _check_pair(mechanism, first, second)
 
 
@@ -166,12 +166,12 @@ def _check_pair(mechanism: Mechanism, first: Any, second: Any) -> None:
         said = mechanism.delta(float(epsilon))
         low = shares[0] - WIDE * np.sqrt(shares[0] * (1.0 - shares[0]) / half)
         high = shares[1] + WIDE * np.sqrt(shares[1] * (1.0 - shares[1]) / half) + WIDE**2 / half
-        found = float((low - math.exp(min(epsilon, 700.0)) * high).max())
+        delta = float((low - math.exp(min(epsilon, 700.0)) * high).max())
         require(
-            found <= said,
+            delta <= said,
             "delta",
             f"the draws must keep the curve: at epsilon {epsilon:.4g} delta is stated as {said:.4g}, and is more than "
-            f"{found:.4g}.",
+            f"{delta:.4g}.",
         )
 
 
@@ -208,9 +208,9 @@ def _check_choices(mechanism: Mechanism) -> None:
     moved[0] = from_tails.steps_of(mechanism.sensitivity, mechanism.grid)
     shares = _chosen(mechanism, low), _chosen(mechanism, moved)
     loss = mechanism.epsilon(0.0)
-    for one, other in (shares, shares[::-1]):
-        surely = one - WIDE * np.sqrt(one * (1.0 - one) / CHOICES)
-        at_most = other + WIDE * np.sqrt(other * (1.0 - other) / CHOICES) + WIDE**2 / CHOICES
+    for first, second in (shares, shares[::-1]):
+        surely = first - WIDE * np.sqrt(first * (1.0 - first) / CHOICES)
+        at_most = second + WIDE * np.sqrt(second * (1.0 - second) / CHOICES) + WIDE**2 / CHOICES
         require((surely <= math.exp(loss) * at_most).all(), "choice", f"a choice must keep epsilon {loss:g}, its own.")
 
 

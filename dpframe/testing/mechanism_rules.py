@@ -71,12 +71,12 @@ def _check_members(mechanism: Mechanism) -> None:
     require(isinstance(mechanism, Hashable), "frozen", "a mechanism must be a frozen value, which can be hashed.")
     for name, (rule, fits) in MEMBERS.items():  # the first ones decide what is derived of the last
         try:
-            found = getattr(mechanism, name)
+            value = getattr(mechanism, name)
         except AttributeError as error:
             raise ContractBroken(f"members: a mechanism must have every member of dpf.Mechanism: {error}.") from error
         except InvalidArgument as error:
             raise ContractBroken(f"members: {error}") from error
-        require(fits(found), "members", f"{name} must be {rule}, not {shown(found)}.")
+        require(fits(value), "members", f"{name} must be {rule}, not {shown(value)}.")
 
 
 def _is_positive(value: Any) -> bool:
@@ -101,9 +101,9 @@ MEMBERS: dict[str, tuple[str, Any]] = {
 
 def _points(mechanism: Mechanism) -> Floats:
     """Epsilons from 0 to where nothing is left of the curve."""
-    own = mechanism.pure_epsilon
-    if own is not None:
-        return np.linspace(0.0, own, POINTS)
+    pure_epsilon = mechanism.pure_epsilon
+    if pure_epsilon is not None:
+        return np.linspace(0.0, pure_epsilon, POINTS)
     farthest = 2.0**-20
     while mechanism.delta(farthest) > LEAST and farthest < 2.0**40:
         farthest *= 2.0
@@ -112,15 +112,15 @@ def _points(mechanism: Mechanism) -> Floats:
 
 def _check_curve(mechanism: Mechanism, points: Floats) -> None:
     """From 0 to 1, falling, convex in e^epsilon; its inverse and its values at many points are the same curve."""
-    found = np.array([mechanism.delta(float(point)) for point in points])
-    require(((found >= 0.0) & (found <= 1.0)).all(), "curve", "delta must be between 0 and 1.")
-    require((np.diff(found) <= LEAST).all(), "curve", "delta must not rise with epsilon.")
+    deltas = np.array([mechanism.delta(float(point)) for point in points])
+    require(((deltas >= 0.0) & (deltas <= 1.0)).all(), "curve", "delta must be between 0 and 1.")
+    require((np.diff(deltas) <= LEAST).all(), "curve", "delta must not rise with epsilon.")
     weights = np.exp(np.minimum(points, curves.LARGEST_POWER))
-    between = np.interp(weights[1:-1], weights[[0, -1]], found[[0, -1]])
-    require((found[1:-1] <= between + LEAST).all(), "curve", "delta must be convex in e^epsilon.")
-    own = mechanism.pure_epsilon
-    if own is not None:
-        require(mechanism.delta(own) == 0.0, "curve", "delta must be 0 from pure_epsilon on.")
+    between = np.interp(weights[1:-1], weights[[0, -1]], deltas[[0, -1]])
+    require((deltas[1:-1] <= between + LEAST).all(), "curve", "delta must be convex in e^epsilon.")
+    pure_epsilon = mechanism.pure_epsilon
+    if pure_epsilon is not None:
+        require(mechanism.delta(pure_epsilon) == 0.0, "curve", "delta must be 0 from pure_epsilon on.")
     for delta in (1e-3, 1e-6, 1e-9):
         epsilon = mechanism.epsilon(delta)
         require(
@@ -131,7 +131,7 @@ def _check_curve(mechanism: Mechanism, points: Floats) -> None:
         )
     for sign in (1.0, -1.0):
         many = mechanism.deltas(sign * points)
-        exact = found if sign > 0.0 else -np.expm1(-points) + np.exp(-points) * found
+        exact = deltas if sign > 0.0 else -np.expm1(-points) + np.exp(-points) * deltas
         require(many.shape == points.shape, "curve", "deltas must return an array of the shape that it gets.")
         low = many < exact * (1.0 - SLACK) - LEAST
         require(not low.any(), "curve", "deltas must not be below delta, or at -epsilon below what follows from it.")
@@ -197,14 +197,14 @@ def _check_charges(mechanism: Mechanism, points: Floats) -> None:
         )
 
 
-def _charge(asked: Any, member: str) -> Fraction | None:
+def _charge(read: Any, member: str) -> Fraction | None:
     """A charge, or None where it is refused in words."""
     try:
-        found = asked()
+        charge = read()
     except InvalidArgument:
         return None
-    require(type(found) is Fraction and found >= 0, "charge", f"{member} must be a Fraction of at least 0.")
-    return Fraction(found)
+    require(type(charge) is Fraction and charge >= 0, "charge", f"{member} must be a Fraction of at least 0.")
+    return Fraction(charge)
 
 
 def _divergence(order: float, epsilons: Floats, deltas: Floats) -> float:

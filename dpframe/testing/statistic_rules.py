@@ -109,11 +109,11 @@ def _check_words(statistic: Statistic) -> None:
 
 
 def _check_totals(statistic: Statistic) -> None:
-    found = statistic.totals()
-    require(isinstance(found, tuple) and len(found) > 0, "totals", "totals() must be a tuple of at least one Total")
-    require(found == statistic.totals(), "totals", "totals() must be the same each time")
-    require(len(set(found)) == len(found), "totals", "totals() must name each Total once")
-    for total in found:
+    listed = statistic.totals()
+    require(isinstance(listed, tuple) and len(listed) > 0, "totals", "totals() must be a tuple of at least one Total")
+    require(listed == statistic.totals(), "totals", "totals() must be the same each time")
+    require(len(set(listed)) == len(listed), "totals", "totals() must name each Total once")
+    for total in listed:
         require(
             pickle.loads(pickle.dumps(total)) == total, "totals", f"{total.describe()} must come back from a pickle"
         )
@@ -121,7 +121,7 @@ def _check_totals(statistic: Statistic) -> None:
             total.by is None, "totals", f"{total.describe()} must be over the cells: subtotals are the library's own"
         )
     if statistic.denoisable or statistic.adds_up:
-        require(len(found) == 1, "totals", "what is denoised, or has subtotals, must be read off one Total")
+        require(len(listed) == 1, "totals", "what is denoised, or has subtotals, must be read off one Total")
 
 
 def _check_sensitivity(statistic: Statistic) -> None:
@@ -133,9 +133,9 @@ def _check_sensitivity(statistic: Statistic) -> None:
         mine, theirs = (_owned(_table(statistic, random, _rows(unit, random))) for _ in range(2))
         without = rows if unit.neighbors == "add-remove" else _joined(rows, theirs)
         for p in (1.0, 2.0):
-            one, other = (totals(_frame(table), query, unit, p) for table in (without, _joined(rows, mine)))
+            before, after = (totals(_frame(table), query, unit, p) for table in (without, _joined(rows, mine)))
             for total in statistic.totals():
-                moved = _norm(other[total].ravel() - one[total].ravel(), p)
+                moved = _norm(after[total].ravel() - before[total].ravel(), p)
                 most = sensitivity.of(total, unit, query.keys.cells).steps(p)
                 words = f"one unit moves {total.describe()} by {moved:g} steps, and is charged for {most:g}"
                 require(moved <= most * (1 + 1e-12), "sensitivity", words)
@@ -150,8 +150,8 @@ def _owned(table: Table) -> Table:
     return table | {"unit": np.full(table["unit"].size, -1)}
 
 
-def _joined(one: Table, other: Table) -> Table:
-    return {name: np.concatenate([values, other[name]]) for name, values in one.items()}
+def _joined(first: Table, second: Table) -> Table:
+    return {name: np.concatenate([values, second[name]]) for name, values in first.items()}
 
 
 def _frame(table: Table) -> Any:
@@ -169,14 +169,14 @@ def _query(statistic: Statistic) -> Query:
 
 def _columns(statistic: Statistic) -> dict[str, tuple[float, float]]:
     """The columns that it reads, with the widest of their bounds; (0, 1) where only their presence counts."""
-    found: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, tuple[float, float]] = {}
     for total in statistic.totals():
         for column in total.columns:
-            found.setdefault(column, (0.0, 1.0))
+            bounds.setdefault(column, (0.0, 1.0))
         for column, (low, high) in total.values:
-            before = found.get(column, (low, high))
-            found[column] = (min(low, before[0]), max(high, before[1]))
-    return found
+            before = bounds.get(column, (low, high))
+            bounds[column] = (min(low, before[0]), max(high, before[1]))
+    return bounds
 
 
 def _table(statistic: Statistic, random: np.random.Generator, rows: int) -> Table:
@@ -194,11 +194,11 @@ def _table(statistic: Statistic, random: np.random.Generator, rows: int) -> Tabl
 
 def _compared(statistic: Statistic, random: np.random.Generator, rows: int) -> Table:
     """Columns of which it asks whether a value is a declared one: texts that are and are not."""
-    found: Table = {}
+    columns: Table = {}
     for total in statistic.totals():
         if isinstance(total.vector, Matches) and isinstance(value := total.vector.axis.rows[0][0], str):
-            found[total.vector.column] = random.choice(np.array([value, value + "!"]), rows)
-    return found
+            columns[total.vector.column] = random.choice(np.array([value, value + "!"]), rows)
+    return columns
 
 
 def _check_answers(statistic: Statistic, size: int) -> None:
@@ -245,20 +245,22 @@ def _inside(statistic: Statistic, random: np.random.Generator, size: int) -> Tab
 
 def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells: int) -> tuple[Any, Any]:
     measured = {
-        total: Measured(found.astype(np.float64) * total.grid(weighted=False), laws[total])
-        for total, found in steps.items()
+        total: Measured(noisy.astype(np.float64) * total.grid(weighted=False), laws[total])
+        for total, noisy in steps.items()
     }
-    before = {total: one.values.copy() for total, one in measured.items()}
+    before = {total: measurement.values.copy() for total, measurement in measured.items()}
     values, errors = statistic.answer(measured)
     again, _ = statistic.answer(measured)
-    kept = all(np.array_equal(one.values, before[total]) for total, one in measured.items())
+    kept = all(np.array_equal(measurement.values, before[total]) for total, measurement in measured.items())
     require(kept, "arithmetic", "answer() must leave the noisy totals as they are")
     same = np.array_equal(values, again, equal_nan=True)
     require(same, "arithmetic", "answer() must give the same each time: noise is drawn before")
-    for name, found in (("values", values), ("errors", errors)):
-        require(np.shape(found) == (cells,), "shape", f"answer() must give {name} of the shape of the cells")
-        told = found if name == "values" or not statistic.unbounded else np.nan_to_num(found, nan=np.nan, posinf=0.0)
-        require(bool(np.isfinite(told).all()), "finite", f"answer() must give finite {name}, whatever the noise is")
+    for name, numbers in (("values", values), ("errors", errors)):
+        require(np.shape(numbers) == (cells,), "shape", f"answer() must give {name} of the shape of the cells")
+        checked = (
+            numbers if name == "values" or not statistic.unbounded else np.nan_to_num(numbers, nan=np.nan, posinf=0.0)
+        )
+        require(bool(np.isfinite(checked).all()), "finite", f"answer() must give finite {name}, whatever the noise is")
     require(bool((errors >= 0).all()), "errors", "answer() must give errors of at least 0")
     return values, errors
 

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli.main import main
-from dpframe.ledger import head, reading, seen
+from dpframe.ledger import heads, reading, seen
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
 NAMED = {"label": "wards", "snapshot": "2026-W47"}
@@ -299,7 +299,7 @@ def test_19_a_head_that_may_not_be_read_is_not_to_be_removed(sound, tmp_path, mo
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(head, "open", refused, raising=False)
+    monkeypatch.setattr(heads, "open", refused, raising=False)
     with pytest.raises(dpf.LedgerError, match="Let this user read it") as caught:
         dpf.Ledger.open(damaged)
     assert "recover" not in str(caught.value)

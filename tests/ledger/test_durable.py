@@ -25,7 +25,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import database, entries, head, seen, sql
+from dpframe.ledger import database, entries, heads, seen, sql
 from dpframe.release import path as release
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
@@ -449,10 +449,10 @@ def test_a_crash_before_the_head_is_written_is_no_restore(path, monkeypatch):
         patch.setattr(sql.SqlStore, "_keep_head", lambda *_: None)
         for _ in range(3):
             take(ledger, "1/8")
-    assert head.read(str(path)).mark.entry == 0
+    assert heads.read(str(path)).mark.entry == 0
     again = dpf.Ledger.open(path)
     assert take(again, "1/8")["entry"] == 4
-    assert head.read(str(path)).mark.entry == 4
+    assert heads.read(str(path)).mark.entry == 4
 
 
 def test_a_head_never_falls_back(path, restored, monkeypatch):
@@ -467,7 +467,7 @@ def test_a_head_never_falls_back(path, restored, monkeypatch):
     shutil.copy(newest, path)
     with pytest.raises(dpf.LedgerError, match=r"was replaced while it was charged: no row was read"):
         kept._keep_head(mark)
-    assert head.read(str(path)).mark.entry == 4
+    assert heads.read(str(path)).mark.entry == 4
 
 
 def test_a_missing_head_is_refused(path):
@@ -646,7 +646,7 @@ def test_a_head_that_cannot_be_written_keeps_the_charge(path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     ledger = dpf.Ledger(epsilon=1, path=path)
-    monkeypatch.setattr(head, "synchronized", full)
+    monkeypatch.setattr(heads, "synchronized", full)
     with pytest.raises(dpf.LedgerError, match=r"head of the ledger cannot be written .* stays charged"):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
     assert ledger.spent.epsilon == 0.25
@@ -732,7 +732,7 @@ def test_97_a_head_that_cannot_be_written_is_known_before_the_charge(path, monke
         return open(file, mode, **words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(head, "open", read_only, raising=False)
+        patch.setattr(heads, "open", read_only, raising=False)
         with pytest.raises(dpf.LedgerError, match=r"the head of the ledger cannot be written .*: nothing was charged"):
             take(ledger, "1/4")
     assert ledger.spent.epsilon == 0.25

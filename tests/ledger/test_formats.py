@@ -20,7 +20,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli.main import main
-from dpframe.ledger import head, migration
+from dpframe.ledger import heads, migration
 from dpframe.ledger.database import tables
 from dpframe.ledger.ledger import _unpickled
 from dpframe.ledger.sql import SqlStore
@@ -99,7 +99,7 @@ def test_20_a_ledger_of_0_1_is_taken_over(path):
 
 def test_20_a_ledger_of_rdp_is_taken_over(tmp_path):
     path = copied("rdp", tmp_path)
-    last = head.read(str(path)).mark
+    last = heads.read(str(path)).mark
     ledger = dpf.Ledger.open(path)
     assert ledger.limit == dpf.PrivacyLoss(1.0, 1e-6)
     assert ledger._store.last() == last

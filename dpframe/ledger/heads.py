@@ -98,8 +98,8 @@ def _begin(path: str, text: bytes, size: int) -> None:
 
 def _facts_of(slot: bytes) -> dict[str, Any] | None:
     """The facts in a slot, None where it was torn."""
-    told, _, facts = slot.rstrip().partition(b" ")
-    if told.decode("ascii", "replace") != digest(facts):
+    stated, _, facts = slot.rstrip().partition(b" ")
+    if stated.decode("ascii", "replace") != digest(facts):
         return None
     return reading.facts_of(facts.decode())
 
