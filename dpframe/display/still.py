@@ -8,12 +8,13 @@ from typing import Any
 
 def still(chart: Any) -> Any:
     """The same chart, which shows itself as a picture where the caller has chosen no other renderer."""
-    object.__setattr__(chart, "__class__", _still_kind(type(chart)))  # a chart's own attributes are its specification
+    kind: Any = type(chart)
+    object.__setattr__(chart, "__class__", _still_kind(kind))  # a chart's own attributes are its specification
     return chart
 
 
 @cache
-def _still_kind(kind: type[Any]) -> type[Any]:
+def _still_kind(kind: Any) -> type[Any]:
     own: dict[str, Any] = {"_repr_mimebundle_": _picture, "__reduce_ex__": _reduced, "__doc__": kind.__doc__}
     made: type[Any] = type(kind.__name__, (kind,), own)
     return made
