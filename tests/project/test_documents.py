@@ -22,6 +22,7 @@ import dpframe as dpf
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 MODULES = sorted(found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe."))
 NEEDS = {
@@ -58,6 +59,19 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
     namespace = vars(module)
     for number, block in enumerate(code, start=1):
         exec(compile(block, f"{document.name}, block {number}", "exec", dont_inherit=True), namespace)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_notebook_runs_and_holds_its_outputs(notebook):
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    code = ["".join(cell["source"]) for cell in cells]
+    skip_where_missing("".join(code))
+    namespace: dict[str, object] = {}
+    for number, block in enumerate(code, start=1):
+        exec(compile(block, f"{notebook.name}, cell {number}", "exec", dont_inherit=True), namespace)
+    assert any("image/svg+xml" in output.get("data", {}) for cell in cells for output in cell["outputs"])
+    assert not any(output["output_type"] == "error" for cell in cells for output in cell["outputs"])
 
 
 def docstring_tests() -> list[doctest.DocTest]:
@@ -135,7 +149,7 @@ def test_every_relative_link_leads_somewhere(document):
             assert anchor in [re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings]
 
 
-@pytest.mark.parametrize("file", [*DOCUMENTS, *EXAMPLES, ROOT / "dev.py"], ids=relative)
+@pytest.mark.parametrize("file", [*DOCUMENTS, *NOTEBOOKS, *EXAMPLES, ROOT / "dev.py"], ids=relative)
 def test_no_document_names_a_machine_path(file):
     assert not MACHINE_PATH.search(file.read_text(encoding="utf-8"))
 
