@@ -63,14 +63,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Turn formulas into MathML."""
-    return FORMULA.sub(
-        lambda match: convert(unescape(match[3]).strip(), display="block" if match[2] == "[" else "inline"), html
-    )
+    return FORMULA.sub(_drawn, html)
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Take the one script that the theme would fetch from another host from the site itself."""
     return output.replace(FETCHED, _relative("javascripts/iframe-worker.js", page.file.dest_uri))
+
+
+def _drawn(match: re.Match[str]) -> str:
+    formula = unescape(match[3]).strip().replace(r"\_", "_")  # the converter would show the backslash
+    return str(convert(formula, display="block" if match[2] == "[" else "inline"))
 
 
 def _relative(target: str, page: str) -> str:

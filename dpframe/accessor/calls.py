@@ -61,9 +61,20 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
         raise MissingArgument(f'column must be given: name the column, as in {verb}("age", {arguments[1]}=...).')
 
 
+ELSEWHERE = {  # words of other libraries, and what they are here
+    **dict.fromkeys(("lower", "upper", "low", "high", "min", "max", "min_value", "max_value", "clip"), "bounds"),
+    **dict.fromkeys(("eps", "budget", "privacy_budget"), "epsilon"),
+    **dict.fromkeys(("noise", "mech"), "mechanism"),
+    **dict.fromkeys(("groups", "values", "partitions", "public_partitions"), "keys"),
+    **dict.fromkeys(("max_contributions", "max_rows_per_id"), "max_rows"),
+    **dict.fromkeys(("accountant", "session"), "ledger"),
+}
+
+
 def nearest_of(name: str, arguments: Sequence[str]) -> str:
     """The way out for the caller of an argument that is none."""
-    near = closest(name, arguments)
+    meant = ELSEWHERE.get(name)
+    near = meant if meant in arguments else closest(name, arguments)
     return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."
 
 

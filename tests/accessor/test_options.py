@@ -149,3 +149,12 @@ def test_python_may_leave_docstrings_out():
     code = "import dpframe as dpf; assert dpf.PrivateFrame.count.__doc__ is None"
     found = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("lower", "bounds"), ("high", "bounds"), ("eps", "epsilon"), ("bound", "bounds")]
+)
+def test_words_of_other_libraries_are_understood(word, meant):
+    people = pl.DataFrame({"age": [31, 45, 62]})
+    with pytest.raises(dpf.InvalidType, match=f"{word} is not an argument of mean. Did you mean {meant}"):
+        people.dp.mean("age", **{word: 1})

@@ -156,7 +156,7 @@ def test_a_grid_is_a_map(frame, ledger, denoise):
     chart = grid.dp.plot().to_dict()
     assert marks(chart) == ["rect"]
     assert chart["encoding"]["y"]["type"] == "temporal"
-    assert "95% error of each cell: +-3 around the unbiased value" in chart["title"]["subtitle"]
+    assert "95% error of each cell: ±3 around the unbiased value" in chart["title"]["subtitle"]
     low, high = chart["encoding"]["color"]["scale"]["domain"]
     assert low <= 0 < high
 
