@@ -113,9 +113,7 @@ def beside(panels: Sequence[Any], words: Words) -> Any:
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
     """A point per output column: its expected 95% error, on a logarithmic scale since columns have different units."""
-    return named_points(
-        points, "expected 95% error (logarithmic)", lambda error: f"\N{PLUS-MINUS SIGN}{pages.number(error)}", words
-    )
+    return named_points(points, "expected 95% error (logarithmic)", lambda error: f"±{pages.number(error)}", words)
 
 
 def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:

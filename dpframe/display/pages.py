@@ -27,7 +27,7 @@ def number(value: float) -> str:
 
 def escape(text: str) -> str:
     """For HTML, with what commands a screen as escapes, and the sign that a terminal may lack."""
-    return html.escape(harmless(text)).replace("+-", "\N{PLUS-MINUS SIGN}")
+    return html.escape(harmless(text)).replace("+-", "±")
 
 
 def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:

@@ -159,7 +159,7 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
     price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
     if is_map:
-        errors = ", ".join(f"\N{PLUS-MINUS SIGN}{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
+        errors = ", ".join(f"±{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
         second = f"95% error of each cell: {errors} around the unbiased value"
     else:
         second = "error bars: 95% intervals around the unbiased noisy values"
