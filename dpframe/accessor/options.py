@@ -35,7 +35,7 @@ DenoiserName = Literal[
     "trend-filter",
 ]
 Denoiser = DenoiserName | Callable[..., Any]
-Noise = Literal["laplace", "gaussian", "auto"] | Calibration | None
+Noise = Literal["laplace", "gaussian", "auto", "choice"] | Calibration | None
 Denoise = Literal["default"] | Denoiser | Sequence[Denoiser] | None
 
 

@@ -71,7 +71,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "confidence": CONFIDENCE,
         "keep_noisy": keep_noisy,
     }
-    for said in plan.query.choice_facts:
+    for said in plan.query.choice_facts if plan.query.chooses else ():
         facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
