@@ -154,9 +154,10 @@ OPTIONS = {
     ),
     "mechanism": Option(
         None,
-        '{"laplace", "gaussian", "auto"} or callable, optional',
+        '{"laplace", "gaussian", "auto", "choice"} or callable, optional',
         """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not (``docs/noise.md``);
-        ``"auto"`` takes the one with the least variance.""",
+        ``"auto"`` takes the one with the least variance. For one quantile of the whole frame, ``"choice"`` adds no
+        noise and chooses it by ranks.""",
     ),
     "denoise": Option(
         "default",

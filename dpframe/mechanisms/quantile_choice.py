@@ -55,7 +55,7 @@ class QuantileChoice(Mechanism):
     >>> median.name, median.scale, median.interval(0.95)
     ('quantile by exponential mechanism', 1.0, 4.0)
     >>> median.scores(np.array([2, 3, 4, 1, 0]))  # in half ranks
-    array([-6,  0,  0, -8, -10])
+    array([ -6,   0,   0,  -8, -10])
     """
 
     choice: ExponentialMechanism | PermuteAndFlip
