@@ -78,6 +78,8 @@ class TopKOptions(Bounded, total=False):
     """Options of ``top_k``."""
 
     delta: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
 
 
 class ContributionsOptions(Asked, Noisy, total=False):
@@ -266,8 +268,6 @@ REFUSED = {  # which options a verb does not take, and why
         "rollup": "it releases no table",
         "order": "it releases no table",
         "graph": "it releases no table",
-        "within": "preview.top_k shows its error for each price",
-        "confidence": "preview.top_k shows its error at 95%",
         "size": "it releases no mean",
         "weights": "it measures one vector alone",
     },
