@@ -115,7 +115,7 @@ def main() -> int:
         print(f"{name} is not installed, and left out")
     for name in options.only:
         words, measure = PARTS[name]
-        print(f"\n### {words}\n", flush=True)
+        print(f"\n### {words}, epsilon {options.epsilon:g}\n", flush=True)
         show(measure(options.data, options.epsilon, options.repeats))
     return 0
 
@@ -140,14 +140,16 @@ def show(figures: Iterable[Figure]) -> None:
 def quantiles(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
     """Mean distance in ranks from the quantile of the clipped values, over all quantiles of a release.
 
-    Every answer goes to the nearest candidate first: of whole numbers one between two of them is not meant.
+    The quantile is that of values at their nearest candidates, and every answer goes to its nearest one as well. Peers
+    that choose among candidates are given such values; diffprivlib, which knows none, is given them as they are.
     """
     for column in COLUMNS:
         frame = column.frame(data)
-        values = np.sort(frame[column.column].cast(pl.Float64).clip(*column.bounds).to_numpy())
+        exact = frame[column.column].cast(pl.Float64).clip(*column.bounds).to_numpy()
         candidates = np.array(column.candidates)
+        values = np.sort(nearest(candidates, exact))
         for name, q in QUANTILES.items():
-            for method, release in quantile_methods(column, frame, values, q, epsilon):
+            for method, release in quantile_methods(column, frame, exact, values, q, epsilon):
                 found = (nearest(candidates, np.asarray(release())) for _ in range(repeats))
                 away = (ranks_away(values, one, np.array(q)).mean() for one in found)
                 yield Figure.of(f"{column.name}: {name}", method, away)
@@ -169,7 +171,7 @@ def ranks_away(ordered: np.ndarray, found: np.ndarray, q: np.ndarray) -> np.ndar
 
 
 def quantile_methods(
-    column: Column, frame: pl.DataFrame, values: np.ndarray, q: Sequence[float], epsilon: float
+    column: Column, frame: pl.DataFrame, exact: np.ndarray, values: np.ndarray, q: Sequence[float], epsilon: float
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Releases of all quantiles by each method."""
     words = {"bounds": column.bounds, **column.bounded()}
@@ -195,7 +197,7 @@ def quantile_methods(
         yield f"OpenDP, choices, delta {DELTA:g}", peers.opendp_choices(values, *given, delta=DELTA)
         yield "OpenDP, tree", peers.opendp_tree(values, *given)
     if peers.has("diffprivlib") and column.unit is None:  # which protects rows alone
-        yield "diffprivlib", peers.diffprivlib_quantiles(values, column.bounds, q, epsilon)
+        yield "diffprivlib", peers.diffprivlib_quantiles(exact, column.bounds, q, epsilon)
 
 
 # Variances
@@ -288,17 +290,24 @@ def key_methods(
 ) -> Iterator[tuple[str, Callable[[], int]]]:
     """Of the peers' numbers of keys of a unit the best is taken, which dpframe is not told."""
     if hasattr(dpf, "discover"):
-        most = {"max_groups": 20} if owner else {}
-        ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=owner)
-        words = {"epsilon": epsilon, "delta": KEYS_DELTA / 2, "ledger": ledger, **most}
-        found = dpf.discover(delta=KEYS_DELTA / 2, max_keys=1_000 if owner else 1)
-        yield "dpframe", lambda: len(frame.dp.group_by(key, keys=found).n_units(**words))
+        for words_of, part in (("dpframe, pure", None), ("dpframe, Gaussian", 0.5)):
+            yield words_of, our_keys(frame, key, owner, epsilon, part)
     if peers.has("opendp"):
         kept = PAIRS if owner else (1,)
         for words_of, delta_of in (("OpenDP, Laplace", 1.0), ("OpenDP, Gaussian", 0.5)):
             each = [peers.opendp_keys(frame, key, owner, one, epsilon, KEYS_DELTA, delta_of) for one in kept]
             best = max(each, key=lambda one: float(np.mean([one() for _ in range(3)])))
             yield words_of, best
+
+
+def our_keys(frame: pl.DataFrame, key: str, owner: str | None, epsilon: float, part: float | None) -> Callable[[], int]:
+    """The number of keys that dpframe finds; with `part` of the delta for Gaussian noise and the rest for the keys."""
+    most = {"max_groups": 20} if owner else {}
+    noise = {} if part is None else {"delta": KEYS_DELTA * part}
+    ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=owner)
+    words = {"epsilon": epsilon, "ledger": ledger, **noise, **most}
+    found = dpf.discover(delta=KEYS_DELTA * (1.0 - (part or 0.0)), max_keys=1_000 if owner else 1)
+    return lambda: len(frame.dp.group_by(key, keys=found).n_units(**words))
 
 
 def pairs_of(frame: pl.DataFrame, key: str, owner: str | None) -> pl.DataFrame:
