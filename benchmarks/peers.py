@@ -41,7 +41,7 @@ def smallest_scale(cost: Callable[[float], float], most: float) -> float:
         except Exception:  # its own kind, where so small a scale overflows
             return False
 
-    for _ in range(60):
+    for _ in range(32):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

@@ -156,9 +156,9 @@ def quantiles(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
 
 
 def nearest(candidates: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """The nearest candidate to each answer; what is no number stays none."""
+    """The nearest candidate to each value, the upper one of two, as dpframe has it; what is no number stays none."""
     middles = (candidates[1:] + candidates[:-1]) / 2
-    return np.where(np.isfinite(found), candidates[np.searchsorted(middles, found)], np.nan)
+    return np.where(np.isfinite(found), candidates[np.searchsorted(middles, found, side="right")], np.nan)
 
 
 def ranks_away(ordered: np.ndarray, found: np.ndarray, q: np.ndarray) -> np.ndarray:
