@@ -32,7 +32,7 @@ def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES
             for name, unit, first, second, ask, more in _asked():
                 if price == SHAPE_3 and (unit != ROWS["add-remove"] or ask in SEVERAL_NUMBERS):
                     continue  # proven for one cell, and others move more
-                if ask == choice and price != LAPLACE:
+                if ask in CHOICES and price != LAPLACE:
                     continue  # pure, and charged its price by the basic rule alone
                 yield Case(name, engine, price, first, second, ask, unit, **more)
 
@@ -123,6 +123,14 @@ def _without_groups() -> Iterator[tuple[Any, ...]]:
     yield "one sum a call", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, lone_sum, one
     yield "one mode a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, choice, one
     yield "one mode a call, replaced", ROWS["replace"], [*SPREAD, (1, 0, 9)], [*SPREAD, (0, 0, 9)], choice, one
+    crammed = [(cell, value, 9) for cell in range(CELLS) for value in (LOW, LOW, LOW)]
+    few = [(0, 0, 1), (0, 10, 2)]
+    yield "one median a call", unit, [*few, (0, 10, 9)], few, chosen_median, one
+    yield "one median a call, replaced", ROWS["replace"], [*few, (0, 0, 9)], [*few, (0, 10, 9)], chosen_median, one
+    yield "one median a call, heavy user", USERS["add-remove"], [*few, *crammed], few, chosen_median, one
+    yield "one top-k a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, top, one
+    yield "one top-k a call, heavy user", USERS["add-remove"], [*SPREAD, *crammed], SPREAD, top, one
+    yield "one top-k a call, replaced", ROWS["replace"], [*SPREAD, (1, 0, 9)], [*SPREAD, (0, 0, 9)], top, one
 
 
 def count(dp: Any, groups: int, options: dict[str, Any]) -> Any:
@@ -209,6 +217,16 @@ def choice(dp: Any, _: int, options: dict[str, Any]) -> Any:
     return dp.mode("cell", categories=range(CELLS), epsilon=options["epsilon"], ledger=options["ledger"])
 
 
+def chosen_median(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    price = {"epsilon": options["epsilon"], "ledger": options["ledger"]}
+    return dp.median("value", candidates=[LOW, HIGH], mechanism="choice", **price)
+
+
+def top(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    return dp.top_k("cell", k=2, categories=range(CELLS), epsilon=options["epsilon"], ledger=options["ledger"])
+
+
+CHOICES = (choice, chosen_median, top)
 SEVERAL_NUMBERS = (ranks, share, share_of_value)  # of each group: bounded in no norm but l_1 and l_2
 
 

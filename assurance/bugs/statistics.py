@@ -9,6 +9,7 @@ SUMS = "test_unit_sums.py"
 SPREAD = "test_variance.py"
 RANKS = "test_quantile.py"
 TOP = "test_peeling.py"
+CHOSEN = "test_quantile_choice.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -180,6 +181,50 @@ STATISTICS = (
         'counted = Total(self.column) if self.missing == "drop" else Total(None)',
         "counted = Total(self.column)",
         "test_ratio.py::test_missing_values_count_as_the_middle",
+    ),
+    bug(
+        "statistics",
+        "a quantile chosen with the spread of a median",
+        "QuantileChoice.of_steps",
+        "max(Fraction(1), 2 * q, 2 * (1 - q))",
+        "Fraction(1)",
+        f"{CHOSEN}::test_the_spread_by_brute_force",
+        f"{CHOSEN}::test_no_neighbors_are_told_apart_by_more_than_the_charge",
+        f"{CHOSEN}::test_no_unit_moves_exact_scores_by_more_than_the_spread",
+    ),
+    bug(
+        "statistics",
+        "half the spread of a chosen quantile under replace",
+        "QuantileChoice.of_steps",
+        "parts * (1 if replace else",
+        "parts * (Fraction(1, 2) if replace else",
+        f"{CHOSEN}::test_the_spread_by_brute_force",
+        f"{CHOSEN}::test_scales",
+    ),
+    bug(
+        "statistics",
+        "a quantile chosen by a score that punishes ties",
+        "QuantileChoice.scores",
+        "target - parts * up_to)",
+        "target - parts * (up_to - counts))",
+        f"{CHOSEN}::test_published_probabilities",
+        f"{CHOSEN}::test_the_quantile_has_the_best_score_whatever_is_tied",
+    ),
+    bug(
+        "statistics",
+        "the rows of a unit weighed by candidate where a quantile is chosen",
+        "compound._measured",
+        "light = pair_weights(code, size, group, unit, p, groups)",
+        "light = pair_weights(code, size, place, unit, np.inf, bins)",
+        f"{CHOSEN}::test_no_unit_moves_exact_scores_by_more_than_the_spread",
+    ),
+    bug(
+        "statistics",
+        "the interval of running counts claimed for a chosen quantile",
+        "Quantile._read",
+        "np.full(chosen.shape, self.candidates[0]), np.full(chosen.shape, self.candidates[-1])",
+        "chosen, chosen",
+        f"{CHOSEN}::test_medians_on_every_engine",
     ),
     bug(
         "statistics",

@@ -35,7 +35,7 @@ DenoiserName = Literal[
     "trend-filter",
 ]
 Denoiser = DenoiserName | Callable[..., Any]
-Noise = Literal["laplace", "gaussian", "auto"] | Calibration | None
+Noise = Literal["laplace", "gaussian", "auto", "choice"] | Calibration | None
 Denoise = Literal["default"] | Denoiser | Sequence[Denoiser] | None
 
 
@@ -78,6 +78,8 @@ class TopKOptions(Bounded, total=False):
     """Options of ``top_k``."""
 
     delta: Number | None
+    within: Within | Sequence[Within] | None
+    confidence: float | None
 
 
 class ContributionsOptions(Asked, Noisy, total=False):
@@ -154,9 +156,10 @@ OPTIONS = {
     ),
     "mechanism": Option(
         None,
-        '{"laplace", "gaussian", "auto"} or callable, optional',
+        '{"laplace", "gaussian", "auto", "choice"} or callable, optional',
         """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not (``docs/noise.md``);
-        ``"auto"`` takes the one with the least variance.""",
+        ``"auto"`` takes the one with the least variance. For one quantile of the whole frame, ``"choice"`` adds no
+        noise and chooses it by ranks.""",
     ),
     "denoise": Option(
         "default",
@@ -265,8 +268,6 @@ REFUSED = {  # which options a verb does not take, and why
         "rollup": "it releases no table",
         "order": "it releases no table",
         "graph": "it releases no table",
-        "within": "preview.top_k shows its error for each price",
-        "confidence": "preview.top_k shows its error at 95%",
         "size": "it releases no mean",
         "weights": "it measures one vector alone",
     },

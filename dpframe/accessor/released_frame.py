@@ -109,9 +109,9 @@ class ReleasedFrame:
         ImportError
             Without the extra ``dpframe[plot]``.
         """
-        facts = self._alone("plot")
+        facts = provenance.counted(self._alone("plot"))
         places = provenance.checked_numbers(self._frame, facts)
-        frame = build.reordered(self._frame, places) if "levels" in facts else self._frame
+        frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
         return result_charts.of_result(frame, facts)
 
     def table(self) -> Any:
@@ -127,7 +127,7 @@ class ReleasedFrame:
         ImportError
             Without the extra ``dpframe[tables]``.
         """
-        facts = self._alone("table")
+        facts = provenance.counted(self._alone("table"))
         provenance.checked_numbers(self._frame, facts)
         return result_tables.of_result(self._frame, facts)
 
@@ -159,7 +159,8 @@ class ReleasedFrame:
         ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
         """
         rows = []
-        for number, (frame, facts) in enumerate(parts_of(self._frame)):
+        for number, (frame, said) in enumerate(parts_of(self._frame)):
+            facts = provenance.counted(said)
             places = provenance.checked_numbers(frame, facts)
             found = provenance.errors(build.reordered(frame, places), facts)
             rows += [{"part": number, **row} for row in found] if "parts" in self._facts else found

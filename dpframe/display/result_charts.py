@@ -163,6 +163,8 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
         second = f"95% error of each cell: {errors} around the unbiased value"
     else:
         second = "error bars: 95% intervals around the unbiased noisy values"
+        if "top" in facts:  # which of many noisy counts are seen depends on them
+            second = "error bars: around the noisy counts; they hold for all categories at once with 95%"
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
     denoised = denoised_words(facts, pages.number)
     return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

@@ -53,4 +53,7 @@ def _label(value: Any, missing: str) -> str:
 def _subtitle(facts: Mapping[str, Any]) -> str:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    return f"differentially private: epsilon {cost['epsilon']:.4g}{delta}; ± is the 95% interval of the unbiased value"
+    interval = (
+        "holds for all categories at once with 95%" if "top" in facts else "is the 95% interval of the unbiased value"
+    )
+    return f"differentially private: epsilon {cost['epsilon']:.4g}{delta}; ± {interval}"

@@ -154,7 +154,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         uneven = each * len(levels) != len(places) or (each != 1 and is_one_total(statistic))
         if uneven or not each or any(place >= count for place in places):
             return f"its measure {shown(name)} must name its statistics"
-        if any("variance" not in record["statistics"][place] for place in places):
+        by_choice = statistic.get("by") == "choice"  # of which no number was measured
+        if not by_choice and any("variance" not in record["statistics"][place] for place in places):
             return f"its measure {shown(name)} must be of a statistic that has a variance"
         if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in statistic["denoise"] or ()):
             return f"its measure {shown(name)} must have an estimate for each level"

@@ -317,7 +317,7 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if query.one_group:
-        return f"{rows} in one of the options" if query.by_choice else rows
+        return f"{rows} in one of the options" if query.by_choice and query.chooses else rows
     groups = min(bounds.max_groups, query.groups)
     return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
 

@@ -9,22 +9,26 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
+from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
 from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.peeling import Peeling, own_of_place
+from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.forms import best_form, has_forms
-from dpframe.planning.plan import Plan, Planned
+from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.request import Calibration, Request
 from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE
 
 AUTO = "auto"  # whichever noise has the least variance
+CHOICE = "choice"  # of one quantile: no noise, but one of the candidates, by their ranks
 WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
 CALIBRATION_EXAMPLE = (
     "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
@@ -61,6 +65,9 @@ def priced(
     weights: Any = None,
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema."""
+    if mechanism == CHOICE and not query.by_choice:
+        usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
+        return _chosen_by_ranks(query, **usual)
     query = _decided(query, unit, price, accounting, limit)
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
@@ -79,6 +86,18 @@ def priced(
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
     return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice, query)
+
+
+def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
+    """A quantile by a choice, with what public facts say of it beside noisy running counts at the same price."""
+    found = priced(query.as_choice(), mechanism=CHOICE, **at)
+    usual = priced(query, mechanism=None, **at)
+    (chosen,), (counted,) = (expected_errors(one.query, one.parts, None, CONFIDENCE).values() for one in (found, usual))
+    why = (
+        f"a choice by ranks was asked for: it is within {pages.number(chosen)} ranks, noisy running counts would be "
+        f"within {pages.number(counted)}; but no choice tells distances in values, so its interval holds all candidates"
+    )
+    return replace(found, query=found.query.because(why))
 
 
 def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounting, limit: Amount | None) -> Query:
@@ -161,6 +180,16 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
     """
     assert part.epsilon is not None
     kind = PermuteAndFlip if by_price else ExponentialMechanism
+    if query.rank is not None:
+        return QuantileChoice.of_steps(
+            kind,
+            sensitivity.steps(1),
+            own_of_place(part.epsilon, None if by_price else part.mu, 1),
+            q=quantile_parts(query.rank),
+            replace=sensitivity.replace,
+            options=sensitivity.cells,
+            grid=sensitivity.grid,
+        )
     choice = kind.of_steps(
         sensitivity.steps(math.inf),
         own_of_place(part.epsilon, None if by_price else part.mu, query.peels or 1),
@@ -175,8 +204,10 @@ def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
     """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
-    if query.by_choice:  # several spend what Gaussian noise of the price would, where an accounting knows its mu
-        return not (query.peels and accounting.has_own_delta)
+    if (
+        query.by_choice
+    ):  # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
+        return not ((query.peels or query.rank is not None) and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""

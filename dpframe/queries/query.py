@@ -87,6 +87,22 @@ class Query:
         return max(statistic.peels for _, statistic in self.statistics)
 
     @property
+    def rank(self) -> float | None:
+        """The quantile that is chosen by ranks; None where none is."""
+        return next((one.rank for _, one in self.statistics if one.rank is not None), None)
+
+    def as_choice(self) -> Query:
+        """The question answered by a choice; refused where it is none of one quantile of the whole frame."""
+        (name, first), *others = self.statistics
+        chosen = first.as_choice()
+        if chosen is None or others or self.keys.axes:
+            raise InvalidArgument(
+                "mechanism must be noise here: only one quantile of the whole frame, without group_by, can be chosen. "
+                "Write median(column, bounds=..., mechanism='choice'), or leave mechanism out."
+            )
+        return replace(self, statistics=((name, chosen),))
+
+    @property
     def forms(self) -> tuple[Query, ...]:
         """The ways to answer it, of which a plan takes one by public facts; of most questions there is one."""
         each = (statistic.forms(self.keys.cells) for _, statistic in self.statistics)

@@ -84,12 +84,15 @@ class InnerCounts:
         Of the values, which are clipped to them.
     design : PrefixSums or Tree
         What is measured of the counts.
+    called : str
+        The measured numbers in words.
     """
 
     column: str | None
     cuts: tuple[float, ...]
     bounds: tuple[float, float]
     design: PrefixSums | Tree
+    called: str = "running counts"
 
     @property
     def width(self) -> int:
@@ -124,7 +127,7 @@ class InnerCounts:
     def words(self) -> str:
         """The measured numbers in words, for plans and records."""
         of = "" if self.column is None else f" of {self.column}"
-        return f"running counts{of} over {self.design.size:,} bins"
+        return f"{self.called}{of} over {self.design.size:,} bins"
 
     def grid(self, weighted: bool) -> float:
         """The length of one integer step."""

@@ -71,7 +71,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "confidence": CONFIDENCE,
         "keep_noisy": keep_noisy,
     }
-    for said in plan.query.choice_facts:
+    for said in plan.query.choice_facts if plan.query.chooses else ():
         facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
@@ -131,6 +131,14 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
     return places
 
 
+def counted(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record as of a table, with its counts as what they are, where it is of a top-k that released them."""
+    if not facts.get("top", {}).get("counts"):
+        return facts
+    counts = {"verb": "count", "column": None, "statistics": [0], "denoise": None}
+    return {**facts, "measures": {"count": counts}}
+
+
 def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
     """Refuse columns that are not of the kind that their record says: a file may have been written by anybody."""
     ends = [
@@ -141,7 +149,8 @@ def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
     ]
     labels = [(name, prints.labels_of(frame, name), KINDS[kind]) for name, kind in ends]
     wrong = [name for name, label, kinds in labels if label is None or label.kind not in kinds or label.missing.any()]
-    wrong += [name for name in facts["columns"] if prints.numbers_of(frame, name) is None]
+    keys = foreign.labels_of(facts)  # which a record of a choice names among its columns
+    wrong += [name for name in facts["columns"] if name not in keys and prints.numbers_of(frame, name) is None]
     if wrong:
         raise InvalidArgument(
             f"the frame must hold what its record says, but {shown(wrong[0])} is not. Ask whoever made it for another."
@@ -186,8 +195,10 @@ def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
 
 def rows_of(facts: Mapping[str, Any]) -> int:
     """The number of rows that were released."""
+    if "top" in facts:
+        return int(facts["top"]["k"])
     if not facts["measures"]:
-        return int(facts["top"]["k"]) if "top" in facts else 1
+        return 1
     return math.prod(shape(facts))
 
 

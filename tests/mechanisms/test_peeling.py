@@ -9,12 +9,16 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from neighbors import BY_GROUP, GROUPS, UNITS, frame_of
 from scipy import special
 
 import dpframe as dpf
+from dpframe.engines.totals import totals
 from dpframe.exact import root_down
 from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.noise import insecure_bits
+from dpframe.planning import sensitivity
+from dpframe.queries.query import Query
 from dpframe.queries.statistics.top_k import TopK
 from dpframe.testing import check_mechanism
 
@@ -119,6 +123,32 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(one, kind, replace)
     if replace:
         sharp = [peeled(scores, 2, lambda some: one(some, 2 * rate)) for scores in ((2, 1, 0), (1, 2, 1))]
         assert max(abs(math.log(sharp[0][places] / sharp[1][places])) for places in PLACES) > 1.4
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_no_unit_moves_exact_counts_farther_than_the_spread(unit):
+    """Random neighbors, read as a release reads them: in l_inf, whatever the number of groups."""
+    (statistic,) = (one for one in TopK(2).forms(len(GROUPS)) if one.by_choice)
+    query = Query("top_k", BY_GROUP, (("g_shortfall", statistic),))
+    (total,) = query.totals
+    most = sensitivity.of(total, unit, len(GROUPS)).steps(math.inf)
+    generator = np.random.default_rng([9, len(str(unit))])
+
+    def rows():
+        size = 1 if unit.column is None else int(generator.choice([1, 2, 3, 40]))
+        return [(group, 1.0) for group in generator.choice([*GROUPS, "unlisted"], size).tolist()]
+
+    widest = 0.0
+    for _ in range(60):
+        others = [rows() for _ in range(generator.integers(0, 4))]
+        mine, instead = rows(), rows() if unit.neighbors == "replace" else []
+        found = [totals(frame_of([*others, one]), query, unit, math.inf)[total] for one in (mine, instead)]
+        change = found[0] - found[1]
+        assert np.abs(change).max() <= most
+        if unit.neighbors == "add-remove":
+            assert change.min() >= 0  # all scores move the same way, so that the spread is `most` and not twice that
+        widest = max(widest, (change.max() - min(0, change.min())) / most)
+    assert 0.99 <= widest <= (2.0 if unit.neighbors == "replace" else 1.0)
 
 
 @pytest.mark.parametrize(
@@ -249,11 +279,53 @@ def test_a_top_k_is_a_result(engine, tmp_path):
     facts = found.dp.provenance
     assert (facts["verb"], facts["top"]["k"], facts["top"]["counts"]) == ("top_k", 2, True)
     with pytest.raises(dpf.InvalidArgument, match="a top-k is some of them, in order"):
-        found.dp.plot()
+        found.dp.to_numpy("count")
     found.dp.write_parquet(tmp_path / "top.parquet")
     again = dpf.read_parquet(tmp_path / "top.parquet")
     assert again["ward"].to_list() == ["A", "B"]
     assert not again.dp.provenance["altered"]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_counts_are_drawn_in_order_with_their_errors(engine, mixed):
+    ledger = dpf.Ledger(epsilon=9)
+    found = engine(DATA).dp.top_k("ward", k=3, categories=WARDS, counts=True, epsilon=4, ledger=ledger)
+    if mixed:
+        if not engine.is_pandas:
+            pytest.skip("only frames of pandas keep their record in another order")
+        found = found[::-1]
+    (error,) = found.dp.errors().to_dict("records") if engine.is_pandas else found.dp.errors().to_dicts()
+    assert (error["column"], error["by"]) == ("count", "ward")
+    assert error["interval"] == pytest.approx(max(found["count_error"].to_list()))
+    pytest.importorskip("altair")
+    chart = found.dp.plot().to_dict()
+    rows = chart["data"]["values"]
+    assert [row["cell"] for row in rows] == ["A", "B", "C"]
+    assert all(row["low"] < row["value"] < row["high"] for row in rows)
+    assert "hold for all categories at once" in str(chart)
+    pytest.importorskip("great_tables")
+    html = found.dp.table().as_raw_html()
+    assert "holds for all categories at once" in html
+
+
+def test_a_choice_without_counts_has_no_chart(engine):
+    found = engine(DATA).dp.top_k("ward", k=2, categories=WARDS, epsilon=4, ledger=dpf.Ledger(epsilon=9))
+    for ask in (found.dp.plot, found.dp.table, found.dp.errors):
+        with pytest.raises(dpf.InvalidArgument, match="a top-k is some of them, in order"):
+            ask()
+
+
+def test_within_names_the_error_of_all_counts():
+    asked = {"k": 2, "categories": WARDS}
+    frame = pl.DataFrame(DATA).dp.preview
+    plan = frame.top_k("ward", counts=True, within=20, **asked)
+    assert 15 < plan.error["count"] <= 20
+    surer = frame.top_k("ward", counts=True, within=20, confidence=0.99, **asked)
+    assert surer.cost.epsilon > plan.cost.epsilon
+    found = pl.DataFrame(DATA).dp.top_k("ward", counts=True, within=20, ledger=dpf.Ledger(epsilon=2), **asked)
+    assert found["count_error"].max() <= 20
+    with pytest.raises(dpf.InvalidArgument, match="within must come with counts=True"):
+        frame.top_k("ward", within=20, **asked)
 
 
 def test_previews_without_a_price():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from dpframe.queries.vectors import InnerCounts
 MOST_CANDIDATES = 2**14
 WHOLE_STEPS = 4_096  # whole bounds up to so far apart have every whole number between them as a candidate
 STEPS = 1_000  # else so many steps
+CHOICE = "choice"
 EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
 
 
@@ -47,6 +48,8 @@ class Quantile(Statistic):
     candidates: tuple[float, ...]
     named: str = ""  # the end of its default name
     pure: bool = False  # the form that it has for pure noise; its answer means the same
+    by: str = ""  # CHOICE where it is chosen by ranks, and no number is measured
+    why: str = field(default="", compare=False)
 
     @property
     def default_name(self) -> str:
@@ -59,15 +62,36 @@ class Quantile(Statistic):
         size = len(self.candidates)
         return Tree.best(size) if self.pure else PrefixSums(size)
 
+    @property
+    def by_choice(self) -> bool:
+        """Tell whether it is chosen by ranks, and not read off noisy running counts."""
+        return self.by == CHOICE
+
+    @property
+    def rank(self) -> float | None:
+        """The quantile, where it is chosen by ranks."""
+        return self.q if self.by_choice else None
+
+    def as_choice(self) -> Statistic:
+        """The form in which it is chosen by ranks."""
+        return replace(self, by=CHOICE, pure=True)
+
+    def because(self, why: str) -> Self:
+        """The same with what is known of its choice."""
+        return replace(self, why=why)
+
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
-        return replace(self, pure=pure)
+        return self if self.by_choice else replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
         lower, upper = np.array(self.candidates[:-1]), np.array(self.candidates[1:])
         cuts = tuple((lower + (upper - lower) / 2.0).tolist())
         ends = (self.candidates[0], self.candidates[-1])
+        if self.by_choice:
+            flat = Tree(len(self.candidates), len(self.candidates))
+            return (Total(vector=InnerCounts(self.column, cuts, ends, flat, "counts")),)
         return (Total(vector=InnerCounts(self.column, cuts, ends, self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
@@ -82,6 +106,8 @@ class Quantile(Statistic):
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
+        if self.by_choice:
+            return noises[0].interval(confidence)
         return float(half_widths(self.q, self.design, noises[0], confidence).max())
 
     def error_words(self, error: str) -> str:
@@ -91,10 +117,18 @@ class Quantile(Statistic):
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""
         ends = [self.candidates[0], self.candidates[-1]]
-        return {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
+        said = {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
+        return said | ({"by": self.by, "why": self.why} if self.by_choice else {})
+
+    def choice_facts(self) -> dict[str, Any] | None:
+        """The facts on its choice; None where it is read off noisy numbers."""
+        return {"by": self.by, "why": self.why} if self.by_choice else None
 
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
         design, found = self.design, measured[self.totals()[0]]
+        if self.by_choice:  # a choice tells nothing of distances in values: only all candidates are sure to hold it
+            chosen = np.array(self.candidates)[np.argmax(found.values.reshape(-1, len(self.candidates)), axis=1)]
+            return chosen, np.full(chosen.shape, self.candidates[0]), np.full(chosen.shape, self.candidates[-1])
         running = design.running(found.values.reshape(-1, design.width))
         candidates = np.array(self.candidates)
         value, low, high = places(running, self.q, design, found.noise, CONFIDENCE)
@@ -172,7 +206,9 @@ def quantile(
     Notes
     -----
     Gaussian noise: running counts by the square-root factorization (Fichtenberger, Henzinger and Upadhyay 2023). Pure
-    noise: a tree of counts without its root, fitted by least squares.
+    noise: a tree of counts without its root, fitted by least squares. One quantile of the whole frame may be chosen by
+    ranks instead (``mechanism="choice"``): the exponential mechanism (McSherry and Talwar 2007) or permute-and-flip
+    (McKenna and Sheldon 2020).
 
     Examples
     --------

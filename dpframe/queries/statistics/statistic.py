@@ -94,6 +94,15 @@ class Statistic:
         """The ways to answer it with so many cells, of which a plan takes one by public facts: itself alone."""
         return (self,)
 
+    @property
+    def rank(self) -> float | None:
+        """Of one that is chosen by ranks: which quantile it is; None of any other."""
+        return None
+
+    def as_choice(self) -> Statistic | None:
+        """The form in which it is chosen as a whole, which ``mechanism="choice"`` asks for; None where it has none."""
+        return None
+
     def because(self, why: str) -> Statistic:
         """The same with the reason why a plan took this way."""
         return self

@@ -97,6 +97,14 @@ class TopK(Statistic):
             return noises[0].interval(confidence)
         return self._all_counts(noises[0], confidence) * (1.0 if self.counts else 2.0)
 
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Refuse a target where no count is released: which way is taken, and so the error, may depend on the price."""
+        if not self.counts:
+            raise InvalidArgument(
+                "within must come with counts=True, whose errors it names: without counts a top-k releases no number. "
+                "preview.top_k shows for each price how far below the largest each chosen one may be."
+            )
+
     def error_words(self, error: str) -> str:
         """An error in a plan."""
         return f"+-{error}, of all at once" if self.counts else f"each at most {error} below the largest left"

@@ -1,0 +1,190 @@
+"""A quantile by a choice: one of declared candidates, by how many ranks it is away, safe where values are tied."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpframe import noise
+from dpframe.errors import InvalidArgument
+from dpframe.exact import exact_epsilon, exactly, up
+from dpframe.mechanisms import curves
+from dpframe.mechanisms.asked import checked_integers
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+
+FINEST = 10_000  # of q, as a fraction: scores are then whole numbers below 2**63 up to 2**33 rows, weighted or not
+SHOWN = 0.95  # the confidence of what a record says
+
+
+@dataclass(frozen=True)
+class QuantileChoice(Mechanism):
+    """The candidate nearest to the q-quantile in ranks, chosen privately by the counts at the candidates.
+
+    Made by `QuantileChoice.of_steps`. Lengths are in ranks (rows, or weighted rows of units).
+
+    Parameters
+    ----------
+    choice : ExponentialMechanism or PermuteAndFlip
+        The choice by scores, which are ranks in parts of the denominator of `q`.
+    q : Fraction
+        Which quantile, between 0 and 1.
+    reach : float
+        The most that the counts of one unit change in all (their l_1 norm), in ranks.
+    steps : float
+        The length of a step of the counts.
+
+    Notes
+    -----
+    With L rows below a candidate, E at it and N in all the score is -max(0, L - q N, q N - (L + E)): 0 where the
+    candidate is a q-quantile, however many rows are tied there. The usual score -abs((1 - q) L - q G), with G rows
+    above, would punish ties. ``docs/privacy.md`` proves that a row that comes or goes changes no two scores by amounts
+    that differ by more than max(1, 2 q, 2 (1 - q)).
+
+    Some score is always 0, so `interval` bounds the distance of the chosen candidate from the quantile in ranks. It
+    says nothing of the distance in values, and nothing that is made of a choice alone could.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> median = QuantileChoice.of_steps(dpf.ExponentialMechanism, 1, 1.0, q=Fraction(1, 2), replace=False, options=5)
+    >>> median.name, median.scale, median.interval(0.95)
+    ('quantile by exponential mechanism', 1.0, 4.0)
+    >>> median.scores(np.array([2, 3, 4, 1, 0]))  # in half ranks
+    array([ -6,   0,   0,  -8, -10])
+    """
+
+    choice: ExponentialMechanism | PermuteAndFlip
+    q: Fraction
+    reach: float
+    steps: float = 1.0
+
+    norm: ClassVar[float] = 1.0
+    p: ClassVar[float] = math.inf
+    cells: ClassVar[float] = math.inf
+    additive: ClassVar[bool] = False
+
+    @classmethod
+    def of_steps(
+        cls,
+        kind: type[ExponentialMechanism] | type[PermuteAndFlip],
+        step_sensitivity: float,
+        epsilon: float | Fraction,
+        *,
+        q: Fraction,
+        replace: bool,
+        options: int,
+        grid: float = 1.0,
+    ) -> QuantileChoice:
+        """The choice that is epsilon-DP where one unit changes the counts by at most so many steps in all.
+
+        Parameters
+        ----------
+        kind : type
+            `ExponentialMechanism` or `PermuteAndFlip`.
+        step_sensitivity : float
+            The l_1 sensitivity of the counts in grid steps; under replace that of both units together.
+        epsilon : float or Fraction
+            Finite and above 0.
+        q : Fraction
+            Between 0 and 1, with a denominator of at most 10,000.
+        replace : bool
+            Whether neighbors replace a unit.
+        options : int
+            How many candidates there are.
+        grid : float
+            The length of a step of the counts.
+        """
+        parts = quantile_parts(q).denominator
+        norm = exactly("step_sensitivity", step_sensitivity, typed=False)
+        spread = norm * parts * (1 if replace else max(Fraction(1), 2 * q, 2 * (1 - q)))
+        moved = norm * parts * (Fraction(1, 2) if replace else max(q, 1 - q))
+        choice = kind(spread, exact_epsilon(epsilon), up(moved), options, grid / parts)
+        return cls(choice, q, up(norm) * grid, grid)
+
+    @property
+    def name(self) -> str:
+        """The name in plans and provenances."""
+        return f"quantile by {self.choice.name}"
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that one unit changes the counts in all."""
+        return self.reach
+
+    @property
+    def grid(self) -> float:
+        """The length of a step of the counts."""
+        return self.steps
+
+    @property
+    def scale(self) -> float:
+        """The ranks that make a candidate e times as likely."""
+        return self.choice.scale
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The facts for the provenance besides its scale."""
+        return {**self.choice.details, "ranks": self.interval(SHOWN)}
+
+    @property
+    def variance(self) -> float:
+        """A bound on the mean squared distance of the chosen candidate from the quantile, in ranks."""
+        return self.choice.variance
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The epsilon that it keeps without a delta, rounded up."""
+        return self.choice.pure_epsilon
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The charge in Gaussian differential privacy, rounded up."""
+        return self.choice.mu_squared
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """The charge in Rényi differential privacy of this order, rounded up."""
+        return self.choice.renyi(order)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon; rounded up."""
+        return self.choice.delta(epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up."""
+        return self.choice.epsilon(delta)
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        return self.choice.deltas(epsilons)
+
+    def interval(self, confidence: float) -> float:
+        """The most ranks between the chosen candidate and the quantile, at this confidence; the worst over all data."""
+        return self.choice.interval(confidence)
+
+    def scores(self, counts: noise.Integers) -> noise.Integers:
+        """The score of each candidate by the counts at all of them, in steps divided by the denominator of q."""
+        parts, part = self.q.denominator, self.q.numerator
+        up_to = np.cumsum(counts)
+        target = part * up_to[-1]
+        away = np.maximum(parts * (up_to - counts) - target, target - parts * up_to)
+        return np.asarray(-np.maximum(away, 0))
+
+    def add_noise(self, totals: noise.Integers) -> noise.Integers:
+        """1 at the place of the chosen candidate, and 0 elsewhere."""
+        return self.choice.add_noise(self.scores(checked_integers(totals).ravel())).reshape(totals.shape)
+
+
+def quantile_parts(q: float | Fraction) -> Fraction:
+    """The quantile as an exact fraction, of a float the decimal that was typed; refused where it is too fine."""
+    found = exactly("q", q)
+    if found.denominator > FINEST:
+        raise InvalidArgument(
+            f"q must be a fraction of at most {FINEST:,} parts for a choice, such as 0.125, not {float(q):g}. "
+            "Round it, or leave mechanism out."
+        )
+    return found
