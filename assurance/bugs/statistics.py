@@ -79,8 +79,8 @@ STATISTICS = (
         "statistics",
         "a matrix taken for one whose columns have length 1",
         "PrefixSums.column_square",
-        "return int((coefficients(self.size) ** 2).sum())",
-        "return 2 ** (2 * BITS)",
+        "return int((coefficients(self.size, self.bits) ** 2).sum())",
+        "return 2 ** (2 * self.bits)",
         "test_prefix_sums.py::test_one_row_moves_what_is_measured_by_no_more_than_stated",
     ),
     bug(
@@ -104,8 +104,8 @@ STATISTICS = (
         "statistics",
         "a quantile's interval from half the noise",
         "quantiles._width",
-        "return noise.interval(confidence)",
-        "return 0.5 * noise.interval(confidence)",
+        "return sum_interval(noise, confidence)",
+        "return 0.5 * sum_interval(noise, confidence)",
         f"{RANKS}::test_intervals_cover",
     ),
     bug(

@@ -177,6 +177,11 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
     return bool(statistic.get("one_total", statistic["verb"] != "mean"))
 
 
+def has_one_interval(statistic: Mapping[str, Any]) -> bool:
+    """Tell whether the interval of a cell lies around its unbiased noisy value, and has that width in every cell."""
+    return is_one_total(statistic) or "sums" in statistic
+
+
 def _of_the_model(record: Mapping[str, Any]) -> str:
     """Say what is wrong with a record of the local model: reports have one column, and estimates one statistic."""
     if "model" not in record:
@@ -300,6 +305,7 @@ MEASURE = _object(
         "missing": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
+        "sums": _object({"bin": _positive, "first": _positive, "any": _positive}),
     },
 )
 STATISTIC = _object(

@@ -117,6 +117,21 @@ class Tree:
         """The covariance of each running count with the last one, which is the number of all."""
         return self._spread[1]
 
+    @cached_property
+    def bin_variances(self) -> Floats:
+        """The variance of the count of each bin."""
+        return np.concatenate([np.diag(self._within(size)) for size in self._tops()])
+
+    @cached_property
+    def largest_variance(self) -> float:
+        """The largest variance of a sum of neighboring bins, within a block of the topmost level or across several."""
+        found = {size: _extremes(self._within(size)) for size in set(self._tops())}
+        inner, first, last, whole = np.array([found[size] for size in self._tops()]).T
+        behind = np.cumsum(whole)  # blocks are independent: a tail of one, all between, and a head of another
+        reached = np.maximum.accumulate(last - behind)
+        across = first[1:] + behind[:-1] + reached[:-1]
+        return float(max(inner.max(), across.max(initial=0.0)))
+
     @property
     def error(self) -> float:
         """The root mean squared error of the running counts at epsilon 1 (in the limit of fine noise), of one row."""
@@ -145,6 +160,21 @@ class Tree:
         before = (np.cumsum(total) - total)[block]
         return before + square, before + prefix
 
+    def _tops(self) -> list[int]:
+        """The number of bins in each block of the topmost level."""
+        most = self.branching ** (self.levels - 1)
+        return [min(most, self.size - first) for first in range(0, self.size, most)]
+
+    def _within(self, size: int) -> Floats:
+        """The covariances of the bins of one block of the topmost level, from the bins up: see `_spread`."""
+        found = np.eye(size)
+        for level in range(1, self.levels):
+            block = np.arange(size) // self.branching**level
+            sums = found.sum(axis=1)  # nothing else than its own block is correlated with a bin
+            scaled = sums / (1.0 + np.bincount(block, sums))[block]
+            found -= np.where(block[:, None] == block, np.outer(sums, scaled), 0.0)
+        return found
+
     def _firsts(self, level: int) -> Integers:
         """The first part of each block of a level, among the blocks of the level below."""
         return np.arange(self.sizes[level]) * self.branching
@@ -154,3 +184,11 @@ class Tree:
 def _best(size: int) -> Tree:
     flat = Tree(size, max(size, 2))
     return min([flat, *(Tree(size, one) for one in BRANCHINGS if one < size)], key=lambda tree: tree.error)
+
+
+def _extremes(covariances: Floats) -> tuple[float, float, float, float]:
+    """The largest variance of a sum of neighbors, of one from the first, of one up to the last, and that of all."""
+    corner = np.pad(np.cumsum(np.cumsum(covariances, axis=0), axis=1), (1, 0))  # of running counts, 0 before them
+    own = np.diag(corner)
+    sums = own[:, None] + own - 2.0 * corner
+    return float(sums.max()), float(own.max()), float(sums[:, -1].max()), float(own[-1])
