@@ -120,12 +120,17 @@ class Tree:
     @cached_property
     def bin_variances(self) -> Floats:
         """The variance of the count of each bin."""
-        return np.concatenate([np.diag(self._within(size)) for size in self._tops()])
+        sums, found = np.ones(self.size), np.ones(self.size)  # row sums of M^-1 and its diagonal: see `_spread`
+        for level in range(1, self.levels):
+            block = np.arange(self.size) // self.branching**level
+            whole = 1.0 + np.bincount(block, sums)[block]
+            found, sums = found - sums**2 / whole, sums / whole
+        return found
 
     @cached_property
     def largest_variance(self) -> float:
         """The largest variance of a sum of neighboring bins, within a block of the topmost level or across several."""
-        found = {size: _extremes(self._within(size)) for size in set(self._tops())}
+        found = {size: _extremes(_block(self.branching, self.levels - 1, size)) for size in set(self._tops())}
         inner, first, last, whole = np.array([found[size] for size in self._tops()]).T
         behind = np.cumsum(whole)  # blocks are independent: a tail of one, all between, and a head of another
         reached = np.maximum.accumulate(last - behind)
@@ -165,16 +170,6 @@ class Tree:
         most = self.branching ** (self.levels - 1)
         return [min(most, self.size - first) for first in range(0, self.size, most)]
 
-    def _within(self, size: int) -> Floats:
-        """The covariances of the bins of one block of the topmost level, from the bins up: see `_spread`."""
-        found = np.eye(size)
-        for level in range(1, self.levels):
-            block = np.arange(size) // self.branching**level
-            sums = found.sum(axis=1)  # nothing else than its own block is correlated with a bin
-            scaled = sums / (1.0 + np.bincount(block, sums))[block]
-            found -= np.where(block[:, None] == block, np.outer(sums, scaled), 0.0)
-        return found
-
     def _firsts(self, level: int) -> Integers:
         """The first part of each block of a level, among the blocks of the level below."""
         return np.arange(self.sizes[level]) * self.branching
@@ -184,6 +179,20 @@ class Tree:
 def _best(size: int) -> Tree:
     flat = Tree(size, max(size, 2))
     return min([flat, *(Tree(size, one) for one in BRANCHINGS if one < size)], key=lambda tree: tree.error)
+
+
+def _block(branching: int, level: int, size: int) -> Floats:
+    """The covariances of the bins of one block of a level, from its parts up: see `Tree._spread`."""
+    if level == 0:
+        return np.ones((1, 1))
+    whole, last = divmod(size, branching ** (level - 1))
+    found, end = np.zeros((size, size)), size - last
+    if whole:
+        found[:end, :end] = np.kron(np.eye(whole), _block(branching, level - 1, branching ** (level - 1)))
+    if last:
+        found[end:, end:] = _block(branching, level - 1, last)
+    sums = found.sum(axis=1)
+    return np.asarray(found - np.outer(sums, sums / (1.0 + sums.sum())))
 
 
 def _extremes(covariances: Floats) -> tuple[float, float, float, float]:

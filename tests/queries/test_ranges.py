@@ -288,6 +288,7 @@ def test_refusals():
     assert not ledger.spent.epsilon
 
 
+@pytest.mark.slow
 def test_many_bins_are_counted_and_priced():
     frame = pl.DataFrame({"x": np.random.default_rng(3).uniform(0, 1, 5_000)})
     ledger = dpf.Ledger(epsilon=1e9, delta=1e-3, accounting="basic")
