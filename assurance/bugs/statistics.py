@@ -9,6 +9,7 @@ SUMS = "test_unit_sums.py"
 SPREAD = "test_variance.py"
 RANKS = "test_quantile.py"
 TOP = "test_peeling.py"
+SUMS_OF_BINS = "test_ranges.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -107,6 +108,64 @@ STATISTICS = (
         "return sum_interval(noise, confidence)",
         "return 0.5 * sum_interval(noise, confidence)",
         f"{RANKS}::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "the norm of one axis for that of a grid",
+        "Grid.column_square",
+        "return self.first.column_square * self.second.column_square",
+        "return max(self.first.column_square, self.second.column_square)",
+        f"{SUMS_OF_BINS}::test_grids_are_products",
+        f"{SUMS_OF_BINS}::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "the levels of the trees of a grid added up",
+        "Grid.column_sum",
+        "return self.first.column_sum * self.second.column_sum",
+        "return self.first.column_sum + self.second.column_sum",
+        f"{SUMS_OF_BINS}::test_grids_are_products",
+    ),
+    bug(
+        "statistics",
+        "every bin a group of its own where sums are measured",
+        "InnerCounts.cells",
+        "return self.design.size if self.column is None else 1",
+        "return 1",
+        f"{SUMS_OF_BINS}::test_units_count_by_group_whatever_their_bins",
+        f"{SUMS_OF_BINS}::test_the_sensitivity_is_attained",
+    ),
+    bug(
+        "statistics",
+        "the interval of a bin for that of sums of bins",
+        "Ranges.expected_error",
+        "math.sqrt(self.design.largest_variance)",
+        "math.sqrt(self.design.bin_variances.max())",
+        f"{SUMS_OF_BINS}::test_within_is_of_sums_and_the_form_follows_the_noise",
+    ),
+    bug(
+        "statistics",
+        "the errors of sums that are those of single bins",
+        "provenance._of_sums",
+        '"interval": bins["interval"] * sums[kind] / sums["bin"],',
+        '"interval": bins["interval"],',
+        f"{SUMS_OF_BINS}::test_intervals_of_sums_cover",
+    ),
+    bug(
+        "statistics",
+        "no interval for sums of draws that are nearly always 0",
+        "sum_intervals.sum_interval",
+        "if one <= 0.0:",
+        "if one < 0.0:",
+        f"{SUMS_OF_BINS}::test_sums_of_many_small_whole_draws_have_an_interval",
+    ),
+    bug(
+        "statistics",
+        "the longest sum of neighbors taken for the one with the most noise",
+        "PrefixSums.largest_variance",
+        "return float(max(self.variances[-1], last.max(initial=0.0)))",
+        "return float(self.variances[-1])",
+        f"{SUMS_OF_BINS}::test_variances_of_bins_and_of_sums",
     ),
     bug(
         "statistics",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from scipy.special import ndtri
+from statistics import NormalDist
 
 from dpframe.queries.total import Noise
 
@@ -18,4 +17,4 @@ def sum_interval(noise: Noise, confidence: float) -> float:
     one, spread = noise.interval(confidence), math.sqrt(noise.variance)
     if one <= 0.0:
         return spread / math.sqrt(1.0 - confidence)
-    return max(one, spread * float(ndtri((1.0 + confidence) / 2.0)))
+    return max(one, spread * NormalDist().inv_cdf((1.0 + confidence) / 2.0))
