@@ -1,0 +1,97 @@
+"""Errors of sums of neighboring bins: a plain histogram against ``ranges=True``.
+
+Run it from the root of the repository: ``python -m benchmarks.ranges``. The first table is exact, at mu = 1 or
+epsilon = 1, where each row is a unit. The second is of published histograms (DPBench: Hay et al., SIGMOD 2016), which
+are looked for in ``../shared/data``: root mean squared errors of all prefixes, and of 2,000 ranges with random ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import dpframe as dpf
+from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.trees import Tree
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+SIZES = (100, 1_000)
+BINS = 1_024  # of the published ones, which have 4,096: four neighbors are one bin
+MOST_ROWS = 1_000_000  # the published ones are scaled down to about so many rows
+ASKED = {"histogram, denoise=None": {"denoise": None}, "histogram": {}, "ranges=True": {"ranges": True}}
+
+Floats = NDArray[np.float64]
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
+    parser.add_argument("--repeats", type=int, default=3, help="draws of the noise that are averaged")
+    options = parser.parse_args()
+    exact()
+    file = options.data / "dpbench" / "histograms_1d.npz"
+    if file.exists():
+        measured(file, options.repeats)
+
+
+def exact() -> None:
+    """Errors that follow from the designs alone."""
+    print("| bins | noise | design | a bin | all prefixes | all ranges | the worst range |")
+    print("|---:|---|---|---:|---:|---:|---:|")
+    for size in SIZES:
+        line(size, "Gaussian, mu 1", "histogram", 1.0, np.eye(size))
+        line(size, "Gaussian, mu 1", "ranges=True", *_of(PrefixSums(size), 2))
+        line(size, "Laplace, epsilon 1", "histogram", math.sqrt(2.0), np.eye(size))
+        line(size, "Laplace, epsilon 1", "ranges=True", *_of(Tree.best(size), 1))
+
+
+def _of(design: PrefixSums | Tree, p: int) -> tuple[float, Floats]:
+    """The standard deviation of the noise of what is measured, and how the bins are read off it."""
+    scale = design.column_square**0.5 if p == 2 else math.sqrt(2.0) * design.column_sum
+    return scale * design.grid, np.diff(design.running(np.eye(design.width)).T, axis=0, prepend=0.0)
+
+
+def line(size: int, noise: str, name: str, deviation: float, bins: Floats) -> None:
+    """A line of the first table: standard deviations, and root mean squares of them."""
+    running = np.pad(np.cumsum(bins, axis=0), ((1, 0), (0, 0)))
+    corner = running @ running.T
+    sums = (np.diag(corner)[:, None] + np.diag(corner) - 2.0 * corner)[np.triu_indices(size + 1, 1)]
+    found = (bins**2).sum(axis=1).mean(), np.diag(corner)[1:].mean(), sums.mean(), sums.max()
+    print(f"| {size:,} | {noise} | {name} | " + " | ".join(f"{deviation * one**0.5:.3f}" for one in found) + " |")
+
+
+def measured(file: Path, repeats: int) -> None:
+    """Whole calls on published histograms."""
+    print("\n| histogram | epsilon | " + " | ".join(f"{name}: prefixes | ranges" for name in ASKED) + " |")
+    print("|---|---:|" + "---:|---:|" * len(ASKED))
+    ends = np.sort(np.random.default_rng(5).integers(0, BINS + 1, (2_000, 2)), axis=1)
+    for name, cells in np.load(file).items():
+        truth = cells.reshape(BINS, -1).sum(axis=1)
+        truth = np.rint(truth * min(1.0, MOST_ROWS / truth.sum())).astype(np.int64)
+        frame = pl.DataFrame({"x": np.repeat(np.arange(BINS), truth)})
+        for epsilon in (0.01, 0.1, 1.0):
+            errors = [_errors(frame, truth, ends, epsilon, repeats, one) for one in ASKED.values()]
+            print(f"| {name} | {epsilon:g} | " + " | ".join(f"{a:,.1f} | {b:,.1f}" for a, b in errors) + " |")
+
+
+def _errors(
+    frame: pl.DataFrame, truth: NDArray[np.int64], ends: NDArray[np.int64], epsilon: float, repeats: int, more: dict
+) -> tuple[float, float]:
+    prefixes = ranges = 0.0
+    for _ in range(repeats):
+        ledger = dpf.Ledger(epsilon=epsilon)
+        found = frame.dp.histogram("x", bins=range(BINS + 1), epsilon=epsilon, ledger=ledger, **more)
+        off = np.cumsum(np.pad(found["count"].to_numpy() - truth, (1, 0)))
+        prefixes += float((off[1:] ** 2).mean())
+        ranges += float(((off[ends[:, 1]] - off[ends[:, 0]]) ** 2).mean())
+    return math.sqrt(prefixes / repeats), math.sqrt(ranges / repeats)
+
+
+if __name__ == "__main__":
+    main()
