@@ -23,9 +23,11 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIZES = (100, 1_000)
 BINS = 1_024  # of the published ones, which have 4,096: four neighbors are one bin
 MOST_ROWS = 1_000_000  # the published ones are scaled down to about so many rows
+SIDE = 64  # of the published grids, which have 256 x 256 cells
 ASKED = {"histogram, denoise=None": {"denoise": None}, "histogram": {}, "ranges=True": {"ranges": True}}
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 def main() -> None:
@@ -35,9 +37,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="draws of the noise that are averaged")
     options = parser.parse_args()
     exact()
-    file = options.data / "dpbench" / "histograms_1d.npz"
-    if file.exists():
-        measured(file, options.repeats)
+    folder = options.data / "dpbench"
+    if (folder / "histograms_1d.npz").exists():
+        measured(folder / "histograms_1d.npz", options.repeats)
+        measured_grids(folder / "histograms_2d.npz", options.repeats)
 
 
 def exact() -> None:
@@ -48,7 +51,7 @@ def exact() -> None:
         line(size, "Gaussian, mu 1", "histogram", 1.0, np.eye(size))
         line(size, "Gaussian, mu 1", "ranges=True", *_of(PrefixSums(size), 2))
         line(size, "Laplace, epsilon 1", "histogram", math.sqrt(2.0), np.eye(size))
-        line(size, "Laplace, epsilon 1", "ranges=True", *_of(Tree.best(size), 1))
+        line(size, "Laplace, epsilon 1", "ranges=True", *_of(Tree.best_of_sums(size), 1))
 
 
 def _of(design: PrefixSums | Tree, p: int) -> tuple[float, Floats]:
@@ -81,7 +84,7 @@ def measured(file: Path, repeats: int) -> None:
 
 
 def _errors(
-    frame: pl.DataFrame, truth: NDArray[np.int64], ends: NDArray[np.int64], epsilon: float, repeats: int, more: dict
+    frame: pl.DataFrame, truth: Counts, ends: Counts, epsilon: float, repeats: int, more: dict
 ) -> tuple[float, float]:
     prefixes = ranges = 0.0
     for _ in range(repeats):
@@ -91,6 +94,37 @@ def _errors(
         prefixes += float((off[1:] ** 2).mean())
         ranges += float(((off[ends[:, 1]] - off[ends[:, 0]]) ** 2).mean())
     return math.sqrt(prefixes / repeats), math.sqrt(ranges / repeats)
+
+
+def measured_grids(file: Path, repeats: int) -> None:
+    """Whole calls on published grids: cells, and 2,000 rectangles."""
+    print("\n| grid | epsilon | " + " | ".join(f"{name}: cells | rectangles" for name in ASKED) + " |")
+    print("|---|---:|" + "---:|---:|" * len(ASKED))
+    ends = np.sort(np.random.default_rng(6).integers(0, SIDE + 1, (2, 2_000, 2)), axis=2)
+    for name, cells in np.load(file).items():
+        each = cells.shape[0] // SIDE
+        truth = cells.reshape(SIDE, each, SIDE, each).sum(axis=(1, 3))
+        truth = np.rint(truth * min(1.0, MOST_ROWS / truth.sum())).astype(np.int64)
+        row, column = (np.repeat(places.ravel(), truth.ravel()) for places in np.indices(truth.shape))
+        frame = pl.DataFrame({"x": row, "y": column})
+        for epsilon in (0.01, 0.1, 1.0):
+            errors = [_errors_of_grid(frame, truth, ends, epsilon, repeats, one) for one in ASKED.values()]
+            print(f"| {name} | {epsilon:g} | " + " | ".join(f"{a:,.1f} | {b:,.1f}" for a, b in errors) + " |")
+
+
+def _errors_of_grid(
+    frame: pl.DataFrame, truth: Counts, ends: Counts, epsilon: float, repeats: int, more: dict
+) -> tuple[float, float]:
+    cells = rectangles = 0.0
+    (top, bottom), (left, right) = ends[0].T, ends[1].T
+    for _ in range(repeats):
+        ledger = dpf.Ledger(epsilon=epsilon)
+        words = {"bins": [range(SIDE + 1)] * 2, "epsilon": epsilon, "ledger": ledger, **more}
+        found = frame.dp.histogram(["x", "y"], **words).dp.to_numpy("count")
+        sums = np.pad(np.cumsum(np.cumsum(found - truth, axis=0), axis=1), ((1, 0), (1, 0)))
+        off = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+        cells, rectangles = cells + float(((found - truth) ** 2).mean()), rectangles + float((off**2).mean())
+    return math.sqrt(cells / repeats), math.sqrt(rectangles / repeats)
 
 
 if __name__ == "__main__":

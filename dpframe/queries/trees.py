@@ -51,6 +51,11 @@ class Tree:
         """The tree with the least root mean squared error of running counts; decided by the size alone."""
         return _best(size)
 
+    @classmethod
+    def best_of_sums(cls, size: int) -> Tree:
+        """The tree with the least root mean squared error of all sums of neighboring bins, of which most are short."""
+        return min(_candidates(size), key=lambda tree: tree.levels**2 * tree.mean_variance)
+
     @cached_property
     def levels(self) -> int:
         """The least h with branching**h >= size: by whole powers, since a float logarithm rounds up."""
@@ -138,6 +143,23 @@ class Tree:
         return float(max(inner.max(), across.max(initial=0.0)))
 
     @property
+    def mean_variance(self) -> float:
+        """The mean of the variances of all sums of neighboring bins.
+
+        Of differences of running counts F_0 = 0, ..., F_n: with n + 1 times the sum of their variances, less the
+        variance of the sum of all, over the number of pairs. In that sum bin i stands n - i times.
+        """
+        times = np.arange(self.size, 0.0, -1.0)
+        sums, square = np.ones(self.size), float(times @ times)
+        for level in range(1, self.levels):
+            block = np.arange(self.size) // self.branching**level
+            whole = 1.0 + np.bincount(block, sums)
+            square -= float((np.bincount(block, sums * times) ** 2 / whole).sum())
+            sums = sums / whole[block]
+        pairs = self.size * (self.size + 1) / 2.0
+        return ((self.size + 1) * float(self.variances.sum()) - square) / pairs
+
+    @property
     def error(self) -> float:
         """The root mean squared error of the running counts at epsilon 1 (in the limit of fine noise), of one row."""
         return math.sqrt(2.0 * float(self.variances.mean())) * self.levels
@@ -177,8 +199,12 @@ class Tree:
 
 @cache
 def _best(size: int) -> Tree:
-    flat = Tree(size, max(size, 2))
-    return min([flat, *(Tree(size, one) for one in BRANCHINGS if one < size)], key=lambda tree: tree.error)
+    return min(_candidates(size), key=lambda tree: tree.error)
+
+
+def _candidates(size: int) -> list[Tree]:
+    """A flat histogram, and trees of several branchings."""
+    return [Tree(size, max(size, 2)), *(Tree(size, one) for one in BRANCHINGS if one < size)]
 
 
 def _block(branching: int, level: int, size: int) -> Floats:

@@ -13,6 +13,7 @@ from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.rectangles import from_the_whole_down
 from dpframe.queries.statistics import Ranges
 from dpframe.queries.sum_intervals import sum_interval
 from dpframe.queries.trees import Tree
@@ -47,6 +48,18 @@ def test_variances_of_bins_and_of_sums(design):
     sums = own[:, None] + own - 2 * corner
     assert design.bin_variances == pytest.approx(np.diag(sums, 1))
     assert design.largest_variance == pytest.approx(sums.max())
+    if isinstance(design, Tree):
+        assert design.mean_variance == pytest.approx(sums[np.triu_indices(design.size + 1, 1)].mean())
+
+
+def test_trees_have_the_least_error_of_all_sums():
+    """Flat where there are few bins: a plain histogram is then the best."""
+    assert [Tree.best_of_sums(size).levels for size in (5, 20, 64, 1_000)] == [1, 1, 2, 3]
+    for size in (20, 300):
+        tree = Tree.best_of_sums(size)
+        assert tree.levels * tree.mean_variance**0.5 <= min(
+            one.levels * one.mean_variance**0.5 for one in (Tree(size, size), Tree(size, 4), Tree(size, 16))
+        )
 
 
 @pytest.mark.parametrize("design", GRIDS, ids=str)
@@ -129,6 +142,7 @@ def test_values_without_much_noise(library, noise):
     assert clipped["count"].to_numpy().sum() == pytest.approx(frame["x"].is_not_nan().sum(), abs=1e-2)
     grid = given.dp.histogram(["x", "z"], bins=[edges, [0, 1, 4]], keep_noisy=False, **words)
     exact = np.histogram2d(frame["x"].fill_nan(-1), frame["z"], [edges, [0, 1, 4]])[0]
+    assert (grid["count"].to_numpy() >= 0).all()
     assert grid.dp.to_numpy("count") == pytest.approx(exact, abs=1e-2)
 
 
@@ -214,6 +228,21 @@ def test_the_fit_is_never_farther_from_the_truth(noise):
     assert found.dp.provenance["measures"]["count"]["denoise"] == [
         {"name": "auto", "chose": "running sums that never fall"}
     ]
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (1, 1, 9), (2, 8, 3), (1, 1, 1), (2, 16, 16)])
+def test_counts_of_a_grid_are_shared_out(shape):
+    """At least 0, the total of each group as it was, and nothing moved where nothing was negative."""
+    values = np.random.default_rng(4).normal(0.4, 1.0, shape)
+    found = from_the_whole_down(values)
+    assert found.shape == shape
+    assert (found >= 0).all()
+    assert found.sum(axis=(1, 2)) == pytest.approx(np.maximum(values.sum(axis=(1, 2)), 0.0), abs=1e-9)
+    assert from_the_whole_down(found) == pytest.approx(found)
+    assert from_the_whole_down(np.abs(values)) == pytest.approx(np.abs(values))
+    halves = values.copy()
+    halves[:, : shape[1] // 2] = -1.0
+    assert (from_the_whole_down(halves)[:, : shape[1] // 2] >= 0).all()
 
 
 def test_sums_of_many_small_whole_draws_have_an_interval():

@@ -16,6 +16,7 @@ from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.grids import Grid
 from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.rectangles import from_the_whole_down
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.sum_intervals import sum_interval
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -77,14 +78,15 @@ class Ranges(Statistic):
         return sum_interval(noises[0], confidence) * math.sqrt(self.design.largest_variance)
 
     def fitted(self, values: Floats) -> tuple[Floats, str]:
-        """Counts of at least 0 whose running sums are the nearest to the unbiased ones that never fall.
+        """Counts of at least 0, whose sums stay near: of a line running sums, the nearest ones that never fall.
 
-        Such a fit moves no set of running sums away from the true ones, which do not fall either. Grids stay as they
-        are: their sums have no order.
+        Such a fit moves no set of running sums away from the true ones, which do not fall either. Of a grid the total
+        is cut at 0, and shared out among its quarters, and so on.
         """
+        cells = values.reshape(-1, *self.shape)
         if len(self.shape) > 1:
-            return values, "none"
-        running = np.cumsum(values.reshape(-1, *self.shape), axis=1)
+            return from_the_whole_down(cells).ravel(), "sums shared out from the whole down"
+        running = np.cumsum(cells, axis=1)
         rising = np.maximum(isotonic(running, cast(NoiseLaw, None)), 0.0)  # the law is not used
         return np.maximum(np.diff(rising, axis=1, prepend=0.0), 0.0).ravel(), "running sums that never fall"
 
@@ -138,6 +140,6 @@ def of_axes(axes: Sequence[Any]) -> Ranges:
 @cache
 def _design(shape: tuple[int, ...], pure: bool) -> PrefixSums | Tree | Grid:
     if len(shape) == 1:
-        return Tree.best(shape[0]) if pure else PrefixSums(shape[0])
-    first, second = (Tree.best(size) if pure else PrefixSums(size, GRID_BITS) for size in shape)
+        return Tree.best_of_sums(shape[0]) if pure else PrefixSums(shape[0])
+    first, second = (Tree.best_of_sums(size) if pure else PrefixSums(size, GRID_BITS) for size in shape)
     return Grid(first, second)
