@@ -16,7 +16,7 @@ from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.grids import Grid
 from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.rectangles import from_the_whole_down
+from dpframe.queries.rectangles import fitted_grid
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.sum_intervals import sum_interval
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -77,17 +77,19 @@ class Ranges(Statistic):
         """The half-width to expect of any sum of neighboring bins, the largest of all."""
         return sum_interval(noises[0], confidence) * math.sqrt(self.design.largest_variance)
 
-    def fitted(self, values: Floats) -> tuple[Floats, str]:
+    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str]:
         """Counts of at least 0, whose sums stay near: of a line running sums, the nearest ones that never fall.
 
         Such a fit moves no set of running sums away from the true ones, which do not fall either. Of a grid the total
-        is cut at 0, and shared out among its quarters, and so on.
+        is cut at 0, and shared out among its quarters, and so on, if that brings the sums of rectangles nearer to the
+        true ones, by an unbiased estimate of their errors.
         """
         cells = values.reshape(-1, *self.shape)
         if len(self.shape) > 1:
-            return from_the_whole_down(cells).ravel(), "sums shared out from the whole down"
+            found = fitted_grid(cells, noise, lambda draws: self._apart(self.design.running(draws)), self.design.width)
+            return (values, "none") if found is None else (found.ravel(), "sums shared out from the whole down")
         running = np.cumsum(cells, axis=1)
-        rising = np.maximum(isotonic(running, cast(NoiseLaw, None)), 0.0)  # the law is not used
+        rising = np.maximum(isotonic(running, cast(NoiseLaw, noise)), 0.0)
         return np.maximum(np.diff(rising, axis=1, prepend=0.0), 0.0).ravel(), "running sums that never fall"
 
     def error_words(self, error: str) -> str:
