@@ -31,12 +31,13 @@ Counts = NDArray[np.int64]
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     parser.add_argument("--repeats", type=int, default=3, help="draws of the noise that are averaged")
     options = parser.parse_args()
     exact()
+    exact_of_grids()
     folder = options.data / "dpbench"
     if (folder / "histograms_1d.npz").exists():
         measured(folder / "histograms_1d.npz", options.repeats)
@@ -52,6 +53,25 @@ def exact() -> None:
         line(size, "Gaussian, mu 1", "ranges=True", *_of(PrefixSums(size), 2))
         line(size, "Laplace, epsilon 1", "histogram", math.sqrt(2.0), np.eye(size))
         line(size, "Laplace, epsilon 1", "ranges=True", *_of(Tree.best_of_sums(size), 1))
+
+
+def exact_of_grids() -> None:
+    """Root mean squares of the standard deviations of all rectangles, which are products."""
+    print("\n| cells | Gaussian, mu 1: histogram | ranges=True | Laplace, epsilon 1: histogram | ranges=True |")
+    print("|---|---:|---:|---:|---:|")
+    for size in (16, 64, 256):
+        plain = (size + 2) / 3.0  # the mean length of a range: an axis of a plain histogram
+        gaussian, tree = PrefixSums(size, 8), Tree.best_of_sums(size)
+        square = gaussian.column_square * gaussian.grid**2 * _mean_variance(gaussian)
+        found = plain, square, math.sqrt(2.0) * plain, math.sqrt(2.0) * tree.levels**2 * tree.mean_variance
+        print(f"| {size} x {size} | " + " | ".join(f"{one:.3f}" for one in found) + " |")
+
+
+def _mean_variance(design: PrefixSums) -> float:
+    running = np.pad(design.running(np.eye(design.width)).T, ((1, 0), (0, 0)))
+    corner = running @ running.T
+    sums = np.diag(corner)[:, None] + np.diag(corner) - 2.0 * corner
+    return float(sums[np.triu_indices(design.size + 1, 1)].mean())
 
 
 def _of(design: PrefixSums | Tree, p: int) -> tuple[float, Floats]:
