@@ -161,6 +161,14 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "a grid fitted whatever that does to its sums",
+        "rectangles.fitted_grid",
+        "return cells + moved if gain < 0.0 else None",
+        "return cells + moved",
+        f"{SUMS_OF_BINS}::test_a_grid_is_fitted_where_that_brings_its_sums_nearer",
+    ),
+    bug(
+        "statistics",
         "the longest sum of neighbors taken for the one with the most noise",
         "PrefixSums.largest_variance",
         "return float(max(self.variances[-1], last.max(initial=0.0)))",

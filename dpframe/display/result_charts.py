@@ -60,7 +60,7 @@ def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Word
         cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
         return charts.heat_map(cells, _scale(axes[0], rows), _scale(axes[1], rows), value, words)
     across = _scale(axes[0], rows) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
-    counted = foreign.has_one_interval(facts["measures"][name])
+    counted = foreign.is_around_noisy(facts["measures"][name])
     around = NOISY if counted else ""
     cells = [_interval(row, name, around) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
     if across.kind != "name":
@@ -82,12 +82,7 @@ def _running(name: str, rows: Sequence[Row], facts: Mapping[str, Any]) -> Any:
     released = accumulate(row[name] for row in rows)
     unbiased = accumulate(row.get(name + NOISY, row[name]) for row in rows)
     cells = [
-        {
-            **_place(row, facts["cells"][0], ("left", "right")),
-            "value": value,
-            "low": middle - half,
-            "high": middle + half,
-        }
+        _place(row, facts["cells"][0], ("left", "right")) | _finite(value=value, low=middle - half, high=middle + half)
         for row, value, middle in zip(rows, released, unbiased, strict=True)
     ]
     return charts.band(cells, _scale(facts["cells"][0], rows), f"{name}, all bins up to here")
@@ -97,7 +92,12 @@ def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
     middle, error = row.get(name + around, row[name]), row[name + ERROR]
     ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
-    return {"value": row[name], **{end: place if math.isfinite(place) else None for end, place in ends.items()}}
+    return {"value": row[name], **_finite(**ends)}
+
+
+def _finite(**places: float) -> dict[str, float | None]:
+    """The places that a chart can show; None for the others."""
+    return {end: place if math.isfinite(place) else None for end, place in places.items()}
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:

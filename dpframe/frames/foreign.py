@@ -177,8 +177,8 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
     return bool(statistic.get("one_total", statistic["verb"] != "mean"))
 
 
-def has_one_interval(statistic: Mapping[str, Any]) -> bool:
-    """Tell whether the interval of a cell lies around its unbiased noisy value, and has that width in every cell."""
+def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
+    """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
     return is_one_total(statistic) or "sums" in statistic
 
 
@@ -228,6 +228,10 @@ def _number(value: Any) -> bool:
 
 def _positive(value: Any) -> bool:
     return _number(value) and value >= 0
+
+
+def _above(value: Any) -> bool:
+    return _positive(value) and value > 0
 
 
 def _none_or(form: Form) -> Form:
@@ -305,7 +309,7 @@ MEASURE = _object(
         "missing": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
-        "sums": _object({"bin": _positive, "first": _positive, "any": _positive}),
+        "sums": _object({"bin": _above, "first": _above, "any": _above}),
     },
 )
 STATISTIC = _object(
