@@ -97,6 +97,8 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
     yield "rows: share of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
     yield "rows replaced: variance", replaced, high, [*CROWD, (0, 5, 99)], spread, {}
     yield "rows: shares", unit, [*OTHERS, (0, 9, 9)], OTHERS, shares, {}
+    yield "rows: sums of bins", unit, [*OTHERS, (0, 1, 9)], OTHERS, sums_of_bins, {}
+    yield "rows replaced: sums of bins", replaced, [*OTHERS, (0, 1, 9)], [*OTHERS, (0, 9, 9)], sums_of_bins, {}
     yield "rows replaced: quantile", replaced, high, low, ranks, {}
     yield (
         "rows replaced: share of a value",
@@ -111,7 +113,12 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
 def _whole_units() -> Iterator[tuple[Any, ...]]:
     heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
     instead = [(cell, 4, 9) for cell, _, _ in heavy]
-    for name, ask in (("n_units", units), ("variance", cell_spread), ("quantile", cell_ranks)):
+    for name, ask in (
+        ("n_units", units),
+        ("variance", cell_spread),
+        ("quantile", cell_ranks),
+        ("sums of bins", sums_of_bins),
+    ):
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
     yield "user replaced: n_units", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, (2, 1, 9)], units, {}
     yield "user replaced: variance", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, *instead], cell_spread, {}
@@ -199,6 +206,13 @@ def shares(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", keys=range(groups)).histogram("value", bins=[0, 3, 8, 10], normalize=True, **options)
 
 
+def sums_of_bins(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    bins = range(LOW, HIGH + 1)
+    return dp.group_by("group", keys=range(groups)).histogram(
+        "value", bins=bins, ranges=True, outside="clip", **options
+    )
+
+
 def units(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", "cell", keys={"group": range(groups), "cell": range(CELLS)}).n_units(**options)
 
@@ -227,7 +241,7 @@ def top(dp: Any, _: int, options: dict[str, Any]) -> Any:
 
 
 CHOICES = (choice, chosen_median, top)
-SEVERAL_NUMBERS = (ranks, share, share_of_value)  # of each group: bounded in no norm but l_1 and l_2
+SEVERAL_NUMBERS = (ranks, share, share_of_value, sums_of_bins)  # of each group: bounded in no norm but l_1 and l_2
 
 
 def _statistics() -> dict[str, Any]:

@@ -10,6 +10,7 @@ SPREAD = "test_variance.py"
 RANKS = "test_quantile.py"
 TOP = "test_peeling.py"
 CHOSEN = "test_quantile_choice.py"
+SUMS_OF_BINS = "test_ranges.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -80,8 +81,8 @@ STATISTICS = (
         "statistics",
         "a matrix taken for one whose columns have length 1",
         "PrefixSums.column_square",
-        "return int((coefficients(self.size) ** 2).sum())",
-        "return 2 ** (2 * BITS)",
+        "return int((coefficients(self.size, self.bits) ** 2).sum())",
+        "return 2 ** (2 * self.bits)",
         "test_prefix_sums.py::test_one_row_moves_what_is_measured_by_no_more_than_stated",
     ),
     bug(
@@ -105,9 +106,75 @@ STATISTICS = (
         "statistics",
         "a quantile's interval from half the noise",
         "quantiles._width",
-        "return noise.interval(confidence)",
-        "return 0.5 * noise.interval(confidence)",
+        "return sum_interval(noise, confidence)",
+        "return 0.5 * sum_interval(noise, confidence)",
         f"{RANKS}::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "the norm of one axis for that of a grid",
+        "Grid.column_square",
+        "return self.first.column_square * self.second.column_square",
+        "return max(self.first.column_square, self.second.column_square)",
+        f"{SUMS_OF_BINS}::test_grids_are_products",
+        f"{SUMS_OF_BINS}::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "the levels of the trees of a grid added up",
+        "Grid.column_sum",
+        "return self.first.column_sum * self.second.column_sum",
+        "return self.first.column_sum + self.second.column_sum",
+        f"{SUMS_OF_BINS}::test_grids_are_products",
+    ),
+    bug(
+        "statistics",
+        "every bin a group of its own where sums are measured",
+        "InnerCounts.cells",
+        "return self.design.size if self.column is None else 1",
+        "return 1",
+        f"{SUMS_OF_BINS}::test_units_count_by_group_whatever_their_bins",
+        f"{SUMS_OF_BINS}::test_the_sensitivity_is_attained",
+    ),
+    bug(
+        "statistics",
+        "the interval of a bin for that of sums of bins",
+        "Ranges.expected_error",
+        "math.sqrt(self.design.largest_variance)",
+        "math.sqrt(self.design.bin_variances.max())",
+        f"{SUMS_OF_BINS}::test_within_is_of_sums_and_the_form_follows_the_noise",
+    ),
+    bug(
+        "statistics",
+        "the errors of sums that are those of single bins",
+        "provenance._of_sums",
+        '"interval": bins["interval"] * sums[kind] / sums["bin"],',
+        '"interval": bins["interval"],',
+        f"{SUMS_OF_BINS}::test_intervals_of_sums_cover",
+    ),
+    bug(
+        "statistics",
+        "no interval for sums of draws that are nearly always 0",
+        "sum_intervals.sum_interval",
+        "if one <= 0.0:",
+        "if one < 0.0:",
+        f"{SUMS_OF_BINS}::test_sums_of_many_small_whole_draws_have_an_interval",
+    ),
+    bug(
+        "statistics",
+        "a grid fitted whatever that does to its sums",
+        "rectangles.fitted_grid",
+        "return cells + moved if gain < 0.0 else None",
+        "return cells + moved",
+        f"{SUMS_OF_BINS}::test_a_grid_is_fitted_where_that_brings_its_sums_nearer",
+    ),
+    bug(
+        "statistics",
+        "the longest sum of neighbors taken for the one with the most noise",
+        "PrefixSums.largest_variance",
+        "return float(max(self.variances[-1], last.max(initial=0.0)))",
+        "return float(self.variances[-1])",
+        f"{SUMS_OF_BINS}::test_variances_of_bins_and_of_sums",
     ),
     bug(
         "statistics",

@@ -88,6 +88,27 @@ def undenoised(options: Any) -> dict[str, Any]:
     return {**options, "denoise": None}
 
 
+def summed(options: Any, *, normalize: bool) -> Any:
+    """The options of counts that are made to be added up, which have a fit of their own and an order."""
+    if normalize:
+        raise InvalidArgument(
+            "normalize must be left out with ranges=True, which gives counts. Ask for df.dp.ecdf(...): the share of a "
+            "range is the difference of two of its values."
+        )
+    denoise = options.get("denoise")
+    if not (denoise is None or (isinstance(denoise, str) and denoise == "auto")):
+        raise InvalidArgument(
+            f"denoise must be 'auto' or None with ranges=True, not {shown(denoise)}: other denoisers are for noise "
+            "that is drawn for each bin by itself. Leave it out."
+        )
+    for name in ("order", "graph"):
+        if options.get(name) is not None:
+            raise InvalidArgument(
+                f"{name} must be left out with ranges=True: bins are in order by themselves. Drop it."
+            )
+    return options
+
+
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
     """Statistics by name, and the options."""
     asked: list[tuple[str, Any]] = []

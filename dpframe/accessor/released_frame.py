@@ -142,8 +142,10 @@ class ReleasedFrame:
             *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise (null for a
             mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error that denoising
             expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
-            biased, and this is no interval: see ``docs/denoising.md``. Of joined releases the column ``part`` comes
-            first, counted from 0.
+            biased, and this is no interval: see ``docs/denoising.md``. Of a histogram with ``ranges=True`` two
+            more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
+            bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases the
+            column ``part`` comes first, counted from 0.
 
         Raises
         ------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import accumulate
 from typing import Any
 
 from dpframe.display import charts, pages
@@ -16,6 +17,7 @@ from dpframe.queries.query import ERROR, NOISY
 
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
+SUMMED = ("each bin", "sums of the first bins")  # the panels of bins that are there to be added up
 
 Row = Mapping[str, Any]
 
@@ -28,6 +30,9 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     words = Words(_title(names, facts), _notes(facts, rows, is_map))
     if "levels" in facts:
         return charts.beside(_panels_of_levels(names, rows, facts), words)
+    if _is_summed(facts, rows):
+        panels = [_chart(names[0], rows, facts, None), _running(names[0], rows, facts)]
+        return charts.beside([charts.panel(one, title) for one, title in zip(panels, SUMMED, strict=True)], words)
     if len(names) == 1:
         return _chart(names[0], rows, facts, words)
     panels = [charts.panel(_chart(name, rows, facts, None), name) for name in names]
@@ -55,18 +60,44 @@ def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Word
         cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
         return charts.heat_map(cells, _scale(axes[0], rows), _scale(axes[1], rows), value, words)
     across = _scale(axes[0], rows) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
-    around = NOISY if foreign.is_one_total(facts["measures"][name]) else ""
+    counted = foreign.is_around_noisy(facts["measures"][name])
+    around = NOISY if counted else ""
     cells = [_interval(row, name, around) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
     if across.kind != "name":
         cells = [cell | _stretch(row, axes[0]) for cell, row in zip(cells, rows, strict=False)]
-    return charts.bars(cells, across, value, words, from_zero=foreign.is_one_total(facts["measures"][name]))
+    return charts.bars(cells, across, value, words, from_zero=counted)
+
+
+def _is_summed(facts: Mapping[str, Any], rows: Sequence[Row]) -> bool:
+    """Tell whether the bins of one column are there to be added up, and lie on a scale."""
+    axes = facts["cells"]
+    (measure,) = facts["measures"].values() if len(facts["measures"]) == 1 else ({},)
+    return "sums" in measure and len(axes) == 1 and axes[0].get("bins") in SCALES and len(rows) <= MOST_BARS
+
+
+def _running(name: str, rows: Sequence[Row], facts: Mapping[str, Any]) -> Any:
+    """The sums of the first bins, up to the end of each, and a band of the largest of their intervals."""
+    sums = facts["measures"][name]["sums"]
+    half = max(row[name + ERROR] for row in rows) * sums["first"] / sums["bin"]
+    released = accumulate(row[name] for row in rows)
+    unbiased = accumulate(row.get(name + NOISY, row[name]) for row in rows)
+    cells = [
+        _place(row, facts["cells"][0], ("left", "right")) | _finite(value=value, low=middle - half, high=middle + half)
+        for row, value, middle in zip(rows, released, unbiased, strict=True)
+    ]
+    return charts.band(cells, _scale(facts["cells"][0], rows), f"{name}, all bins up to here")
 
 
 def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
     middle, error = row.get(name + around, row[name]), row[name + ERROR]
     ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
-    return {"value": row[name], **{end: value if math.isfinite(value) else None for end, value in ends.items()}}
+    return {"value": row[name], **_finite(**ends)}
+
+
+def _finite(**places: float) -> dict[str, float | None]:
+    """The places that a chart can show; None for the others."""
+    return {end: place if math.isfinite(place) else None for end, place in places.items()}
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:

@@ -179,6 +179,11 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
     return bool(statistic.get("one_total", statistic["verb"] != "mean"))
 
 
+def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
+    """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
+    return is_one_total(statistic) or "sums" in statistic
+
+
 def _of_the_model(record: Mapping[str, Any]) -> str:
     """Say what is wrong with a record of the local model: reports have one column, and estimates one statistic."""
     if "model" not in record:
@@ -229,6 +234,10 @@ def _number(value: Any) -> bool:
 
 def _positive(value: Any) -> bool:
     return _number(value) and value >= 0
+
+
+def _above(value: Any) -> bool:
+    return _positive(value) and value > 0
 
 
 def _none_or(form: Form) -> Form:
@@ -307,6 +316,7 @@ MEASURE = _object(
         "missing": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
+        "sums": _object({"bin": _above, "first": _above, "any": _above}),
     },
 )
 STATISTIC = _object(

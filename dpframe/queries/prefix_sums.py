@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BITS = 12  # the entries of the matrix are whole multiples of 2**-12
+BITS = 12  # the entries of the matrix of a line are whole multiples of 2**-12
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class PrefixSums:
     ----------
     size : int
         How many bins there are, in order.
+    bits : int
+        The entries of the matrix are whole multiples of 2**-bits.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class PrefixSums:
     """
 
     size: int
+    bits: int = BITS
 
     @property
     def width(self) -> int:
@@ -49,39 +52,54 @@ class PrefixSums:
     @property
     def grid(self) -> float:
         """The length of a measured step, for counts of whole rows."""
-        return 2.0**-BITS
+        return 2.0**-self.bits
 
     @property
     def column_sum(self) -> int:
         """The largest l_1 norm of what one row adds, in measured steps: that of the first column."""
-        return int(coefficients(self.size).sum())
+        return int(coefficients(self.size, self.bits).sum())
 
     @property
     def column_square(self) -> int:
         """The largest squared l_2 norm of what one row adds, in measured steps: that of the first column."""
-        return int((coefficients(self.size) ** 2).sum())
+        return int((coefficients(self.size, self.bits) ** 2).sum())
 
     def measured(self, counts: Integers) -> Integers:
         """C x of each group (groups, bins), in steps, modulo 2**64: integers, so no order of addition matters."""
         found = np.zeros_like(counts)
-        for behind, coefficient in enumerate(coefficients(self.size).tolist()):
+        for behind, coefficient in enumerate(coefficients(self.size, self.bits).tolist()):
             found[:, behind:] += coefficient * counts[:, : self.size - behind]
         return found
 
     def running(self, noisy: Floats) -> Floats:
         """The running counts F of each group: the solution of C x = y, added up; linear, and so unbiased."""
-        return _solved(self.size, np.cumsum(noisy, axis=1))
+        return _solved(self.size, self.bits, np.cumsum(noisy, axis=1))
 
     @cached_property
     def variances(self) -> Floats:
         """The variance of each running count, of measured numbers whose noise has variance 1."""
-        return np.asarray(np.cumsum(_inverse(self.size) ** 2))
+        return np.asarray(np.cumsum(_inverse(self.size, self.bits) ** 2))
 
     @cached_property
     def with_last(self) -> Floats:
         """The covariance of each running count with the last one, which is the number of all."""
-        entries = _inverse(self.size)
+        entries = _inverse(self.size, self.bits)
         return np.asarray(np.convolve(entries, entries[::-1])[: self.size])
+
+    @cached_property
+    def bin_variances(self) -> Floats:
+        """The variance of the count of each bin, the difference of two running counts."""
+        return np.asarray(np.cumsum(np.diff(_inverse(self.size, self.bits), prepend=0.0) ** 2))
+
+    @property
+    def largest_variance(self) -> float:
+        """The largest variance of a sum of neighboring bins.
+
+        The noise of bins i + 1 to i + d is the sum of b_m z over d entries, and of (b_(m+d) - b_m) z over i more: of
+        those of one length the last sum has the most. So it is enough to look at the ends of the line.
+        """
+        last = self.variances[-1] + self.variances[:-1] - 2.0 * self.with_last[:-1]
+        return float(max(self.variances[-1], last.max(initial=0.0)))
 
     @property
     def error(self) -> float:
@@ -90,26 +108,26 @@ class PrefixSums:
 
 
 @cache
-def coefficients(size: int) -> Integers:
-    """The first column of C in steps of 2**-12. It decreases; its entries are the same for every size."""
+def coefficients(size: int, bits: int = BITS) -> Integers:
+    """The first column of C in steps of 2**-bits. It decreases; its entries are the same for every size."""
     places = np.arange(1, size, dtype=np.float64)
     column = np.concatenate([[1.0], np.cumprod((2.0 * places - 1.0) / (2.0 * places))])
-    rounded: Integers = np.rint(column * 2.0**BITS).astype(np.int64)
+    rounded: Integers = np.rint(column * 2.0**bits).astype(np.int64)
     rounded.flags.writeable = False
     return rounded
 
 
 @cache
-def _inverse(size: int) -> Floats:
+def _inverse(size: int, bits: int) -> Floats:
     """The first column of A C^-1 (A adds up): noise z of C x becomes the noise sum of b_(i-j) z_j of F_i."""
-    found: Floats = _solved(size, np.ones((1, size)))[0]
+    found: Floats = _solved(size, bits, np.ones((1, size)))[0]
     found.flags.writeable = False
     return found
 
 
-def _solved(size: int, right: Floats) -> Floats:
+def _solved(size: int, bits: int, right: Floats) -> Floats:
     """The solution of C x = right for each row, by forward substitution."""
-    column = coefficients(size) * 2.0**-BITS
+    column = coefficients(size, bits) * 2.0**-bits
     found = np.empty(right.shape)
     for place in range(size):
         found[:, place] = right[:, place] - found[:, :place] @ column[place:0:-1]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframe.denoise.estimators import isotonic
 from dpframe.denoise.noise_law import NoiseLaw
 from dpframe.queries.quotients import quotient_half_widths
+from dpframe.queries.sum_intervals import sum_interval
 from dpframe.queries.total import Noise
 
 Floats = NDArray[np.float64]
@@ -85,5 +86,5 @@ def _rising(values: Floats, noise: Noise) -> Floats:
 
 
 def _width(noise: Noise, confidence: float) -> float:
-    """The half-width of an interval of the noise itself: sums of its draws have no heavier tails than it."""
-    return noise.interval(confidence)
+    """The half-width of an interval for sums of draws whose squared weights add up to 1."""
+    return sum_interval(noise, confidence)

@@ -51,6 +51,11 @@ class Tree:
         """The tree with the least root mean squared error of running counts; decided by the size alone."""
         return _best(size)
 
+    @classmethod
+    def best_of_sums(cls, size: int) -> Tree:
+        """The tree with the least root mean squared error of all sums of neighboring bins, of which most are short."""
+        return min(_candidates(size), key=lambda tree: tree.levels**2 * tree.mean_variance)
+
     @cached_property
     def levels(self) -> int:
         """The least h with branching**h >= size: by whole powers, since a float logarithm rounds up."""
@@ -117,6 +122,43 @@ class Tree:
         """The covariance of each running count with the last one, which is the number of all."""
         return self._spread[1]
 
+    @cached_property
+    def bin_variances(self) -> Floats:
+        """The variance of the count of each bin."""
+        sums, found = np.ones(self.size), np.ones(self.size)  # row sums of M^-1 and its diagonal: see `_spread`
+        for level in range(1, self.levels):
+            block = np.arange(self.size) // self.branching**level
+            whole = 1.0 + np.bincount(block, sums)[block]
+            found, sums = found - sums**2 / whole, sums / whole
+        return found
+
+    @cached_property
+    def largest_variance(self) -> float:
+        """The largest variance of a sum of neighboring bins, within a block of the topmost level or across several."""
+        found = {size: _extremes(_block(self.branching, self.levels - 1, size)) for size in set(self._tops())}
+        inner, first, last, whole = np.array([found[size] for size in self._tops()]).T
+        behind = np.cumsum(whole)  # blocks are independent: a tail of one, all between, and a head of another
+        reached = np.maximum.accumulate(last - behind)
+        across = first[1:] + behind[:-1] + reached[:-1]
+        return float(max(inner.max(), across.max(initial=0.0)))
+
+    @property
+    def mean_variance(self) -> float:
+        """The mean of the variances of all sums of neighboring bins.
+
+        Of differences of running counts F_0 = 0, ..., F_n: with n + 1 times the sum of their variances, less the
+        variance of the sum of all, over the number of pairs. In that sum bin i stands n - i times.
+        """
+        times = np.arange(self.size, 0.0, -1.0)
+        sums, square = np.ones(self.size), float(times @ times)
+        for level in range(1, self.levels):
+            block = np.arange(self.size) // self.branching**level
+            whole = 1.0 + np.bincount(block, sums)
+            square -= float((np.bincount(block, sums * times) ** 2 / whole).sum())
+            sums = sums / whole[block]
+        pairs = self.size * (self.size + 1) / 2.0
+        return ((self.size + 1) * float(self.variances.sum()) - square) / pairs
+
     @property
     def error(self) -> float:
         """The root mean squared error of the running counts at epsilon 1 (in the limit of fine noise), of one row."""
@@ -145,6 +187,11 @@ class Tree:
         before = (np.cumsum(total) - total)[block]
         return before + square, before + prefix
 
+    def _tops(self) -> list[int]:
+        """The number of bins in each block of the topmost level."""
+        most = self.branching ** (self.levels - 1)
+        return [min(most, self.size - first) for first in range(0, self.size, most)]
+
     def _firsts(self, level: int) -> Integers:
         """The first part of each block of a level, among the blocks of the level below."""
         return np.arange(self.sizes[level]) * self.branching
@@ -152,5 +199,31 @@ class Tree:
 
 @cache
 def _best(size: int) -> Tree:
-    flat = Tree(size, max(size, 2))
-    return min([flat, *(Tree(size, one) for one in BRANCHINGS if one < size)], key=lambda tree: tree.error)
+    return min(_candidates(size), key=lambda tree: tree.error)
+
+
+def _candidates(size: int) -> list[Tree]:
+    """A flat histogram, and trees of several branchings."""
+    return [Tree(size, max(size, 2)), *(Tree(size, one) for one in BRANCHINGS if one < size)]
+
+
+def _block(branching: int, level: int, size: int) -> Floats:
+    """The covariances of the bins of one block of a level, from its parts up: see `Tree._spread`."""
+    if level == 0:
+        return np.ones((1, 1))
+    whole, last = divmod(size, branching ** (level - 1))
+    found, end = np.zeros((size, size)), size - last
+    if whole:
+        found[:end, :end] = np.kron(np.eye(whole), _block(branching, level - 1, branching ** (level - 1)))
+    if last:
+        found[end:, end:] = _block(branching, level - 1, last)
+    sums = found.sum(axis=1)
+    return np.asarray(found - np.outer(sums, sums / (1.0 + sums.sum())))
+
+
+def _extremes(covariances: Floats) -> tuple[float, float, float, float]:
+    """The largest variance of a sum of neighbors, of one from the first, of one up to the last, and that of all."""
+    corner = np.pad(np.cumsum(np.cumsum(covariances, axis=0), axis=1), (1, 0))  # of running counts, 0 before them
+    own = np.diag(corner)
+    sums = own[:, None] + own - 2.0 * corner
+    return float(sums.max()), float(own.max()), float(sums[:, -1].max()), float(own[-1])

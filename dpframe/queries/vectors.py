@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors.words import harmless
+from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.total import RowFunction
@@ -77,12 +78,12 @@ class InnerCounts:
     Parameters
     ----------
     column : str or None
-        The column that is cut into bins; None where the last axis of the keys is.
+        The column that is cut into bins; None where the last axes of the keys are.
     cuts : tuple of float
         The places between the bins: a value belongs to as many bins as there are cuts up to it.
     bounds : tuple of two floats
         Of the values, which are clipped to them.
-    design : PrefixSums or Tree
+    design : PrefixSums, Tree or Grid
         What is measured of the counts.
     called : str
         The measured numbers in words.
@@ -91,7 +92,7 @@ class InnerCounts:
     column: str | None
     cuts: tuple[float, ...]
     bounds: tuple[float, float]
-    design: PrefixSums | Tree
+    design: PrefixSums | Tree | Grid
     called: str = "running counts"
 
     @property

@@ -41,6 +41,8 @@ def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
 def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, asked = plan.noise_of(statistic)[0], plan.asked.denoising
+    if asked.denoise is not None and (own := statistic.fitted(values, law)) is not None:
+        return own[0], [{"name": "auto", "chose": own[1]}]
     if asked.denoise is None or not statistic.denoisable or not law.additive:
         return values, None
     if plan.query.rollup:

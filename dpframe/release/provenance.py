@@ -224,7 +224,22 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "denoised_rmse": expected.get(place),
                 }
             )
+            if "sums" in statistic:
+                rows[-1:] = _of_sums(rows[-1], statistic["sums"], math.sqrt(noise["variance"]))
     return rows
+
+
+def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: float) -> list[dict[str, Any]]:
+    """The same of single bins, of the first bins together, and of any neighboring ones: the largest of each kind."""
+    return [
+        {
+            **bins,
+            "by": bins["by"] + words,
+            "interval": bins["interval"] * sums[kind] / sums["bin"],
+            "noisy_rmse": deviation * sums[kind],
+        }
+        for kind, words in (("bin", ""), ("first", ": sums of the first bins"), ("any", ": sums of neighboring bins"))
+    ]
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:

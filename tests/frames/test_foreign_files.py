@@ -27,6 +27,7 @@ QUESTIONS = (
     lambda dp: dp.histogram(["age", "day"], bins=[[0, 50, 100], [DAY, dt.date(2025, 1, 3)]], epsilon=1),
     lambda dp: dp.mode("ward", categories=["A", "B"], epsilon=1),
     lambda dp: dp.count(epsilon=1),
+    lambda dp: dp.histogram("age", bins=range(0, 101, 20), ranges=True, epsilon=1),
 )
 JUNK = [None, True, 0, -1, 10**30, 1.5, 1e308, "x", "", "\x00", [], {}, [[]], [None], {"a": 1}, ["a"], [1], "0 1"]
 LIKE = ["polars"] if not __import__("conftest").HAS_PANDAS else ["polars", "pandas"]

@@ -31,6 +31,10 @@ ASKED = {
     "shares of a grid": lambda dp, **words: dp.histogram(
         ["x", "z"], bins=[2, 3], range=[(0, 100), (0, 9)], normalize=True, **words
     ),
+    "ranges": lambda dp, **words: dp.histogram("x", bins=range(0, 101, 5), ranges=True, **words),
+    "ranges of a grid": lambda dp, **words: dp.histogram(
+        ["x", "z"], bins=[5, 3], range=[(0, 100), (0, 9)], ranges=True, **words
+    ),
     "all": lambda dp, **words: dp.agg(
         dpf.n_units(),
         dpf.quantile("x", q=[0.1, 0.5], bounds=(0, 100)),
@@ -187,7 +191,7 @@ def test_other_noises(name):
 
     ASKED[name](frame().dp, epsilon=0.5, mechanism=laplace, ledger=dpf.Ledger(epsilon=9.0))
     ASKED[name](frame().dp, epsilon=0.5, delta=1e-6, mechanism="auto", ledger=ledger)
-    if name in ("median", "quantile", "ecdf", "all"):
+    if name in ("median", "quantile", "ecdf", "all", "ranges", "ranges of a grid"):
         with pytest.raises(dpf.InvalidArgument):
             ASKED[name](frame().dp, epsilon=0.5, delta=1e-6, mechanism=dpf.generalized_gaussian(p=3), ledger=ledger)
 

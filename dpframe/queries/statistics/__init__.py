@@ -9,6 +9,7 @@ from dpframe.queries.statistics.mode import Mode
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
+from dpframe.queries.statistics.ranges import Ranges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
@@ -31,6 +32,7 @@ __all__ = [
     "Proportion",
     "Quantile",
     "Quantiles",
+    "Ranges",
     "Ratio",
     "RowFunction",
     "Share",

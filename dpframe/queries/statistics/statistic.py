@@ -130,6 +130,10 @@ class Statistic:
         """The further columns, by the ends of their names."""
         return {}
 
+    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str] | None:
+        """The values by its own denoiser, and what that does in words; None where it has none of its own."""
+        return None
+
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
         return self
