@@ -105,7 +105,9 @@ class Query:
 
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
-        statistics = tuple((name, statistic.under(pure)) for name, statistic in self.statistics)
+        formed = [(name, statistic.under(pure)) for name, statistic in self.statistics]
+        measured = tuple(total for _, statistic in formed for total in statistic.totals())
+        statistics = tuple((name, statistic.beside(measured)) for name, statistic in formed)
         return self if statistics == self.statistics else replace(self, statistics=statistics)
 
     @cached_property

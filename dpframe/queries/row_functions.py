@@ -69,15 +69,19 @@ class CentredSquare:
         return np.asarray(y * y - 2 ** (2 * self.share.bits - 3))
 
 
-def two_sided(column: str, bounds: tuple[float, float]) -> RowVector:
-    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise."""
+def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = False) -> RowVector:
+    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise.
+
+    With `everyone` a missing value counts as the middle: both ways are then half of the whole.
+    """
     share, bits = Share(*grid_steps(bounds), 30), 30
     words = f"ways of {column} from its bounds"
+    halfway = 2 ** (bits - 1) if everyone else None
     entries = tuple(
-        RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words)
+        RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words, halfway)
         for above in (True, False)
     )
-    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words)
+    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
 
 
 def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
@@ -87,7 +91,7 @@ def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
     entries = tuple(
         RowFunction(((column, bounds),), Bernstein(share, power), (0, 2**bits), 2.0**-bits, words) for power in range(3)
     )
-    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words)
+    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
 
 
 def centred_squares(column: str, bounds: tuple[float, float]) -> RowFunction:

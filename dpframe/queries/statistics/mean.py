@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
+from dpframe.queries.moments import Reading, two_sided_mean
+from dpframe.queries.row_functions import two_sided
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 
 @dataclass(frozen=True)
 class Mean(Clipped):
-    """The mean of a column's values, each clipped to the bounds: a noisy centred sum over a noisy count.
+    """The mean of a column's values, each clipped to the bounds. Made by `dpframe.mean`.
 
-    Made by `dpframe.mean`.
+    Gaussian noise: a noisy centred sum over a noisy count. Pure noise: the ways of all values from the lower bound and
+    to the upper one, one vector that takes the whole price at once.
 
     Examples
     --------
@@ -33,6 +37,7 @@ class Mean(Clipped):
     adds_up: ClassVar[bool] = False
 
     missing: Literal["drop", "midpoint"] = "drop"
+    pure: bool = False  # the form that it has for pure noise; its answer means the same
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,8 +47,14 @@ class Mean(Clipped):
                 "count as the middle of the bounds."
             )
 
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; a missing value adds nothing to a centred sum, as does the middle."""
+        if self.pure:
+            return (Total(vector=two_sided(self.column, self.bounds, everyone=self.missing == "midpoint")),)
         counted = Total(self.column) if self.missing == "drop" else Total(None)
         return (Total(self.column, self.bounds, centred=True), counted)
 
@@ -58,11 +69,16 @@ class Mean(Clipped):
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
 
-        The error is the farther end of the 95% Fieller set {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller
+        In the form for pure noise it is `two_sided_mean`; else the error is the farther end of the 95% Fieller set {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller
         1954), and at most the distance to the farther bound, which no mean is beyond. (Half the range is too little: an
         estimate at one bound may be off by the whole.) Where the noisy count is below 1 the midpoint is returned, with
         that distance.
         """
+        if self.pure:
+            found = measured[self.totals()[0]]
+            above, below = found.values.reshape(-1, 2).T
+            reading = self._two_sided(above, below, found.noise, CONFIDENCE)
+            return reading.values, reading.half_widths
         centred, count = self.totals()
         total, present = measured[centred], measured[count]
         lower, upper = self.bounds
@@ -79,6 +95,9 @@ class Mean(Clipped):
 
         It is at most the whole range: in a group too small to tell, the estimate may sit at the wrong bound.
         """
+        if self.pure:
+            half = np.full(1, size / 2.0)
+            return float(self._two_sided(half, half, noises[0], confidence).half_widths[0])
         sum_noise, count_noise = noises
         zero, count = np.zeros(1), np.full(1, float(size))
         enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
@@ -97,6 +116,13 @@ class Mean(Clipped):
                 f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
                 f"the bounds is never off by more, without a look. Write a smaller error for {name}."
             )
+
+    def _two_sided(self, above: Floats, below: Floats, noise: Noise, confidence: float) -> Reading:
+        """The mean from both ways, in ranges; the bounds are those that values were really clipped to."""
+        lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
+        length = upper - lower
+        found = two_sided_mean(above * length, below * length, (lower, upper), noise.interval(confidence) * length)
+        return Reading(np.clip(found.values, *self.bounds), found.half_widths)
 
 
 def mean(
@@ -117,7 +143,8 @@ def mean(
     Returns
     -------
     Mean
-        A statistic for ``.dp.group_by(...).agg(...)``. It measures two vectors: a centred sum and a count.
+        A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise it measures two vectors, a centred sum and
+        a count; under pure noise one, whose count is also that of ``dpf.count(column)`` in the same call.
 
     Raises
     ------

@@ -125,6 +125,10 @@ class Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
         return self
 
+    def beside(self, totals: Sequence[Total]) -> Statistic:
+        """The same statistic, read off what others of the call measure, where that is exact; the default is itself."""
+        return self
+
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The half-width to expect, from the noise of each Total, of a group of `size` values."""
         return noises[0].interval(confidence)
