@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 from dpframe.accessor.calls import asks, nearest_of, sorted_out, undenoised
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
+from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame(Quantities[F]):
+class PrivateFrame(Quantities[F], PairsOfColumns[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:

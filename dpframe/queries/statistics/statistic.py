@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.keys import KeyAxis
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 CONFIDENCE = 0.95  # of every error shown
@@ -97,6 +98,11 @@ class Statistic:
     def because(self, why: str) -> Statistic:
         """The same with the reason why a plan took this way."""
         return self
+
+    @property
+    def axes(self) -> tuple[KeyAxis, ...]:
+        """The labels of the several rows that each group has of it; most statistics have one row, and no labels."""
+        return ()
 
     @property
     def default_name(self) -> str:
