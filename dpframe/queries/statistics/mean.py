@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
 from dpframe.queries.moments import Reading, two_sided_mean
+from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import two_sided
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -95,12 +96,13 @@ class Mean(Clipped):
 
         It is at most the whole range: in a group too small to tell, the estimate may sit at the wrong bound.
         """
-        if self.pure:
-            half = np.full(1, size / 2.0)
-            return float(self._two_sided(half, half, noises[0], confidence).half_widths[0])
-        sum_noise, count_noise = noises
         zero, count = np.zeros(1), np.full(1, float(size))
         enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
+        if self.pure:
+            squared = noises[0].interval(confidence) ** 2
+            squares = squared, squared, 2.0 * squared
+            return float((whole * quotient_half_widths(zero + 0.5, count / 2.0, count, squares, 1.0))[0])
+        sum_noise, count_noise = noises
         return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
