@@ -95,9 +95,9 @@ STATISTICS = (
     bug(
         "statistics",
         "the middle of Bernstein's polynomials counted twice",
-        "Bernstein.__call__",
-        "return (rest * rest, 2 * t * rest, t * t)[self.power]",
-        "return (rest * rest, 4 * t * rest, t * t)[self.power]",
+        "row_functions.polynomials",
+        "return below, WHOLE - below - above, above",
+        "return below, 2 * (WHOLE - below - above), above",
         f"{SPREAD}::test_what_a_row_adds",
     ),
     bug(

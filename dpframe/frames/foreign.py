@@ -300,6 +300,8 @@ MEASURE = _object(
         "missing": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
+        "columns": _list(_text, 2),
+        "bounds_of_columns": _list(_pair, 2),
     },
 )
 STATISTIC = _object(

@@ -1,6 +1,6 @@
 """What rows add to the Totals of covariances: products of values on the grid of 2**-30, and their Bernstein cells.
 
-Only rows in which all columns are present add anything. Values are scaled to y in [-1, 1], or t = (1 + y) / 2 in [0, 1].
+Only rows in which all columns are present add anything. Values are scaled to y in [-1, 1], or to t = (1 + y) / 2.
 Products are rounded down to the grid: so no entry is beyond what its formula allows, and the entries of a vector, of
 which one takes the rest, add up to 1 in each row.
 """
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.queries.clipping import grid_steps
-from dpframe.queries.row_functions import Share
+from dpframe.queries.row_functions import BITS, WHOLE, Share, polynomials
 from dpframe.queries.total import WEIGHT_BITS, RowFunction
 from dpframe.queries.vectors import RowVector, Values
 
 Integers = NDArray[np.int64]
 
-BITS = 30  # of 1: a row adds at most 2**30 steps, so that no sum wraps below 2**33 rows in a group
-WHOLE, HALF = 2**BITS, 2 ** (BITS - 1)
+HALF = 2 ** (BITS - 1)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class CentredProduct:
     def __call__(self, *steps: Integers) -> Integers:
         each = [2 * self.shares[place](steps[place]) - WHOLE for place in self.places]
         if len(each) == 1:
-            return each[0]
+            return np.asarray(each[0])
         found = (each[0] * each[1]) >> BITS
         return np.asarray(found - HALF if self.places[0] == self.places[1] else found)
 
@@ -62,22 +61,12 @@ class PairCell:
 
     def __call__(self, *steps: Integers) -> Integers:
         first, second = (
-            polynomials(share(steps[place]), self.degree)
-            for share, place in zip(self.shares, self.places, strict=True)
+            polynomials(share(steps[place]), self.degree) for share, place in zip(self.shares, self.places, strict=True)
         )
         if self.powers != (0, 0):
             return np.asarray((first[self.powers[0]] * second[self.powers[1]]) >> BITS)
         others = [(one * other) >> BITS for one in first for other in second][1:]
         return np.asarray(WHOLE - sum(others))
-
-
-def polynomials(t: Integers, degree: int) -> tuple[Integers, ...]:
-    """1 - t and t, or (1 - t)^2, 2 t (1 - t) and t^2, in steps; the middle one takes what rounding down leaves."""
-    rest = WHOLE - t
-    if degree == 1:
-        return rest, t
-    below, above = (rest * rest) >> BITS, (t * t) >> BITS
-    return below, WHOLE - below - above, above
 
 
 def centred_products(values: Values) -> tuple[RowFunction, ...]:
@@ -103,8 +92,8 @@ def pair_cells(values: Values, i: int, j: int, degree: int) -> RowVector:
     if len(values) > 2:
         words += f", {_listed([column for column, _ in values])}"
     entries = tuple(
-        RowFunction(values, PairCell((shares[0], shares[1]), (i, j), degree, powers), (0, WHOLE), 2.0**-BITS, words)
-        for powers in product(range(degree + 1), repeat=2)
+        RowFunction(values, PairCell((shares[0], shares[1]), (i, j), degree, (a, b)), (0, WHOLE), 2.0**-BITS, words)
+        for a, b in product(range(degree + 1), repeat=2)
     )
     return RowVector(entries, (WHOLE, WHOLE**2), words, whole=True)
 

@@ -55,9 +55,9 @@ class Query:
             labels = [label for axis in statistic.axes for label in axis.names]
             if len(self.statistics) > 1:
                 raise InvalidArgument(
-                    f"{statistic.verb} ({name}) must be asked alone: its result has a row for each pair of columns, and "
-                    f"other statistics have one for each group. Ask in a call of its own, and let dpf.release_together "
-                    "release both at one price."
+                    f"{statistic.verb} ({name}) must be asked alone: its result has a row for each pair of columns, "
+                    "and those of others have one for each group. Ask in a call of its own, and let "
+                    "dpf.release_together release both at one price."
                 )
             if set(labels) & {*self.keys.names, *self.keys.columns}:
                 raise InvalidArgument(

@@ -75,7 +75,7 @@ class RowFunction:
             )
         if self.missing is not None and not self.reach[0] <= self.missing <= self.reach[1]:
             raise InvalidArgument(
-                f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Leave it out, or widen reach."
+                f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Widen the reach."
             )
 
 

@@ -12,6 +12,8 @@ from dpframe.queries.fieller import interval_of_sum
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
+COUNTED = Total()
+
 
 @dataclass(frozen=True)
 class Count(Counted):
@@ -32,8 +34,9 @@ class Count(Counted):
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """Read off the numbers of another statistic that add up to it, such as those of a mean under pure noise."""
+        # the widest is of a variance, which is measured whatever else moves to it
         found = [one for one in totals if one.vector is not None and one.vector.adds_up_to(self.column)]
-        return SharedCount(self.column, min(found, key=lambda one: one.width)) if found else self
+        return SharedCount(self.column, max(found, key=lambda one: one.width)) if found else self
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class SharedCount(Counted):
     denoisable: ClassVar[bool] = False  # denoisers know the noise of one draw, and this is a sum of them
     adds_up: ClassVar[bool] = False
 
-    total: Total = Total()
+    total: Total = COUNTED
 
     def totals(self) -> tuple[Total, ...]:
         """The Total that is measured anyway."""

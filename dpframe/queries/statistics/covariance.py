@@ -87,7 +87,9 @@ class Covariance(Statistic):
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The largest error to expect for a group of `size` rows whose values are even and independent."""
         moments = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
-        found = [replace(pair, moments=moments) for pair in self._pairs([np.zeros((1, 0))] * len(noises), noises, confidence)]
+        found = [
+            replace(pair, moments=moments) for pair in self._pairs([np.zeros((1, 0))] * len(noises), noises, confidence)
+        ]
         return float(self._read(found)[1].max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
