@@ -152,8 +152,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         Returns
         -------
         DataFrame
-            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. The price is split between
-            the two vectors that it measures, a centred sum and a count of present values.
+            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. Under Gaussian noise the
+            price is split between a centred sum and a count of present values; pure noise has one vector for both.
 
         Examples
         --------

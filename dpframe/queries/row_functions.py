@@ -87,7 +87,7 @@ def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = Fals
     With `everyone` a missing value counts as the middle: both ways are then half of the whole.
     """
     share, bits = Share(*grid_steps(bounds), BITS), BITS
-    words = f"ways of {column} from its bounds"
+    words = f"distances of {column} to its bounds"
     halfway = 2 ** (bits - 1) if everyone else None
     entries = tuple(
         RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words, halfway)
