@@ -84,6 +84,14 @@ def test_what_is_shared():
     assert len(Query("agg", EVERYTHING, counted).under(False).totals) == 1
 
 
+def test_a_count_of_another_column_is_its_own():
+    mean = dpf.mean("x", bounds=BOUNDS)
+    assert shared(m=mean, n=dpf.count("z")).totals == (Total(vector=two_sided("x", BOUNDS)), Total("z"))
+    pair = dpf.covariance(["x", "z"], bounds={"x": BOUNDS, "z": BOUNDS}).under(True).totals()[0].vector
+    assert pair is not None
+    assert not any(pair.adds_up_to(column) for column in (None, "x", "z"))
+
+
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
 @pytest.mark.parametrize("missing", ["drop", "midpoint"])
 def test_values_without_much_noise(library, missing):
