@@ -33,6 +33,8 @@ def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES
             for name, unit, first, second, ask, more in _asked():
                 if price == SHAPE_3 and (unit != ROWS["add-remove"] or ask in SEVERAL_NUMBERS):
                     continue  # proven for one cell, and others move more
+                if price == SHAPE_3 and ask in MANY_TOTALS:
+                    continue  # each is calibrated by itself, which takes minutes
                 if ask == choice and price != LAPLACE:
                     continue  # pure, and charged its price by the basic rule alone
                 yield Case(name, engine, price, first, second, ask, unit, **more)
@@ -244,6 +246,8 @@ def choice(dp: Any, _: int, options: dict[str, Any]) -> Any:
 
 
 SEVERAL_NUMBERS = (ranks, share, share_of_value)  # of each group: bounded in no norm but l_1 and l_2
+
+MANY_TOTALS = (together, alike)
 
 
 def _statistics() -> dict[str, Any]:
