@@ -30,7 +30,7 @@ class Pair:
 
     @property
     def enough(self) -> NDArray[np.bool_]:
-        """Which groups have two values, by their noisy number."""
+        """Tell which groups have two values, by their noisy number."""
         return np.asarray(self.moments[:, 0] >= FEWEST)
 
     @property
@@ -81,7 +81,7 @@ def covariances(pair: Pair, ddof: int) -> Floats:
 
 
 def covariance_errors(pair: Pair, values: Floats, ddof: int) -> Floats:
-    """How far the covariance of the rows may be from `values`: the reach of Fieller's set of centred sum / (n - ddof).
+    """The distance that the covariance of the rows may have from `values`: the reach of Fieller's set of centred sum / (n - ddof).
 
     No covariance is beyond n / (n - ddof), which is at most 2 for two rows or more. Where the noisy number of rows does
     not exclude 0 nothing else is known.
@@ -104,7 +104,7 @@ def correlations(pair: Pair) -> Floats:
 
 
 def correlation_errors(pair: Pair, values: Floats) -> Floats:
-    """How far the correlation of the rows may be from `values`: the reach of Fieller's set, within [-1, 1].
+    """The distance that the correlation of the rows may have from `values`: the reach of Fieller's set, within [-1, 1].
 
     The divisor, the root of the product of both centred squares a and b, is at most (a / a' + b / b') root(a' b') / 2
     for any a', b' (arithmetic and geometric mean), and that where these are the noisy ones: a linear function of the

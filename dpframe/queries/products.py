@@ -1,4 +1,4 @@
-"""What rows add to the Totals of covariances: products of values on the grid of 2**-30, and their Bernstein cells.
+"""Rows as the Totals of covariances count them: products of values on the grid of 2**-30, and their Bernstein cells.
 
 Only rows in which all columns are present add anything. Values are scaled to y in [-1, 1], or to t = (1 + y) / 2.
 Products are rounded down to the grid: so no entry is beyond what its formula allows, and the entries of a vector, of

@@ -49,7 +49,7 @@ class Query:
                 )
 
     def _check_axes(self) -> None:
-        """What has several rows for each group has them alone."""
+        """Refuse other statistics beside one that has several rows for each group."""
         long = [(name, one) for name, one in self.statistics if one.axes]
         for name, statistic in long:
             labels = [label for axis in statistic.axes for label in axis.names]

@@ -80,7 +80,7 @@ class Covariance(Statistic):
         return self._read(self._measured_pairs(measured, CONFIDENCE))
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """What the noisy numbers say of each pair alone, be there such a matrix or not."""
+        """The values that noisy numbers give each pair alone, be there such a matrix or not."""
         found = self._measured_pairs(measured, CONFIDENCE)
         return {NOISY: (np.stack([self._noisy(pair) for pair in found], axis=1) * self._units()).ravel()}
 
