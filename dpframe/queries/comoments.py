@@ -81,7 +81,7 @@ def covariances(pair: Pair, ddof: int) -> Floats:
 
 
 def covariance_errors(pair: Pair, values: Floats, ddof: int) -> Floats:
-    """The distance that the covariance of the rows may have from `values`: the reach of Fieller's set of centred sum / (n - ddof).
+    """The distance of the rows' covariance from `values` at most: the reach of Fieller's set, centred sum / (n - ddof).
 
     No covariance is beyond n / (n - ddof), which is at most 2 for two rows or more. Where the noisy number of rows does
     not exclude 0 nothing else is known.
