@@ -13,6 +13,7 @@ ENGINES = ("pandas", "Polars", "LazyFrame", "Arrow")
 PRICES = (LAPLACE, GAUSSIAN, GAUSSIAN_GDP, SHAPE_3)
 CELLS = 3
 LOW, HIGH = 0, 10
+BOTH = {"value": (LOW, HIGH), "cell": (0, CELLS - 1)}
 
 OTHERS = [(0, 2, 1), (0, 7, 2), (0, 4, 3)]  # cell, value, person
 CROWD = [(0, 5, person) for person in range(1, 13)]
@@ -32,6 +33,8 @@ def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES
             for name, unit, first, second, ask, more in _asked():
                 if price == SHAPE_3 and (unit != ROWS["add-remove"] or ask in SEVERAL_NUMBERS):
                     continue  # proven for one cell, and others move more
+                if price == SHAPE_3 and ask in MANY_TOTALS:
+                    continue  # each is calibrated by itself, which takes minutes
                 if ask in CHOICES and price != LAPLACE:
                     continue  # pure, and charged its price by the basic rule alone
                 yield Case(name, engine, price, first, second, ask, unit, **more)
@@ -95,6 +98,13 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
     yield "rows: quantile", unit, high, CROWD, ranks, {}
     yield "rows: proportion", unit, high, CROWD, share, {}
     yield "rows: share of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
+    yield "rows: mean of all rows", unit, [*CROWD, (0, None, 99)], CROWD, mean_of_all, {}
+    yield "rows: mean, count and variance", unit, high, CROWD, on_one_vector, {}
+    corner = [*CROWD, (2, 10**6, 99)]  # of both columns at once
+    yield "rows: covariance", unit, corner, CROWD, together, {}
+    yield "rows: correlation", unit, corner, CROWD, alike, {}
+    yield "rows replaced: correlation", replaced, corner, [*CROWD, (0, 10**6, 99)], alike, {}
+    yield "rows replaced: mean", replaced, high, low, mean, {}
     yield "rows replaced: variance", replaced, high, [*CROWD, (0, 5, 99)], spread, {}
     yield "rows: shares", unit, [*OTHERS, (0, 9, 9)], OTHERS, shares, {}
     yield "rows: sums of bins", unit, [*OTHERS, (0, 1, 9)], OTHERS, sums_of_bins, {}
@@ -118,6 +128,7 @@ def _whole_units() -> Iterator[tuple[Any, ...]]:
         ("variance", cell_spread),
         ("quantile", cell_ranks),
         ("sums of bins", sums_of_bins),
+        ("covariance", together),
     ):
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
     yield "user replaced: n_units", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, (2, 1, 9)], units, {}
@@ -190,6 +201,27 @@ def spread(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", keys=range(groups)).variance("value", bounds=(LOW, HIGH), **options)
 
 
+def mean_of_all(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    asked = dp.group_by("group", keys=range(groups))
+    return asked.mean("value", bounds=(LOW, HIGH), missing="midpoint", **options)
+
+
+def on_one_vector(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    statistics = {"n": dpf.count("value"), "v": dpf.variance("value", bounds=(LOW, HIGH))}
+    statistics["m"] = dpf.mean("value", bounds=(LOW, HIGH))
+    return dp.group_by("group", keys=range(groups)).agg(statistics, **options)
+
+
+def together(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    asked = dp.group_by("group", keys=range(groups))
+    return asked.agg(dpf.covariance(["value", "cell"], bounds=BOTH), **options)
+
+
+def alike(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    asked = dp.group_by("group", keys=range(groups))
+    return asked.agg(dpf.correlation(["value", "cell"], bounds=BOTH), **options)
+
+
 def ranks(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", keys=range(groups)).quantile("value", q=[0.5, 0.9], bounds=(LOW, HIGH), **options)
 
@@ -242,6 +274,8 @@ def top(dp: Any, _: int, options: dict[str, Any]) -> Any:
 
 CHOICES = (choice, chosen_median, top)
 SEVERAL_NUMBERS = (ranks, share, share_of_value, sums_of_bins)  # of each group: bounded in no norm but l_1 and l_2
+
+MANY_TOTALS = (together, alike)
 
 
 def _statistics() -> dict[str, Any]:

@@ -28,7 +28,14 @@ Row = tuple[int, Any, int]  # cell, value, person
 
 GROUPS = 1_000  # samples of one call
 ROUNDING = 1e-9  # of epsilons that were converted from mu
-READ_OFF = ("mean", "variance", "quantile", "proportion")  # their errors are read off noisy numbers, too
+READ_OFF = (
+    "mean",
+    "variance",
+    "quantile",
+    "proportion",
+    "covariance",
+    "correlation",
+)  # their errors are read off noisy numbers, too
 NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian")
 
 

@@ -36,9 +36,10 @@ def by_group_and(column, edges):
 
 
 def frame_of(units):
-    """A frame of lists of (group, value), one list per unit."""
+    """A frame of lists of (group, value) or (group, value, another), one list per unit."""
     rows = [(owner, *row) for owner, owned in enumerate(units) for row in owned]
-    return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
+    names = ("x", "z")[: max((len(row) - 2 for row in rows), default=2)]
+    return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
 
 def given_as(frame, library):
@@ -60,15 +61,18 @@ def ratios(query, unit, before, after, p):
     return found
 
 
-def largest_by_chance(query, unit, p, tries=40, seed=0):
-    """The largest such ratio of random neighbors: random rows, and units of many rows of one kind."""
+def largest_by_chance(query, unit, p, tries=40, seed=0, values_of=1):
+    """The largest such ratio of random neighbors: random rows of one value or two, and units of many of one kind."""
     generator = np.random.default_rng([seed, p, len(str(unit)), query.keys.cells])
 
     def rows(most):
         picked = generator.choice([*GROUPS, "unlisted"], generator.integers(1, 5)).tolist()
-        values = [VALUES[place] for place in generator.choice(len(VALUES), generator.integers(1, 3))]
+        values = [
+            tuple(VALUES[place] for place in generator.choice(len(VALUES), values_of))
+            for _ in range(generator.integers(1, 3))
+        ]
         size = 1 if unit.column is None else int(generator.integers(0, most))
-        return [(generator.choice(picked).item(), values[generator.integers(len(values))]) for _ in range(size)]
+        return [(generator.choice(picked).item(), *values[generator.integers(len(values))]) for _ in range(size)]
 
     largest = 0.0
     for _ in range(tries):

@@ -49,9 +49,8 @@ NOISE = (
         "noise",
         "noise as floats from NumPy's generator",
         "results.built",
-        "Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)",
-        "Measured(noisy.astype(np.float64) * part.mechanism.grid + np.random.laplace(size=noisy.shape),"
-        " part.mechanism)",
+        "values = noisy.astype(np.float64) * part.mechanism.grid",
+        "values = noisy.astype(np.float64) * part.mechanism.grid + np.random.laplace(size=noisy.shape)",
         f"{REGISTER}::test_01_to_05_numbers_lie_on_a_grid_that_is_public",
     ),
     bug(

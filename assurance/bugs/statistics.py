@@ -11,6 +11,8 @@ RANKS = "test_quantile.py"
 TOP = "test_peeling.py"
 CHOSEN = "test_quantile_choice.py"
 SUMS_OF_BINS = "test_ranges.py"
+PAIRS = "test_covariance.py"
+MEANS = "test_two_sided_means.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -97,9 +99,9 @@ STATISTICS = (
     bug(
         "statistics",
         "the middle of Bernstein's polynomials counted twice",
-        "Bernstein.__call__",
-        "return (rest * rest, 2 * t * rest, t * t)[self.power]",
-        "return (rest * rest, 4 * t * rest, t * t)[self.power]",
+        "row_functions.polynomials",
+        "return below, WHOLE - below - above, above",
+        "return below, 2 * (WHOLE - below - above), above",
         f"{SPREAD}::test_what_a_row_adds",
     ),
     bug(
@@ -348,6 +350,63 @@ STATISTICS = (
         "(1.0 - confidence) / max(1, self.options)",
         "(1.0 - confidence)",
         f"{TOP}::test_counts_that_were_chosen_are_covered",
+    ),
+    bug(
+        "statistics",
+        "the cells of a pair that add up to more than 1",
+        "PairCell.__call__",
+        "return np.asarray(WHOLE - sum(others))",
+        "return np.asarray(first[0] + second[0])",
+        f"{PAIRS}::test_cells_are_not_negative_and_make_a_whole",
+        f"{PAIRS}::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "rows of which one column is missing counted in a covariance",
+        "aggregates._of_rows",
+        "missing = np.logical_or.reduce(",
+        "missing = np.logical_and.reduce(",
+        f"{PAIRS}::test_values_without_much_noise",
+    ),
+    bug(
+        "statistics",
+        "a matrix with negative eigenvalues for one of correlations",
+        "nearest_covariances",
+        "np.maximum(values, 0.0)",
+        "values",
+        f"{PAIRS}::test_the_nearest_matrices",
+    ),
+    bug(
+        "statistics",
+        "the noise of the variances left out of a correlation's error",
+        "correlation_errors",
+        "squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)",
+        "squares = pair.spread(top, top), 0.0 * divisor, 0.0 * divisor",
+        f"{PAIRS}::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "a missing value that is a whole on both sides of a mean",
+        "row_functions.two_sided",
+        "halfway = 2 ** (bits - 1) if everyone else None",
+        "halfway = 2**bits if everyone else None",
+        f"{MEANS}::test_the_sensitivity_is_attained_by_a_missing_value_too",
+    ),
+    bug(
+        "statistics",
+        "the interval of one draw for a count that is the sum of two",
+        "SharedCount.answer",
+        "half = interval_of_sum(found.noise, self.total.width, CONFIDENCE)",
+        "half = found.noise.interval(CONFIDENCE)",
+        f"{MEANS}::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "a count of another column shared",
+        "RowVector.adds_up_to",
+        "return self.whole and (column is None if everyone else self.columns == (column,))",
+        "return self.whole and (column is None) == everyone",
+        f"{MEANS}::test_a_count_of_another_column_is_its_own",
     ),
     bug(
         "statistics",

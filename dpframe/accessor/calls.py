@@ -56,9 +56,12 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
             f"{verb} must be given everything but the column by name, so {shown(given[len(by_place)])} is not clear. "
             f"Write for instance {verb}({shown(given[1])}, {arguments[1]}=...)."
         )
-    needed = "column" in arguments and signature.parameters["column"].default is inspect.Parameter.empty
-    if len(given) < 2 and "column" not in named and needed:
-        raise MissingArgument(f'column must be given: name the column, as in {verb}("age", {arguments[1]}=...).')
+    first = next((name for name in ("column", "columns") if name in arguments), None)
+    if first is None or len(given) > 1 or first in named:
+        return
+    if signature.parameters[first].default is inspect.Parameter.empty:
+        words, example = ("column", '"age"') if first == "column" else ("columns", '["age", "cost"]')
+        raise MissingArgument(f"{first} must be given: name the {words}, as in {verb}({example}, {arguments[1]}=...).")
 
 
 ELSEWHERE = {  # words of other libraries, and what they are here

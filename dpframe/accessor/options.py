@@ -95,6 +95,12 @@ class EcdfOptions(Bounded, Noisy, total=False):
     size: int | None
 
 
+class PairOptions(Bounded, Noisy, total=False):
+    """Options of ``covariance`` and ``correlation``."""
+
+    size: int | None
+
+
 class CallOptions(Bounded, Noisy, total=False):
     """Options of every other verb."""
 
@@ -247,7 +253,16 @@ For the same tables: a bar shows how many batches were read (True) or not (False
     ),
 }
 
+OF_PAIRS = {
+    "denoise": "the nearest matrix that can be is taken anyway",
+    "order": "pairs of columns have no order",
+    "graph": "it is not denoised",
+    "rollup": "those of groups do not add up",
+    "weights": "it releases one column alone",
+}
 REFUSED = {  # which options a verb does not take, and why
+    "covariance": OF_PAIRS,
+    "correlation": OF_PAIRS,
     "mode": {
         "delta": "a choice is purely private and needs none",
         "mechanism": "the accounting decides which choice is the better one",

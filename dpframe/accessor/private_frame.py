@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 from dpframe.accessor.calls import asks, nearest_of, sorted_out, summed, undenoised
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
+from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame(Quantities[F]):
+class PrivateFrame(Quantities[F], PairsOfColumns[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
@@ -149,8 +150,8 @@ class PrivateFrame(Quantities[F]):
         Returns
         -------
         DataFrame
-            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. The price is split between
-            the two vectors that it measures, a centred sum and a count of present values.
+            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. Under Gaussian noise the
+            price is split between a centred sum and a count of present values; pure noise has one vector for both.
 
         Examples
         --------

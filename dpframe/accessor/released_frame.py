@@ -31,6 +31,8 @@ VERBS = (
     "histogram",
     "mode",
     "top_k",
+    "covariance",
+    "correlation",
     "contributions",
     "agg",
     "group_by",

@@ -21,6 +21,7 @@ PANELS_BESIDE = 3
 MOST_TICKS = 21
 FILL, INK, LINE = "#8fb3d9", "#2f4b6e", "#333333"
 PALE_TO_DARK = ["#f3f6fa", "#9fc2e4", "#3b7ab8", "#0b2f5e"]
+RED_TO_BLUE = ["#d98880", "#f7f7f7", "#8fb3d9"]
 LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 
 
@@ -112,6 +113,25 @@ def heat_map(cells: Sequence[dict[str, Any]], across: Scale, up: Scale, value: s
     )
     side = WIDTH if words else NARROW
     return _titled(chart.properties(width=side, height=int(side * 0.8)), words)
+
+
+def pair_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None) -> Any:
+    """A square per pair of names, blue above 0, red below; `cells` are ``across``, ``up``, ``value``, ``text``."""
+    altair, value = _altair(), no_markup(value)
+    most = max((abs(cell["value"]) for cell in cells), default=0.0) or 1.0
+    base = altair.Chart(_data(altair, list(cells))).encode(
+        x=altair.X("across:N", title=no_markup(across), sort=None, axis=altair.Axis(labelAngle=0)),
+        y=altair.Y("up:N", title=no_markup(up), sort=None),
+        tooltip=["across:N", "up:N", "text:N"],
+    )
+    colors = altair.Scale(range=RED_TO_BLUE, domain=[-most, 0.0, most])
+    squares = base.mark_rect(stroke="white", strokeWidth=0.5).encode(
+        color=altair.Color("value:Q", title=value, scale=colors)
+    )
+    side = WIDTH if words else NARROW
+    height = min(side, 60 * len({cell["up"] for cell in cells}))
+    chart = altair.layer(squares, base.mark_text(color=LINE).encode(text="text:N"))
+    return _titled(chart.properties(width=side, height=height), words)
 
 
 def beside(panels: Sequence[Any], words: Words) -> Any:

@@ -15,6 +15,8 @@ from dpframe.frames import build, foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
+MOST_MAPS = 24
+PAIR = ("column", "other")  # what names the two columns of a covariance
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 SUMMED = ("each bin", "sums of the first bins")  # the panels of bins that are there to be added up
@@ -33,6 +35,8 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     if _is_summed(facts, rows):
         panels = [_chart(names[0], rows, facts, None), _running(names[0], rows, facts)]
         return charts.beside([charts.panel(one, title) for one, title in zip(panels, SUMMED, strict=True)], words)
+    if _is_pairs(facts["cells"]):
+        return _pairs(names[0], rows, facts, words)
     if len(names) == 1:
         return _chart(names[0], rows, facts, words)
     panels = [charts.panel(_chart(name, rows, facts, None), name) for name in names]
@@ -51,6 +55,29 @@ def _panels_of_levels(names: Sequence[str], rows: Sequence[Row], facts: Mapping[
             panels.append(charts.panel(_chart(name, mine, {**facts, "cells": axes}, None), title))
             start += level["rows"]
     return panels
+
+
+def _pairs(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> Any:
+    """A map of the pairs of columns for each group."""
+    *keys, axis = facts["cells"]
+    left, right = axis["columns"]
+    each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][:MOST_MAPS]
+    made = []
+    for mine in each:
+        cells = [
+            {
+                "across": str(row[left]),
+                "up": str(row[right]),
+                "value": row[name],
+                "text": f"{pages.number(row[name])} ± {pages.number(row[name + ERROR])}",
+            }
+            for row in mine
+        ]
+        whole = words if not keys else None
+        made.append((charts.pair_map(cells, left, right, name, whole), _cell(mine[0], keys)))
+    if not keys:
+        return made[0][0]
+    return charts.beside([charts.panel(chart, title) for chart, title in made], words)
 
 
 def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words | None) -> Any:
@@ -102,6 +129,11 @@ def _finite(**places: float) -> dict[str, float | None]:
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
     return len(axes) == 2 and all(axis.get("bins") in SCALES for axis in axes)
+
+
+def _is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether each group has a row for each pair of columns."""
+    return bool(axes) and tuple(axes[-1]["columns"]) == PAIR and axes[-1].get("keys") == ["text", "text"]
 
 
 def _scale(axis: Mapping[str, Any], rows: Sequence[Row]) -> Scale:
@@ -196,6 +228,9 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
         second = "error bars: 95% intervals around the unbiased noisy values"
         if "top" in facts:  # which of many noisy counts are seen depends on them
             second = "error bars: around the noisy counts; they hold for all categories at once with 95%"
+    if _is_pairs(facts["cells"]):
+        second = "±: the half-widths of 95% intervals"
+        is_map = True
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
     denoised = denoised_words(facts, pages.number)
     return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

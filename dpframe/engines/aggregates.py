@@ -109,13 +109,14 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
 
 
 def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
-    """The steps that each row adds by a function of several values, within its reach; null where one is missing."""
+    """The steps that each row adds by a function of several values, within its reach; where one is missing, its own."""
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])
         found = row.function(*(column.fill_null(0).to_numpy() for column in columns))
         steps = np.clip(np.asarray(found, dtype=np.int64), *row.reach)  # the sensitivity holds whatever it gives
-        return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(steps))).to_series()
+        instead = pl.lit(row.missing, dtype=pl.Int64)
+        return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(steps)).otherwise(instead)).to_series()
 
     grids = [on_grid(values[column], bounds) for column, bounds in row.columns]
     return pl.map_batches(grids, added, return_dtype=pl.Int64, is_elementwise=True).alias(name)

@@ -317,6 +317,8 @@ MEASURE = _object(
         "denominator": _text,
         "denominator_bounds": _pair,
         "sums": _object({"bin": _above, "first": _above, "any": _above}),
+        "columns": _list(_text, 2),
+        "bounds_of_columns": _list(_pair, 2),
     },
 )
 STATISTIC = _object(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,3 +33,13 @@ def fieller(
     spread = z_squared * (sum_noise.variance * rest + offset**2 * count_noise.variance)
     half = (np.sqrt(spread) / count + np.abs(offset) * curvature) / rest
     return np.where(bounded, np.minimum(half, largest), largest)
+
+
+def interval_of_sum(noise: Noise, draws: int, confidence: float) -> float:
+    """Half-width of an interval of the sum of independent draws of a noise.
+
+    In standard deviations it is that of one draw or the normal one, whichever is larger: what a sum of draws has lies
+    between them.
+    """
+    normal = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * math.sqrt(noise.variance)
+    return math.sqrt(draws) * max(noise.interval(confidence), normal)

@@ -22,7 +22,13 @@ class Reading:
     half_widths: Floats
 
 
-def two_sided_mean(above: Floats, below: Floats, bounds: tuple[float, float], half_width: float) -> Reading:
+def two_sided_mean(
+    above: Floats,
+    below: Floats,
+    bounds: tuple[float, float],
+    half_width: float,
+    variances: tuple[float, float, float] = (1.0, 1.0, 2.0),
+) -> Reading:
     """The mean from A, the sum of (value - lower), and B, the sum of (upper - value), each with noise of `half_width`.
 
     p = A / (A + B) is where the mean lies between the bounds, and n = (A + B) / (upper - lower). The half-width is
@@ -30,6 +36,9 @@ def two_sided_mean(above: Floats, below: Floats, bounds: tuple[float, float], ha
     little: an estimate at one bound may be off by the whole). To first order it is `half_width` times the root of
     (1 - p)^2 + p^2, over n, which would cover a little too seldom in small groups at a bound. Where the noisy count is
     below 1 the mean is the middle of the bounds.
+
+    `variances` are those of A, of A with A + B, and of A + B, in terms of the noise of `half_width`: A and B may be
+    made of several numbers that have it.
     """
     lower, upper = bounds
     length = upper - lower
@@ -39,7 +48,7 @@ def two_sided_mean(above: Floats, below: Floats, bounds: tuple[float, float], ha
     share = np.where(enough, np.clip(above / (divisor * length), 0.0, 1.0), 0.5)
     values = np.clip(lower + length * share, lower, upper)
     squared = (half_width / length) ** 2  # in the units of rows, as A and A + B below
-    squares = squared, squared, 2.0 * squared
+    squares = variances[0] * squared, variances[1] * squared, variances[2] * squared
     half = length * quotient_half_widths(share, above / length, divisor, squares, 1.0, (0.0, 1.0))
     farther = np.maximum(values - lower, upper - values)
     return Reading(values, np.where(enough, np.minimum(half, farther), farther))

@@ -37,7 +37,8 @@ class Query:
     def __post_init__(self) -> None:
         if self.rollup:
             self._check_rollup()
-        names = list(self.keys.names)
+        self._check_axes()
+        names = list(self.shown.names)
         for name, statistic in self.statistics:
             names += dict.fromkeys([name, name + NOISY, name + ERROR, *(name + end for end in statistic.endings)])
         for name in names:
@@ -45,6 +46,23 @@ class Query:
                 raise InvalidArgument(
                     f"output columns must have different names, but {name!r} occurs twice (a statistic NAME also adds "
                     "NAME_noisy and NAME_error). Name the statistics yourself, as in agg(n=dpf.count())."
+                )
+
+    def _check_axes(self) -> None:
+        """Refuse other statistics beside one that has several rows for each group."""
+        long = [(name, one) for name, one in self.statistics if one.axes]
+        for name, statistic in long:
+            labels = [label for axis in statistic.axes for label in axis.names]
+            if len(self.statistics) > 1:
+                raise InvalidArgument(
+                    f"{statistic.verb} ({name}) must be asked alone: its result has a row for each pair of columns, "
+                    "and those of others have one for each group. Ask in a call of its own, and let "
+                    "dpf.release_together release both at one price."
+                )
+            if set(labels) & {*self.keys.names, *self.keys.columns}:
+                raise InvalidArgument(
+                    f"group_by must not name a column {' or '.join(map(repr, labels))} with {statistic.verb}, whose "
+                    "result has columns of these names. Rename it first."
                 )
 
     def _check_rollup(self) -> None:
@@ -86,6 +104,12 @@ class Query:
         """The number of cells that are chosen one after the other; 0 of a single choice, and where none is."""
         return max(statistic.peels for _, statistic in self.statistics)
 
+    @cached_property
+    def shown(self) -> Keys:
+        """The rows of the result without subtotals: the cells, and inside of each the rows of a statistic."""
+        axes = tuple(axis for _, statistic in self.statistics for axis in statistic.axes)
+        return Keys((*self.keys.axes, *axes)) if axes else self.keys
+
     @property
     def rank(self) -> float | None:
         """The quantile that is chosen by ranks; None where none is."""
@@ -121,7 +145,9 @@ class Query:
 
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
-        statistics = tuple((name, statistic.under(pure)) for name, statistic in self.statistics)
+        formed = [(name, statistic.under(pure)) for name, statistic in self.statistics]
+        measured = tuple(total for _, statistic in formed for total in statistic.totals())
+        statistics = tuple((name, statistic.beside(measured)) for name, statistic in formed)
         return self if statistics == self.statistics else replace(self, statistics=statistics)
 
     @cached_property
@@ -198,11 +224,11 @@ class Query:
     @property
     def rows(self) -> int:
         """The number of rows of the result."""
-        return sum(level.size for level in self.levels) if self.rollup else self.keys.cells
+        return sum(level.size for level in self.levels) if self.rollup else self.shown.cells
 
     def labels(self) -> Mapping[str, Any]:
         """The columns that name the rows of the result."""
-        return labels_of(self.keys, self.levels) if self.rollup else self.keys.labels()
+        return labels_of(self.keys, self.levels) if self.rollup else self.shown.labels()
 
     def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, a row each."""

@@ -16,7 +16,8 @@ from dpframe.queries.vectors import RowVector
 
 Integers = NDArray[np.int64]
 
-SHARE_BITS = 15  # a value lies at a whole number of 2**-15 of the way between its bounds; squares have 2**30 steps
+BITS = 30  # a value lies at a whole number of 2**-30 of the way between its bounds: no sum wraps below 2**33 rows
+WHOLE = 2**BITS
 CENTRED_BITS = 16  # and at one of 2**-16 of half the way from the middle; squares have 2**32 steps
 
 
@@ -47,15 +48,26 @@ class TwoSided:
 
 @dataclass(frozen=True)
 class Bernstein:
-    """(1 - t)^2, 2 t (1 - t) or t^2, t being the share: none is negative, and together they are 1."""
+    """(1 - t)^2, 2 t (1 - t) or t^2, t being the share: none is negative, and together they are 1, rounded too."""
 
     share: Share
     power: int  # of t
 
     def __call__(self, steps: Integers) -> Integers:
-        t = self.share(steps)
-        rest = 2**self.share.bits - t
-        return (rest * rest, 2 * t * rest, t * t)[self.power]
+        return polynomials(self.share(steps), 2)[self.power]
+
+
+def polynomials(t: Integers, degree: int) -> tuple[Integers, ...]:
+    """1 - t and t, or (1 - t)^2, 2 t (1 - t) and t^2, in steps of 2**-30.
+
+    Squares are rounded down, and the middle takes the rest: so it is no less than its formula, and t, which is the last
+    and half the middle, is kept to half a step.
+    """
+    rest = WHOLE - t
+    if degree == 1:
+        return rest, t
+    below, above = (rest * rest) >> BITS, (t * t) >> BITS
+    return below, WHOLE - below - above, above
 
 
 @dataclass(frozen=True)
@@ -69,25 +81,29 @@ class CentredSquare:
         return np.asarray(y * y - 2 ** (2 * self.share.bits - 3))
 
 
-def two_sided(column: str, bounds: tuple[float, float]) -> RowVector:
-    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise."""
-    share, bits = Share(*grid_steps(bounds), 30), 30
-    words = f"ways of {column} from its bounds"
+def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = False) -> RowVector:
+    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise.
+
+    With `everyone` a missing value counts as the middle: both ways are then half of the whole.
+    """
+    share, bits = Share(*grid_steps(bounds), BITS), BITS
+    words = f"distances of {column} to its bounds"
+    halfway = 2 ** (bits - 1) if everyone else None
     entries = tuple(
-        RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words)
+        RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words, halfway)
         for above in (True, False)
     )
-    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words)
+    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
 
 
 def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
     """Bernstein's polynomials of degree two of each value: what a variance needs of pure noise."""
-    share, bits = Share(*grid_steps(bounds), SHARE_BITS), 2 * SHARE_BITS
+    share, bits = Share(*grid_steps(bounds), BITS), BITS
     words = f"Bernstein sums of {column}"
     entries = tuple(
         RowFunction(((column, bounds),), Bernstein(share, power), (0, 2**bits), 2.0**-bits, words) for power in range(3)
     )
-    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words)
+    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
 
 
 def centred_squares(column: str, bounds: tuple[float, float]) -> RowFunction:

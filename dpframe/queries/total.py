@@ -34,6 +34,7 @@ class Measured:
 
     values: Floats
     noise: Noise
+    weighted: bool = False  # whether rows are weighed: exact counts are then no whole numbers
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class RowFunction:
         The length of a step of the result, in its own units.
     words : str
         What is measured, for plans and records.
+    missing : int, optional
+        What a row adds in which a value is missing, within the reach; nothing by default.
     """
 
     columns: tuple[tuple[str, tuple[float, float]], ...]
@@ -62,12 +65,17 @@ class RowFunction:
     reach: tuple[int, int]
     grid: float
     words: str
+    missing: int | None = None
 
     def __post_init__(self) -> None:
         if not -LARGEST_REACH <= self.reach[0] <= self.reach[1] <= LARGEST_REACH:
             raise InvalidArgument(
                 f"reach must be two whole numbers of steps within +-2**31, lower first, not {shown(self.reach)}. "
                 "Take a coarser grid."
+            )
+        if self.missing is not None and not self.reach[0] <= self.missing <= self.reach[1]:
+            raise InvalidArgument(
+                f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Widen the reach."
             )
 
 
@@ -99,6 +107,9 @@ class Vector(Protocol):
 
     def norms(self, weighted: bool) -> tuple[int, int]:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
 
 
 @dataclass(frozen=True)

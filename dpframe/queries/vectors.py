@@ -39,11 +39,14 @@ class RowVector:
         Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm.
     words : str
         What is measured, for plans and records.
+    whole : bool
+        Whether what a row adds is 1 in all, so that the entries of a group add up to a count.
     """
 
     entries: tuple[RowFunction, ...]
     most: tuple[int, int]
     words: str
+    whole: bool = False
 
     cells = 1
 
@@ -69,6 +72,11 @@ class RowVector:
     def norms(self, weighted: bool) -> tuple[int, int]:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
         return self.most
+
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
+        everyone = all(entry.missing is not None for entry in self.entries)
+        return self.whole and (column is None if everyone else self.columns == (column,))
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,10 @@ class InnerCounts:
         scale = 2**INNER_BITS if weighted else 1
         return self.design.column_sum * scale, self.design.column_square * scale**2
 
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to a count: running counts do not."""
+        return False
+
 
 @dataclass(frozen=True)
 class Matches:
@@ -183,3 +195,7 @@ class Matches:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
         scale = 2**INNER_BITS if weighted else 1
         return scale, scale**2
+
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to the present values of a column: both parts do."""
+        return column == self.column

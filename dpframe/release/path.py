@@ -96,7 +96,7 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
     check_reading(request.frame, memory=request.reading.memory, progress=request.reading.progress)
     if checked.grouping is None:
         _ = unit.contribution  # refused where a question has no bounds
-    refuse_many("keys and bins must make", "cells", checked.keys.cells, request.max_cells)  # those of a dtype as well
+    refuse_many("keys and bins must make", "cells", checked.shown.cells, request.max_cells)  # those of a dtype as well
     ordered_axes(checked.keys, request.denoising.order)  # refused before anything is charged
     check_graph(checked, request.denoising.graph, request.denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()

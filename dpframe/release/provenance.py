@@ -40,7 +40,7 @@ def record(
     receipt: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
-    columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.keys.names]
+    columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
     facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
@@ -64,7 +64,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "verb": plan.query.verb,
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [_axis(axis) for axis in plan.query.keys.axes],
+        "cells": [_axis(axis) for axis in plan.query.shown.axes],
         "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
         "statistics": [_statistic(part) for part in plan.parts],
         "notes": list(plan.notes),
@@ -177,7 +177,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
-    labels = list(plan.query.keys.names)
+    labels = list(plan.query.shown.names)
     found = prints.print_of(frame, labels, [one for one in columns if one not in labels], subtotals=plan.query.rollup)
     if found is None:
         return None

@@ -93,7 +93,7 @@ def _labels(plan: Plan) -> dict[str, Any]:
     except STOPS:
         raise
     except BaseException as error:
-        names = ", ".join(plan.query.keys.names)
+        names = ", ".join(plan.query.shown.names)
         raise InvalidArgument(
             f"keys and bins must be values that one column of a result can hold, and those of {names} are not "
             f"({_said(error)}). Nothing was charged. Write them as one type, and times in one time zone."

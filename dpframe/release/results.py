@@ -34,7 +34,8 @@ def built(
     measured = {}
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.total))
-        measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
+        values = noisy.astype(np.float64) * part.mechanism.grid
+        measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted)
     if plan.query.chooses:
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)

@@ -41,6 +41,8 @@ CALLS = {
     "n_units": {},
     "mode": {"column": "ward", "categories": ["A", "B"]},
     "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
+    "covariance": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
+    "correlation": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
     "contributions": {"by": "ward"},
     "agg": {"n": dpf.count()},
 }

@@ -326,7 +326,7 @@ def test_26_a_mean_is_not_taken_over_the_exact_count(engine):
         n=dpf.count("x"), m=dpf.mean("x", bounds=(0, 1)), **paid(epsilon=2)
     )
     variance = counts.dp.provenance["statistics"][0]["variance"]
-    assert values(counts, "n").var() == pytest.approx(variance, rel=0.5)
+    assert values(counts, "n").var() == pytest.approx(2 * variance, rel=0.5)  # the sum of two draws
 
 
 @pytest.mark.parametrize(("law", "reach"), [("laplace", 2.0), ("gaussian", math.sqrt(2))])
@@ -346,7 +346,7 @@ def test_29_asking_again_is_charged_again_and_parts_share_the_price(engine):
     parts = {"n": dpf.count("x"), "m": dpf.mean("x", bounds=(0, 1)), "s": dpf.sum("x", bounds=(0, 1))}
     for delta in ({}, {"delta": 1e-6}):
         totals = frame.dp.agg(parts, **paid(epsilon=0.5, **delta)).dp.provenance["statistics"]
-        assert len(totals) == 3
+        assert len(totals) == (3 if delta else 2)  # under pure noise a mean and its count are one
         losses = [fact["sensitivity"] / fact["scale"] for fact in totals]
         if delta:
             assert sum(loss**2 for loss in losses) <= (1 / dpf.analytic_gaussian_sigma(0.5, 1e-6)) ** 2 * (1 + 1e-12)

@@ -109,7 +109,8 @@ def test_missing_values_count_as_the_middle(noise):
 def test_it_shares_the_count_of_rows():
     asked = stays().dp.preview
     words = {"bounds": (0, 50), "missing": "midpoint"}
-    shared = asked.agg(n=dpf.count(), m=dpf.mean("cost", **words), k=dpf.mean("days", **words), epsilon=1.0)
-    assert len(shared.parts) == 3
-    own = asked.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 50)), k=dpf.mean("days", bounds=(0, 50)), epsilon=1.0)
-    assert len(own.parts) == 5
+    for price, of_shared, of_own in (({"epsilon": 1.0}, 2, 3), ({"epsilon": 1.0, "delta": 1e-6}, 3, 5)):
+        shared = asked.agg(n=dpf.count(), m=dpf.mean("cost", **words), k=dpf.mean("days", **words), **price)
+        assert len(shared.parts) == of_shared
+        means = {"m": dpf.mean("cost", bounds=(0, 50)), "k": dpf.mean("days", bounds=(0, 50))}
+        assert len(asked.agg(n=dpf.count(), **means, **price).parts) == of_own

@@ -27,6 +27,10 @@ ASKED = {
     "mean": lambda dp, **words: dp.mean("x", bounds=(0, 100), missing="midpoint", **words),
     "ratio": lambda dp, **words: dp.agg(dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}), **words),
     "ecdf": lambda dp, **words: dp.ecdf("x", bins=[0, 30, 60, 100], **words),
+    "covariance": lambda dp, **words: dp.covariance(["x", "z"], bounds={"x": (0, 100), "z": (0, 9)}, **words),
+    "correlation": lambda dp, **words: dp.correlation(
+        ["x", "z", "u"], bounds={"x": (0, 100), "z": (0, 9), "u": (0, 200)}, **words
+    ),
     "shares": lambda dp, **words: dp.histogram("x", bins=[0, 30, 60, 100], normalize=True, **words),
     "shares of a grid": lambda dp, **words: dp.histogram(
         ["x", "z"], bins=[2, 3], range=[(0, 100), (0, 9)], normalize=True, **words
@@ -57,6 +61,8 @@ CHECKED = {
     "proportion of a value": dpf.proportion("x", value="A"),
     "mean": dpf.mean("x", bounds=(0, 100), missing="midpoint"),
     "ratio": dpf.ratio("x", "z", bounds={"x": (0, 100), "z": (0, 9)}),
+    "covariance": dpf.covariance(["x", "z"], bounds={"x": (-5, 100), "z": (0, 9)}),
+    "correlation": dpf.correlation(["x", "z"], bounds={"x": (0, 100), "z": (0, 9)}),
 }
 SIZED = (
     "variance",
@@ -66,11 +72,13 @@ SIZED = (
     "proportion of a value",
     "mean",
     "ratio",
+    "covariance",
+    "correlation",
     "shares",
     "shares of a grid",
 )
 WITHIN = {"variance": 60.0, "std": 3.0, "ecdf": 0.2, "proportion": 0.1, "proportion of a value": 0.1, "mean": 5.0}
-WITHIN |= {"shares": 0.1, "shares of a grid": 0.1}
+WITHIN |= {"covariance": 40.0, "correlation": 0.2, "shares": 0.1, "shares of a grid": 0.1}
 
 
 def frame(rows=900):

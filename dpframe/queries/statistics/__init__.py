@@ -3,6 +3,7 @@
 from dpframe.queries.fieller import fieller
 from dpframe.queries.statistics.contributors import Contributors
 from dpframe.queries.statistics.count import Count, count
+from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
@@ -23,7 +24,9 @@ __all__ = [
     "CONFIDENCE",
     "Clipped",
     "Contributors",
+    "Correlation",
     "Count",
+    "Covariance",
     "Ecdf",
     "Mean",
     "Measured",
@@ -43,7 +46,9 @@ __all__ = [
     "Total",
     "UnitSum",
     "Variance",
+    "correlation",
     "count",
+    "covariance",
     "fieller",
     "mean",
     "median",

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpframe.queries.statistics.statistic import Counted
-from dpframe.queries.total import Total
+import numpy as np
+
+from dpframe.queries.fieller import interval_of_sum
+from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+COUNTED = Total()
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,43 @@ class Count(Counted):
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         return (Total(self.column),)
+
+    def beside(self, totals: Sequence[Total]) -> Statistic:
+        """Read off the numbers of another statistic that add up to it, such as those of a mean under pure noise."""
+        # the widest is of a variance, which is measured whatever else moves to it
+        found = [one for one in totals if one.vector is not None and one.vector.adds_up_to(self.column)]
+        return SharedCount(self.column, max(found, key=lambda one: one.width)) if found else self
+
+
+@dataclass(frozen=True)
+class SharedCount(Counted):
+    """A count that is the sum of numbers which another statistic of the call measures: it costs nothing more.
+
+    Where each row is a unit it is rounded to whole numbers, as the true count is one.
+    """
+
+    verb: ClassVar[str] = "count"
+    denoisable: ClassVar[bool] = False  # denoisers know the noise of one draw, and this is a sum of them
+    adds_up: ClassVar[bool] = False
+
+    total: Total = COUNTED
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Total that is measured anyway."""
+        return (self.total,)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The sums of the noisy numbers of each group, and the half-widths of their intervals."""
+        found = measured[self.total]
+        values = found.values.reshape(-1, self.total.width).sum(axis=1)
+        half = interval_of_sum(found.noise, self.total.width, CONFIDENCE)
+        if not found.weighted:  # within h of a whole number, rounded: within the whole part of h + 1/2
+            values, half = np.rint(values), float(np.floor(half + 0.5))
+        return values, np.full(values.shape, half)
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width of the interval of a sum of draws."""
+        return interval_of_sum(noises[0], self.total.width, confidence)
 
 
 def count(column: str | None = None) -> Count:

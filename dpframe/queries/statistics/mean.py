@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
-from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
+from dpframe.queries.moments import Reading, two_sided_mean
+from dpframe.queries.quotients import quotient_half_widths
+from dpframe.queries.row_functions import bernstein, two_sided
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
+
+OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
+OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
 
 
 @dataclass(frozen=True)
 class Mean(Clipped):
-    """The mean of a column's values, each clipped to the bounds: a noisy centred sum over a noisy count.
+    """The mean of a column's values, each clipped to the bounds. Made by `dpframe.mean`.
 
-    Made by `dpframe.mean`.
+    Gaussian noise: a noisy centred sum over a noisy count. Pure noise: the ways of all values from the lower bound and
+    to the upper one, one vector that takes the whole price at once.
 
     Examples
     --------
@@ -33,6 +41,8 @@ class Mean(Clipped):
     adds_up: ClassVar[bool] = False
 
     missing: Literal["drop", "midpoint"] = "drop"
+    pure: bool = False  # the form that it has for pure noise; its answer means the same
+    shared: bool = False  # whether it is then read off what a variance of the same values measures
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,10 +52,24 @@ class Mean(Clipped):
                 "count as the middle of the bounds."
             )
 
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; a missing value adds nothing to a centred sum, as does the middle."""
+        if self.shared:
+            return (Total(vector=bernstein(self.column, self.bounds)),)
+        if self.pure:
+            return (Total(vector=two_sided(self.column, self.bounds, everyone=self.missing == "midpoint")),)
         counted = Total(self.column) if self.missing == "drop" else Total(None)
         return (Total(self.column, self.bounds, centred=True), counted)
+
+    def beside(self, totals: Sequence[Total]) -> Statistic:
+        """Read off the vector of a variance of the same values, if the call measures one for pure noise."""
+        if not self.pure or self.missing != "drop" or Total(vector=bernstein(self.column, self.bounds)) not in totals:
+            return self
+        return replace(self, shared=True)
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""
@@ -58,11 +82,15 @@ class Mean(Clipped):
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
 
-        The error is the farther end of the 95% Fieller set {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller
-        1954), and at most the distance to the farther bound, which no mean is beyond. (Half the range is too little: an
-        estimate at one bound may be off by the whole.) Where the noisy count is below 1 the midpoint is returned, with
-        that distance.
+        In the form for pure noise it is `two_sided_mean`. Else the error is the farther end of the 95% Fieller set
+        {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller 1954), and at most the distance to the farther bound,
+        which no mean is beyond. (Half the range is too little: an estimate at one bound may be off by the whole.) Where
+        the noisy count is below 1 the midpoint is returned, with that distance.
         """
+        if self.pure:
+            found = measured[self.totals()[0]]
+            reading = self._two_sided(found.values, found.noise, CONFIDENCE)
+            return reading.values, reading.half_widths
         centred, count = self.totals()
         total, present = measured[centred], measured[count]
         lower, upper = self.bounds
@@ -79,9 +107,14 @@ class Mean(Clipped):
 
         It is at most the whole range: in a group too small to tell, the estimate may sit at the wrong bound.
         """
-        sum_noise, count_noise = noises
         zero, count = np.zeros(1), np.full(1, float(size))
         enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
+        if self.pure:
+            squared = noises[0].interval(confidence) ** 2
+            top, both, bottom = OF_SQUARES if self.shared else OF_WAYS
+            squares = top * squared, both * squared, bottom * squared
+            return float((whole * quotient_half_widths(zero + 0.5, count / 2.0, count, squares, 1.0))[0])
+        sum_noise, count_noise = noises
         return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
@@ -97,6 +130,22 @@ class Mean(Clipped):
                 f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
                 f"the bounds is never off by more, without a look. Write a smaller error for {name}."
             )
+
+    def _two_sided(self, values: Floats, noise: Noise, confidence: float) -> Reading:
+        """The mean from both ways, in ranges; the bounds are those that values were really clipped to.
+
+        Of t, how far a value lies between its bounds, 2 t (1 - t) is half way, and t^2 is all above: they add up to t.
+        """
+        if self.shared:
+            low, middle, high = values.reshape(-1, 3).T
+            above, below = high + middle / 2.0, low + middle / 2.0
+        else:
+            above, below = values.reshape(-1, 2).T
+        lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
+        length = upper - lower
+        half, variances = noise.interval(confidence) * length, OF_SQUARES if self.shared else OF_WAYS
+        found = two_sided_mean(above * length, below * length, (lower, upper), half, variances)
+        return Reading(np.clip(found.values, *self.bounds), found.half_widths)
 
 
 def mean(
@@ -117,7 +166,8 @@ def mean(
     Returns
     -------
     Mean
-        A statistic for ``.dp.group_by(...).agg(...)``. It measures two vectors: a centred sum and a count.
+        A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise it measures two vectors, a centred sum and
+        a count; under pure noise one, whose count is also that of ``dpf.count(column)`` in the same call.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.keys import KeyAxis
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 CONFIDENCE = 0.95  # of every error shown
@@ -108,6 +109,11 @@ class Statistic:
         return self
 
     @property
+    def axes(self) -> tuple[KeyAxis, ...]:
+        """The labels of the several rows that each group has of it; most statistics have one row, and no labels."""
+        return ()
+
+    @property
     def default_name(self) -> str:
         """The name of its output column where `agg` is given none: ``COL_verb``."""
         column = getattr(self, "column", None)
@@ -136,6 +142,10 @@ class Statistic:
 
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
+        return self
+
+    def beside(self, totals: Sequence[Total]) -> Statistic:
+        """The same statistic, read off what others of the call measure, where that is exact; the default is itself."""
         return self
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:

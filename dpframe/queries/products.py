@@ -1,0 +1,107 @@
+"""Rows as the Totals of covariances count them: products of values on the grid of 2**-30, and their Bernstein cells.
+
+Only rows in which all columns are present add anything. Values are scaled to y in [-1, 1], or to t = (1 + y) / 2.
+Products are rounded down to the grid: so no entry is beyond what its formula allows, and the entries of a vector, of
+which one takes the rest, add up to 1 in each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.queries.clipping import grid_steps
+from dpframe.queries.row_functions import BITS, WHOLE, Share, polynomials
+from dpframe.queries.total import WEIGHT_BITS, RowFunction
+from dpframe.queries.vectors import RowVector, Values
+
+Integers = NDArray[np.int64]
+
+HALF = 2 ** (BITS - 1)
+
+
+@dataclass(frozen=True)
+class AllThere:
+    """1 where all values are present; on a grid as fine as that of weighted rows."""
+
+    def __call__(self, *steps: Integers) -> Integers:
+        return np.full(steps[0].shape, 2**WEIGHT_BITS, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class CentredProduct:
+    """y of one column, y^2 - 1/2 of one named twice, or the product of the y of two."""
+
+    shares: tuple[Share, ...]  # of all columns
+    places: tuple[int, ...]
+
+    def __call__(self, *steps: Integers) -> Integers:
+        each = [2 * self.shares[place](steps[place]) - WHOLE for place in self.places]
+        if len(each) == 1:
+            return np.asarray(each[0])
+        found = (each[0] * each[1]) >> BITS
+        return np.asarray(found - HALF if self.places[0] == self.places[1] else found)
+
+
+@dataclass(frozen=True)
+class PairCell:
+    """The product of one Bernstein polynomial of a value and one of another's; those of a pair add up to 1.
+
+    All but the first are rounded down, and the first takes the rest: it is not negative, for none of the others is
+    above its formula, and these add up to 1.
+    """
+
+    shares: tuple[Share, Share]
+    places: tuple[int, int]  # of the two columns among all
+    degree: int
+    powers: tuple[int, int]
+
+    def __call__(self, *steps: Integers) -> Integers:
+        first, second = (
+            polynomials(share(steps[place]), self.degree) for share, place in zip(self.shares, self.places, strict=True)
+        )
+        if self.powers != (0, 0):
+            return np.asarray((first[self.powers[0]] * second[self.powers[1]]) >> BITS)
+        others = [(one * other) >> BITS for one in first for other in second][1:]
+        return np.asarray(WHOLE - sum(others))
+
+
+def centred_products(values: Values) -> tuple[RowFunction, ...]:
+    """The number of rows, then y of each column, y^2 - 1/2 of each, and the products of pairs: for Gaussian noise."""
+    shares = tuple(Share(*grid_steps(bounds), BITS) for _, bounds in values)
+    columns = [column for column, _ in values]
+    counted = RowFunction(values, AllThere(), (0, 2**WEIGHT_BITS), 2.0**-WEIGHT_BITS, f"rows with {_listed(columns)}")
+    size = range(len(values))
+    sums = [((i,), WHOLE, f"centred sum of {columns[i]}") for i in size]
+    squares = [((i, i), HALF, f"centred squares of {columns[i]}") for i in size]
+    both = [((i, j), WHOLE, f"products of {columns[i]} and {columns[j]}") for i, j in pairs(len(values))]
+    others = tuple(
+        RowFunction(values, CentredProduct(shares, places), (-most, most), 2.0**-BITS, f"{words}, {_listed(columns)}")
+        for places, most, words in (*sums, *squares, *both)
+    )
+    return (counted, *others)
+
+
+def pair_cells(values: Values, i: int, j: int, degree: int) -> RowVector:
+    """The Bernstein cells of two of the columns, of degree 1 (means and covariance) or 2 (also variances)."""
+    shares = tuple(Share(*grid_steps(values[place][1]), BITS) for place in (i, j))
+    words = f"Bernstein cells of {values[i][0]} and {values[j][0]}"
+    if len(values) > 2:
+        words += f", {_listed([column for column, _ in values])}"
+    entries = tuple(
+        RowFunction(values, PairCell((shares[0], shares[1]), (i, j), degree, (a, b)), (0, WHOLE), 2.0**-BITS, words)
+        for a, b in product(range(degree + 1), repeat=2)
+    )
+    return RowVector(entries, (WHOLE, WHOLE**2), words, whole=True)
+
+
+def pairs(size: int) -> list[tuple[int, int]]:
+    """The pairs of different columns, each once."""
+    return [(i, j) for i in range(size) for j in range(i + 1, size)]
+
+
+def _listed(columns: list[str]) -> str:
+    return f"all of {', '.join(columns)}"

@@ -1,0 +1,302 @@
+"""Covariances and correlations of the clipped values of several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.queries import comoments
+from dpframe.queries.clipping import check_column, checked_bounds, grid_steps, step_length
+from dpframe.queries.comoments import Pair
+from dpframe.queries.keys import KeyAxis
+from dpframe.queries.products import centred_products, pair_cells, pairs
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+NOISY = "_noisy"
+LABELS = ("column", "other")
+MOST_COLUMNS = 64
+EXAMPLE = 'Write for instance covariance(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}).'
+
+
+@dataclass(frozen=True)
+class Covariance(Statistic):
+    """The covariance of each pair of columns, each value clipped to its bounds. Made by `dpframe.covariance`.
+
+    Only rows in which all columns are present count. Gaussian noise: their number, centred sums, centred squares and
+    products. Pure noise: for each pair the products of Bernstein's polynomials, one vector.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.covariance(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}).default_name
+    'covariance'
+    """
+
+    verb: ClassVar[str] = "covariance"
+    sized: ClassVar[bool] = True
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = (NOISY,)
+    fewest: ClassVar[int] = 2
+    degree: ClassVar[int] = 1  # of the polynomials for pure noise
+
+    columns: tuple[str, ...]
+    bounds_of: tuple[tuple[float, float], ...]
+    ddof: int = 1
+    pure: bool = False  # the form that it has for pure noise; its answer means the same
+
+    def __post_init__(self) -> None:
+        if self.ddof not in (0, 1) or isinstance(self.ddof, bool):
+            raise InvalidArgument(f"ddof must be 0 or 1, not {shown(self.ddof)}. Write ddof=1 for a sample.")
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column."""
+        return self.verb
+
+    @property
+    def axes(self) -> tuple[KeyAxis, ...]:
+        """The pairs of columns: each group has a row for each."""
+        return (KeyAxis(LABELS, tuple((self.columns[i], self.columns[j]) for i, j in pairs(len(self.columns)))),)
+
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        values = tuple(zip(self.columns, self.bounds_of, strict=True))
+        if self.pure:
+            return tuple(Total(vector=pair_cells(values, i, j, self.degree)) for i, j in pairs(len(values)))
+        return tuple(Total(row=row) for row in centred_products(values))
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The values, such as a matrix of covariances has, and the half-widths of their intervals: a row for a pair."""
+        return self._read(self._measured_pairs(measured, CONFIDENCE))
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The values that noisy numbers give each pair alone, be there such a matrix or not."""
+        found = self._measured_pairs(measured, CONFIDENCE)
+        return {NOISY: (np.stack([self._noisy(pair) for pair in found], axis=1) * self._units()).ravel()}
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The largest error to expect for a group of `size` rows whose values are even and independent."""
+        moments = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
+        found = [
+            replace(pair, moments=moments) for pair in self._pairs([np.zeros((1, 0))] * len(noises), noises, confidence)
+        ]
+        return float(self._read(found)[1].max())
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many rows a group has."""
+        if size is None:
+            raise MissingArgument(
+                f"size must be given with within= for a {self.verb} ({name}): its error depends on how many rows a "
+                "group has. Write for instance size=1_000, from what you know, never from the data."
+            )
+
+    def facts(self) -> dict[str, Any] | None:
+        """The facts that a record states of it."""
+        return {
+            "verb": self.verb,
+            "column": ", ".join(self.columns),
+            "columns": list(self.columns),
+            "bounds_of_columns": [list(bounds) for bounds in self.bounds_of],
+            "ddof": self.ddof,
+        }
+
+    def __str__(self) -> str:
+        each = (f"{name} in [{lo:g}, {hi:g}]" for name, (lo, hi) in zip(self.columns, self.bounds_of, strict=True))
+        return f"{self.verb} of {', '.join(each)}"
+
+    def _measured_pairs(self, measured: Mapping[Total, Measured], confidence: float) -> list[Pair]:
+        parts = [measured[total] for total in self.totals()]
+        return self._pairs([part.values for part in parts], [part.noise for part in parts], confidence)
+
+    def _pairs(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> list[Pair]:
+        """The moments of each pair; and of each one z, that of the noise with the heaviest tails."""
+        heavy = [noise.interval(confidence) / noise.variance**0.5 for noise in noises if noise.variance > 0.0]
+        z, size = max(heavy, default=0.0), len(self.columns)
+        found = []
+        for place, (i, j) in enumerate(pairs(size)):
+            if self.pure:
+                mixing = comoments.of_cells(self.degree)
+                cells, noise = values[place].reshape(-1, mixing.shape[1]), noises[place].variance * mixing @ mixing.T
+                found.append(Pair(cells @ mixing.T, noise, z))
+                continue
+            mine = [0, 1 + i, 1 + j, 1 + size + i, 1 + size + j, 1 + 2 * size + place]
+            mixing = np.eye(comoments.MOMENTS)
+            mixing[3, 0] = mixing[4, 0] = 0.5  # of y^2 - 1/2
+            moments = np.stack([values[one].ravel() for one in mine], axis=1) @ mixing.T
+            variances = np.array([noises[one].variance for one in mine])
+            found.append(Pair(moments, mixing * variances @ mixing.T, z))
+        return found
+
+    def _units(self) -> Floats:
+        """The unit of each pair: the product of half the lengths of both bounds, as values are really clipped."""
+        ends = [[step * step_length(bounds) for step in grid_steps(bounds)] for bounds in self.bounds_of]
+        half = [(upper - lower) / 2.0 for lower, upper in ends]
+        return np.array([half[i] * half[j] for i, j in pairs(len(half))])
+
+    def _noisy(self, pair: Pair) -> Floats:
+        return comoments.covariances(pair, self.ddof)
+
+    def _read(self, found: Sequence[Pair]) -> tuple[Floats, Floats]:
+        values = self._nearest(found)
+        errors = [comoments.covariance_errors(one, values[:, k], self.ddof) for k, one in enumerate(found)]
+        return (values * self._units()).ravel(), (np.stack(errors, axis=1) * self._units()).ravel()
+
+    def _nearest(self, found: Sequence[Pair]) -> Floats:
+        """The nearest matrix that is one of covariances; where variances are not measured they may be the largest.
+
+        A mean of m leaves a variance of at most 1 - m^2, and the covariance at most the root of two of them.
+        """
+        noisy = np.stack([self._noisy(pair) for pair in found], axis=1)
+        factor = np.stack([pair.n / (pair.n - self.ddof) for pair in found], axis=1)
+        if self.pure:
+            most = factor * np.stack([np.sqrt(np.prod(1.0 - pair.means**2, axis=1)) for pair in found], axis=1)
+            return np.clip(noisy, -most, most)
+        matrices = self._matrices(noisy)
+        for (i, j), pair in zip(pairs(len(self.columns)), found, strict=True):
+            for place, column in enumerate((i, j)):
+                matrices[:, column, column] = pair.centred(place, place) / (pair.n - self.ddof)
+        return self._of_matrices(comoments.nearest_covariances(matrices, factor[:, 0]))
+
+    def _matrices(self, values: Floats) -> Floats:
+        """A symmetric matrix for each group, with 1 on its diagonal."""
+        size = len(self.columns)
+        found = np.tile(np.eye(size), (len(values), 1, 1))
+        for place, (i, j) in enumerate(pairs(size)):
+            found[:, i, j] = found[:, j, i] = values[:, place]
+        return found
+
+    def _of_matrices(self, matrices: Floats) -> Floats:
+        return np.stack([matrices[:, i, j] for i, j in pairs(len(self.columns))], axis=1)
+
+
+@dataclass(frozen=True)
+class Correlation(Covariance):
+    """The correlation of each pair of columns, each value clipped to its bounds. Made by `dpframe.correlation`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.correlation(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}).default_name
+    'correlation'
+    """
+
+    verb: ClassVar[str] = "correlation"
+    degree: ClassVar[int] = 2
+
+    def facts(self) -> dict[str, Any] | None:
+        """The facts that a record states of it."""
+        return {name: said for name, said in (super().facts() or {}).items() if name != "ddof"}
+
+    def _units(self) -> Floats:
+        return np.ones(len(pairs(len(self.columns))))
+
+    def _noisy(self, pair: Pair) -> Floats:
+        return comoments.correlations(pair)
+
+    def _nearest(self, found: Sequence[Pair]) -> Floats:
+        noisy = np.stack([self._noisy(pair) for pair in found], axis=1)
+        return self._of_matrices(comoments.nearest_correlations(self._matrices(noisy)))
+
+    def _read(self, found: Sequence[Pair]) -> tuple[Floats, Floats]:
+        values = self._nearest(found)
+        errors = [comoments.correlation_errors(one, values[:, k]) for k, one in enumerate(found)]
+        return values.ravel(), np.stack(errors, axis=1).ravel()
+
+
+def covariance(
+    columns: Sequence[str], bounds: Mapping[str, tuple[float, float]] | None = None, *, ddof: int = 1
+) -> Covariance:
+    """Ask for the covariance of each pair of columns, each value clipped to its bounds.
+
+    Parameters
+    ----------
+    columns : list of str
+        Two columns of numbers or more, at most 64. A row in which one of them is null or NaN is left out.
+    bounds : dict of pairs of numbers by column
+        The lower and the upper bound of the values of each, in its units.
+    ddof : {1, 0}
+        What is taken off the number of rows in the divisor.
+
+    Returns
+    -------
+    Covariance
+        A statistic that is asked alone: ``.dp.group_by(...).agg(dpf.covariance(...))``. The result has a row for each
+        pair in each group: ``column``, ``other``, ``covariance``, ``covariance_noisy`` and ``covariance_error``.
+
+    Raises
+    ------
+    MissingArgument
+        If `bounds` is left out.
+    InvalidArgument, InvalidType
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    Where the noise is Gaussian variances are measured too, and the covariances are those of the nearest matrix without
+    negative eigenvalues (Higham 1988); ``covariance_noisy`` is what each pair says alone. Where the noisy number of
+    rows is below 2 a covariance is 0, and its error the largest that bounds allow.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.covariance(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}))
+    covariance of age in [0, 120], cost in [0, 5000]
+    """
+    return Covariance(*_checked(columns, bounds), ddof)
+
+
+def correlation(columns: Sequence[str], bounds: Mapping[str, tuple[float, float]] | None = None) -> Correlation:
+    """Ask for the correlation of each pair of columns, each value clipped to its bounds.
+
+    Parameters
+    ----------
+    columns, bounds
+        As for `covariance`.
+
+    Returns
+    -------
+    Correlation
+        As for `covariance`, with ``correlation``, ``correlation_noisy`` and ``correlation_error``. Correlations lie
+        within [-1, 1] and are those of a matrix without negative eigenvalues; 0 where a noisy variance is not positive.
+
+    Raises
+    ------
+    MissingArgument, InvalidArgument, InvalidType
+        As for `covariance`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.correlation(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}))
+    correlation of age in [0, 120], cost in [0, 5000]
+    """
+    return Correlation(*_checked(columns, bounds))
+
+
+def _checked(columns: Any, bounds: Any) -> tuple[tuple[str, ...], tuple[tuple[float, float], ...]]:
+    """The columns and the bounds of each."""
+    if not isinstance(columns, (list, tuple)):
+        raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {EXAMPLE}")
+    for column in columns:
+        check_column(column)
+    if not 2 <= len(columns) <= MOST_COLUMNS or len(set(columns)) < len(columns):
+        raise InvalidArgument(
+            f"columns must be 2 to {MOST_COLUMNS} different ones, not {shown(list(columns))}. {EXAMPLE}"
+        )
+    if bounds is None:
+        raise MissingArgument(f"bounds must be given for each column: they are never taken from the data. {EXAMPLE}")
+    if not isinstance(bounds, Mapping):
+        raise InvalidType(f"bounds must be a dict of pairs by column, not {shown(bounds)}. {EXAMPLE}")
+    if set(bounds) != set(columns):
+        raise InvalidArgument(f"bounds must name each column and no other, not {shown(list(bounds))}. {EXAMPLE}")
+    return tuple(columns), tuple(checked_bounds(bounds[column]) for column in columns)
