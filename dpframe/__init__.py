@@ -59,6 +59,8 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
+from dpframe.queries.date_grid import dates
+from dpframe.queries.group_axes import bins
 from dpframe.queries.statistics import (
     Count,
     Mean,
@@ -130,11 +132,13 @@ __all__ = [
     "advanced_composition",
     "analytic_gaussian_sigma",
     "audit",
+    "bins",
     "classical_gaussian",
     "classical_gaussian_sigma",
     "compare_accounting",
     "concat",
     "count",
+    "dates",
     "default_ledger",
     "denoise",
     "exponential_mechanism",

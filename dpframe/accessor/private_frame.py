@@ -19,7 +19,8 @@ from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts
 from dpframe.queries.clipping import check_column
 from dpframe.queries.contributions import Grouping, grid_of
-from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.group_axes import Bins, group_axes, named, size_of
+from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Statistic
 from dpframe.queries.statistics import mean as mean_of
@@ -377,16 +378,19 @@ class PrivateFrame(Quantities[F]):
             return self._asked("agg", asked, options)
 
     @trimmed
-    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Never) -> PrivateFrame[F]:
+    def group_by(
+        self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never
+    ) -> PrivateFrame[F]:
         """The same questions per group.
 
         Parameters
         ----------
-        *by : str
-            The columns to group by.
-        keys : list, tuple, range, dict or frame
-            The groups, declared: values of one column, a dict of values per column (their product), or a frame of
-            the allowed combinations. None among them asks for the rows whose key is missing.
+        *by : str or dpf.bins
+            The columns to group by, and bins of columns: ``dpf.bins("age", [0, 18, 65, 120])``.
+        keys : list, tuple, range, dpf.dates, dict or frame
+            The groups of the named columns, declared: values of one column, a dict of values per column (their
+            product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
+            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``.
         **others
             Refused: options belong to the question that follows.
 
@@ -410,7 +414,7 @@ class PrivateFrame(Quantities[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        return self._inside(_declared(_flat(by), keys))
+        return self._inside(_declared(_flat(by, binned=True), keys))
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
@@ -449,19 +453,20 @@ class PrivateFrame(Quantities[F]):
         return "<.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>"
 
 
-def _flat(by: tuple[Any, ...]) -> tuple[str, ...]:
-    """The columns to group by, given one by one or as one list."""
+def _flat(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
+    """The columns to group by, given one by one or as one list; `binned` where bins may stand among them."""
     flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
     for column in flat:
-        check_column(column)
+        if not (binned and isinstance(column, Bins)):
+            check_column(column)
     return flat
 
 
-def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
-    """The axes of declared keys, of which many are made later."""
+def _declared(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
+    """The axes of declared keys and bins, of which many are made later."""
     framed = is_frame(keys)
-    size = height_of(keys) if framed else counts.of_keys(keys)
-    return counts.axes_or_later(size, lambda: key_axes(by, keys, key_rows(keys, by) if framed else None))
+    size = size_of(by, height_of(keys) if framed else counts.of_keys(keys))
+    return counts.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
 
 
 def _most(options: Any) -> int:

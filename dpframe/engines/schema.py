@@ -13,7 +13,7 @@ from dpframe.engines.quiet import check_quiet
 from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis
+from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import Query
@@ -76,6 +76,8 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
         if column.levels is None:
             raise MissingArgument(axis.missing + (LEVELS if column.kind == "category" else ""))
         return KeyAxis(axis.columns, tuple((level,) for level in column.levels))
+    if isinstance(axis, DateAxis):
+        return _checked_dates(source.column(axis.column), axis)
     if isinstance(axis, BinAxis):
         column = source.column(axis.column)
         _check_kind(axis.column, column, axis.kind, "bins")
@@ -91,6 +93,20 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
         raise InvalidArgument(
             f"{axis.argument} must be distinct as the dtype {', '.join(column.dtype for column in columns)} compares "
             f"them, but {first} and {second} are one value there. Name each value once."
+        )
+    return axis
+
+
+def _checked_dates(column: ColumnType, axis: DateAxis) -> DateAxis:
+    if column.aware:
+        raise WrongDtype(
+            f"keys=dpf.dates must be of a column without a time zone, since its days begin at another instant in each, "
+            f"unlike {axis.column!r} of dtype {column.dtype}. Convert it to local time first, and drop the zone."
+        )
+    if column.kind not in {"date", "datetime", *ANYTHING}:
+        raise WrongDtype(
+            f"keys=dpf.dates must be of a column of dates or datetimes, unlike {axis.column!r} of dtype "
+            f"{column.dtype}. Cast it to dates first."
         )
     return axis
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
-from dpframe.queries.bins import BINS_MISSING, BinAxis, bin_axis, check_zones
+from dpframe.queries.bins import BINS_MISSING, BinAxis, DateAxis, bin_axis, check_zones, date_axis
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
+from dpframe.queries.date_grid import Dates
+from dpframe.queries.placed import refuse_misplaced
 from dpframe.queries.sameness import same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
@@ -219,9 +221,12 @@ def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
     return value_axis(str(column), categories, "categories")
 
 
-def value_axis(column: str, values: object, argument: str) -> KeyAxis:
+def value_axis(column: str, values: object, argument: str) -> KeyAxis | DateAxis:
     """The axis of a list, tuple or range of keys or categories; anything else is probably data and is refused."""
     check_column(column)
+    if isinstance(values, Dates) and argument == "keys":
+        return date_axis(column, values)
+    refuse_misplaced(values)
     if not isinstance(values, (list, tuple, range)):
         raise InvalidType(
             f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "

@@ -14,7 +14,7 @@ from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
-from dpframe.queries.bins import BinAxis
+from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE
@@ -222,7 +222,9 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
 
 def _axis(axis: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
-    if isinstance(axis, BinAxis):
+    if isinstance(axis, DateAxis):
+        described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
+    elif isinstance(axis, BinAxis):
         described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
     elif isinstance(axis, KeyAxis):
         described |= {"keys": [axis.kind(place) for place in range(len(axis.columns))]}
