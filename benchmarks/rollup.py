@@ -18,7 +18,7 @@ import polars as pl
 
 import dpframe as dpf
 from dpframe.queries.keys import key_axes
-from dpframe.queries.levels import levels_of
+from dpframe.queries.levels import levels_of, rollup_of
 from dpframe.queries.query import Keys
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -64,7 +64,7 @@ def read(path: Path) -> pl.DataFrame:
 def measured(name: str, frame: pl.DataFrame, keys: dict[str, Any], delta: float | None, repeats: int) -> list[str]:
     """A line of the table for each level."""
     price = {"epsilon": EPSILON} if delta is None else {"epsilon": EPSILON, "delta": delta}
-    levels = levels_of(Keys(key_axes(tuple(keys), keys, None)))
+    levels = levels_of(Keys(key_axes(tuple(keys), keys, None)), rollup_of(tuple(keys)))
     asked = frame.dp.group_by(*keys, keys=keys)
     with dpf.Ledger(epsilon=1e12, delta=0.5, accounting="basic"):
         truth = asked.count(rollup=True, epsilon=1e6, denoise=None)["count"].to_numpy()

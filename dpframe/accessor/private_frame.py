@@ -183,11 +183,13 @@ class PrivateFrame(Quantities[F]):
         ----------
         column : str or list of str
             One column, or several for a grid.
-        bins : sequence of edges, or int
+        bins : sequence of edges, int, or str
             Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as
-            ``numpy.histogram``. A number of bins needs `range`. For several columns a list of them.
+            ``numpy.histogram``. A number of bins needs `range`. So does a step of dates, ``"1d"``, ``"1w"`` (weeks from
+            Monday), ``"1mo"``, ``"1q"`` or ``"1y"``, whose last bin is half-open as well. For several columns a list of
+            them. Intervals of pandas that are closed on the left are edges too.
         range : pair
-            The first and the last edge of equal bins.
+            The first and the last edge of equal bins; of steps of dates, days on which one begins.
         categories : list
             Instead of bins, for strings and other values.
         outside : {"drop", "clip"}
@@ -334,6 +336,7 @@ class PrivateFrame(Quantities[F]):
             denoise: Denoise = ...,
             keep_noisy: bool = ...,
             rollup: bool = ...,
+            cube: bool = ...,
             order: bool | str | None = ...,
             graph: Any = ...,
             ledger: Ledger | None = ...,
@@ -438,7 +441,8 @@ class PrivateFrame(Quantities[F]):
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         keys = Keys(counts.made(self._axes, _most(options)))
         rollup = checked_flag("rollup", options.get("rollup", False))
-        query = Query(verb, keys, tuple(statistics.items()), rollup, grouping)
+        cube = checked_flag("cube", options.get("cube", False))
+        query = Query(verb, keys, tuple(statistics.items()), rollup, grouping, cube)
         told = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Request.of(self._frame, query, told, like=self._like))
 

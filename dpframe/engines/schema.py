@@ -84,7 +84,7 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
         if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
             raise WrongDtype(_zone_words(axis.column, column, "bins"))
         if axis.kind == "date" and column.aware:
-            raise WrongDtype(_zone_words(axis.column, column, "bins"))
+            raise WrongDtype(_zone_words(axis.column, column, "bins") if axis.closed else _days_words(axis, column))
         return axis
     columns = [source.column(name) for name in axis.columns]
     known = [_checked_keys(column, axis, position) for position, column in enumerate(columns)]
@@ -99,16 +99,20 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
 
 def _checked_dates(column: ColumnType, axis: DateAxis) -> DateAxis:
     if column.aware:
-        raise WrongDtype(
-            f"keys=dpf.dates must be of a column without a time zone, since its days begin at another instant in each, "
-            f"unlike {axis.column!r} of dtype {column.dtype}. Convert it to local time first, and drop the zone."
-        )
+        raise WrongDtype(_days_words(axis, column))
     if column.kind not in {"date", "datetime", *ANYTHING}:
         raise WrongDtype(
             f"keys=dpf.dates must be of a column of dates or datetimes, unlike {axis.column!r} of dtype "
             f"{column.dtype}. Cast it to dates first."
         )
     return axis
+
+
+def _days_words(axis: BinAxis, column: ColumnType) -> str:
+    return (
+        f"days and weeks must be of a column without a time zone, since they begin at another instant in each, unlike "
+        f"{axis.column!r} of dtype {column.dtype}. Convert it to local time first, and drop the zone."
+    )
 
 
 def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:

@@ -16,6 +16,7 @@ from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.clipping import checked_place
 from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.date_grid import EVERY, Dates, check_on_grid, day_of
+from dpframe.queries.intervals import are_intervals, edges_of
 from dpframe.queries.placed import refuse_misplaced
 
 DAY = 86_400 * 10**9  # nanoseconds
@@ -124,22 +125,40 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
         raise MissingArgument(BINS_MISSING)
     refuse_misplaced(bins)
     if isinstance(bins, str) and bins in EVERY:
-        return BinAxis(column, _grid_edges(bins, _range_ends(value_range)), "date", False, outside, closed=False)
+        return BinAxis(column, _grid_edges(bins, value_range), "date", False, outside, closed=False)
+    if are_intervals(bins):
+        _refuse_range(value_range)
+        edges, kind, aware = _checked_edges(edges_of(bins))
+        return BinAxis(column, edges, kind, aware, outside, closed=False)
+    if isinstance(bins, str):
+        raise InvalidType(
+            f"bins must be edges, a whole number of bins, or a step of dates ({', '.join(EVERY)}), not {shown(bins)}. "
+            f"{BINS_EXAMPLE}"
+        )
     is_fraction = is_number(bins) and not is_whole(bins)
-    if is_fraction or isinstance(bins, (bool, str, bytes, np.bool_, np.timedelta64)):
+    if is_fraction or isinstance(bins, (bool, bytes, np.bool_, np.timedelta64)):
         raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
     if is_whole(bins):
         edges, kind, aware = _equal_edges(bins, _range_ends(value_range))
     else:
-        if value_range is not None:
-            raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
+        _refuse_range(value_range)
         edges, kind, aware = _checked_edges(bins)
     return BinAxis(column, edges, kind, aware, outside)
 
 
-def _grid_edges(every: str, ends: tuple[object, object]) -> tuple[int, ...]:
+def _refuse_range(value_range: object) -> None:
+    if value_range is not None:
+        raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
+
+
+def _grid_edges(every: str, value_range: object) -> tuple[int, ...]:
     """The edges of ``bins="1w", range=(first, last)``: both ends are edges."""
-    first, last = (day_of("range", end) for end in ends)
+    example = f'Write for instance bins="{every}", range=("2024-01-01", "2029-01-01").'
+    if value_range is None:
+        raise MissingArgument(f"range must be given with bins={every!r}: it is never taken from the data. {example}")
+    if not isinstance(value_range, (tuple, list)) or len(value_range) != 2:
+        raise InvalidType(f"range must be a pair of days (first, last), not {shown(value_range)}. {example}")
+    first, last = (day_of("range", end) for end in value_range)
     for end in (first, last):
         check_on_grid("range", end, every)
     if not first < last:

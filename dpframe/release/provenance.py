@@ -75,7 +75,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
-    if plan.query.rollup:
+    if plan.query.subtotals:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
@@ -169,7 +169,8 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.keys.names)
-    found = prints.print_of(frame, labels, [one for one in columns if one not in labels], subtotals=plan.query.rollup)
+    numbers = [one for one in columns if one not in labels]
+    found = prints.print_of(frame, labels, numbers, subtotals=plan.query.subtotals is not None)
     if found is None:
         return None
     in_order = bool(np.all(np.diff(found.places) > 0))
