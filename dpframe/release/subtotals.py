@@ -61,5 +61,5 @@ def _nonnegative(statistic: Statistic) -> bool:
 
 
 def _places(query: Query) -> list[tuple[int, int]]:
-    """Where the rows of each level start and stop."""
+    """The places at which the rows of each level start and stop."""
     return [*pairwise([0, *np.cumsum([level.size for level in query.levels]).tolist()])]
