@@ -180,8 +180,8 @@ OPTIONS = {
     "cube": Option(
         False,
         "bool, default False",
-        """After `group_by`, instead of `rollup`: also release the subtotals by every choice of its columns, such as both
-        margins of a two-way table, and the total, such that each is the sum of its parts.""",
+        """After `group_by`, instead of `rollup`: also release the subtotals by every choice of its columns, such as
+        both margins of a two-way table, and the total, such that each is the sum of its parts.""",
     ),
     "order": Option(
         None,

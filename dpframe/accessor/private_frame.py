@@ -381,9 +381,7 @@ class PrivateFrame(Quantities[F]):
             return self._asked("agg", asked, options)
 
     @trimmed
-    def group_by(
-        self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never
-    ) -> PrivateFrame[F]:
+    def group_by(self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never) -> PrivateFrame[F]:
         """The same questions per group.
 
         Parameters

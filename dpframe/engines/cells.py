@@ -173,8 +173,8 @@ def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:
 def half_open(axis: BinAxis, tick: int) -> NDArray[Any]:
     """The edges in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
 
-    The last bin is closed, as NumPy's, unless the axis says otherwise: its edge moves up by one float or tick. Edges between two ticks of a coarser
-    column move up to the next tick, which changes no comparison.
+    A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
+    a coarser column move up to the next tick, which changes no comparison.
     """
     if axis.kind == "number":
         edges = np.array(axis.edges, dtype=np.float64)

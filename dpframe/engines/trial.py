@@ -15,9 +15,9 @@ from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.errors import DpframeError
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries import group_axes
 from dpframe.queries.contributions import Grouping, grid_of
 from dpframe.queries.date_grid import dates
-from dpframe.queries.group_axes import bins, group_axes
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import (
@@ -210,7 +210,7 @@ def _cells() -> dict[str, Keys]:
         "words and days": Keys(key_axes(("word", "day"), {"word": ["A", None], "day": days}, None)),
         "a grid": Keys(bin_axes(["x", "whole"], [EDGES, [0, 1, 2.0**53]], None, None, "drop")),
         "words and bins": Keys((*key_axes(("word",), ["B", ""], None), *bin_axes("x", EDGES, None, None, "drop"))),
-        "bins and words": Keys(group_axes((bins("x", EDGES), "word"), ["B", ""], None)),
+        "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
         "words and weeks": Keys(key_axes(("word", "day"), {"word": ["A", "a"], "day": WEEKS}, None)),

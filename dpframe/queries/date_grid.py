@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.queries.placed import Placed, refuse_misplaced
 
 EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days of the first two, months of the others

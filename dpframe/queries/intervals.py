@@ -6,6 +6,7 @@ pandas is never imported here: an interval is what has `left`, `right` and `clos
 from __future__ import annotations
 
 from collections.abc import Sized
+from itertools import pairwise
 from typing import Any
 
 from dpframe.errors import InvalidArgument
@@ -32,6 +33,6 @@ def edges_of(intervals: Any) -> list[Any]:
             "bins must be intervals that are closed on the left alone, since a value on an edge is in the bin that "
             f"begins there. {WAY_OUT}"
         )
-    if any(one.right != following.left for one, following in zip(each, each[1:], strict=False)):
+    if any(one.right != following.left for one, following in pairwise(each)):
         raise InvalidArgument(f"bins must be intervals of which each begins where the last one ends. {WAY_OUT}")
     return [each[0].left, *(one.right for one in each)]

@@ -164,13 +164,17 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any
             raise InvalidArgument(
                 f"keys must name the columns that group_by names, {list(by)}, not {shown(list(keys))}. {KEYS_EXAMPLE}"
             )
-        return tuple(value_axis(column, keys[column], "keys") for column in by)
+        return tuple(_axis_of_keys(column, keys[column]) for column in by)
     if len(by) > 1:
         raise InvalidType(
             f"keys must be a dict {{column: values}} or a frame of combinations for {len(by)} columns, "
             f"not {named(keys)}. {KEYS_EXAMPLE}"
         )
-    return (value_axis(by[0], keys, "keys"),)
+    return (_axis_of_keys(by[0], keys),)
+
+
+def _axis_of_keys(column: str, keys: object) -> KeyAxis | DateAxis:
+    return date_axis(column, keys) if isinstance(keys, Dates) else value_axis(column, keys, "keys")
 
 
 def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
@@ -223,11 +227,9 @@ def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
     return value_axis(str(column), categories, "categories")
 
 
-def value_axis(column: str, values: object, argument: str) -> KeyAxis | DateAxis:
+def value_axis(column: str, values: object, argument: str) -> KeyAxis:
     """The axis of a list, tuple or range of keys or categories; anything else is probably data and is refused."""
     check_column(column)
-    if isinstance(values, Dates) and argument == "keys":
-        return date_axis(column, values)
     refuse_misplaced(values)
     if are_intervals(values):
         raise InvalidType(

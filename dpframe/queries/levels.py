@@ -46,7 +46,7 @@ def cube_of(columns: By) -> tuple[By, ...]:
 def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
     """These levels of declared keys."""
     codes = _codes_of(keys)
-    known = {(): Level((), np.zeros(keys.cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
+    known: dict[By, Level] = {(): Level((), np.zeros(keys.cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
 
     def level(columns: By) -> Level:
         if columns not in known:

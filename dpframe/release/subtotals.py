@@ -28,9 +28,7 @@ def consistent(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats
     return found, [{"name": "consistent", "estimated_rmse": levels[0], "estimated_rmse_of_levels": levels}]
 
 
-def _of_rollup(
-    values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic
-) -> tuple[Floats, list[float]]:
+def _of_rollup(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
     """The fit of a tree, and the mean variance of each level before it was made non-negative."""
     tree = sums.Tree.of(parents_of(query.levels))
     found = sums.fitted(values, laws[::-1], tree, nonnegative=_nonnegative(statistic), whole=statistic.whole)

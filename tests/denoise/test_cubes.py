@@ -1,4 +1,4 @@
-"""Tables with all their margins: the closed form against dense least squares, and the nearest table without negatives."""
+"""Tables with all their margins: the closed form against dense least squares, and the nearest non-negative table."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def sums(shape):
 
 
 def noisy(shape, generator, low=-20.0):
-    return {
-        kept: generator.uniform(low, 30.0, [shape[axis] for axis in kept]) for kept in margins(len(shape))
-    }
+    return {kept: generator.uniform(low, 30.0, [shape[axis] for axis in kept]) for kept in margins(len(shape))}
 
 
 def laws(shape, generator):
@@ -61,7 +59,7 @@ def test_the_fit_is_that_of_least_squares_and_so_are_its_variances(shape):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_nonnegative_table_is_the_nearest_one(shape):
-    """By the conditions of Karush, Kuhn and Tucker: no cell's gradient is negative, and where it is not 0 the cell is."""
+    """By the conditions of Karush, Kuhn and Tucker: no gradient is negative, and where it is not 0 the cell is."""
     for seed in range(5):
         generator = np.random.default_rng(seed)
         values, noise, design = noisy(shape, generator), laws(shape, generator), sums(shape)
@@ -76,9 +74,7 @@ def test_the_nonnegative_table_is_the_nearest_one(shape):
 
 def test_a_table_that_agrees_stays_as_it_is_with_or_without_noise():
     table = np.random.default_rng(3).integers(0, 50, (3, 4, 2)).astype(np.float64)
-    values = {
-        kept: table.sum(axis=tuple(axis for axis in range(3) if axis not in kept)) for kept in margins(3)
-    }
+    values = {kept: table.sum(axis=tuple(axis for axis in range(3) if axis not in kept)) for kept in margins(3)}
     for variance, one in itertools.product((0.0, 2.0), (True, False)):
         found = fitted_table(values, dict.fromkeys(values, Law(variance)), nonnegative=one)
         assert found.cells == pytest.approx(table, abs=1e-9)

@@ -160,7 +160,9 @@ def test_datetimes_of_every_unit_to_the_last_tick(unit):
     assert found["count"].to_list() == [2, 0, 1]
 
 
-@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[ms]", "datetime64[ns]", "object", "date32", "timestamp"])
+@pytest.mark.parametrize(
+    "dtype", ["datetime64[s]", "datetime64[ms]", "datetime64[ns]", "object", "date32", "timestamp"]
+)
 def test_every_pandas_column_of_dates(dtype):
     pandas = pytest.importorskip("pandas")
     near = [day for day in DAYS if day is None or 2000 < day.year < 2100]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
@@ -78,7 +79,10 @@ def test_the_order_of_names_is_the_order_of_columns():
     assert combined.columns[:4] == ["sex", "ward", "age_left", "age_right"]
     assert combined.height == 9
     for row in combined.iter_rows(named=True):
-        at = [(a is not None and row["age_left"] <= a < row["age_right"]) or a == 120.0 == row["age_right"] for a in ROWS["age"]]
+        at = [
+            (a is not None and row["age_left"] <= a < row["age_right"]) or a == 120.0 == row["age_right"]
+            for a in ROWS["age"]
+        ]
         mine = [w == row["ward"] and s == row["sex"] for w, s in zip(ROWS["ward"], ROWS["sex"], strict=True)]
         assert row["count"] == sum(one and other for one, other in zip(at, mine, strict=True))
 
@@ -118,15 +122,19 @@ def test_every_statistic_of_binned_groups_is_that_of_the_groups_as_keys(name, de
     """The exact integers are those of a column that holds the bin of each row, as a key."""
     place = pl.coalesce(
         *(
-            pl.when(pl.col("age").ge(EDGES[bin]) & (pl.col("age").lt(EDGES[bin + 1]) | ((pl.lit(bin) == 2) & pl.col("age").eq(EDGES[3]))))
-            .then(pl.lit(bin))
+            pl.when(
+                pl.col("age").ge(EDGES[bin])
+                & (pl.col("age").lt(EDGES[bin + 1]) | ((pl.lit(bin) == 2) & pl.col("age").eq(EDGES[3])))
+            ).then(pl.lit(bin))
             for bin in range(3)
         ),
         pl.lit(None),
     )
     frame = pl.DataFrame(ROWS).with_columns(place.alias("place"))
     preview = {"epsilon": 1.0, "delta": delta, **PEOPLE}
-    binned = frame.dp.preview.group_by(dpf.bins("age", EDGES), "ward", keys=["A", "B"]).agg(x=STATISTICS[name], **preview)
+    binned = frame.dp.preview.group_by(dpf.bins("age", EDGES), "ward", keys=["A", "B"]).agg(
+        x=STATISTICS[name], **preview
+    )
     keyed = frame.dp.preview.group_by("place", "ward", keys={"place": [0, 1, 2], "ward": ["A", "B"]}).agg(
         x=STATISTICS[name], **preview
     )
@@ -141,8 +149,10 @@ def test_a_histogram_per_bin_and_a_distribution_per_bin(engine):
     grid = engine.columns(asked.histogram("cost", bins=[0, 3, 7], denoise=None, epsilon=EXACT, ledger=ledger()))
     assert list(grid)[:4] == ["age_left", "age_right", "cost_left", "cost_right"]
     costs = [expected(place, sex) for place in range(3) for sex in ("f", "m", "x", None)]
-    mine = [sum(costs[4 * place : 4 * place + 4], []) for place in range(3)]
-    assert grid["count"] == [sum(low <= c < low + wide for c in group) for group in mine for low, wide in ((0, 3), (3, 4.1))]
+    mine = [[cost for group in costs[4 * place : 4 * place + 4] for cost in group] for place in range(3)]
+    assert grid["count"] == [
+        sum(low <= c < low + wide for c in group) for group in mine for low, wide in ((0, 3), (3, 4.1))
+    ]
     running = engine.columns(asked.ecdf("cost", bins=[0, 3, 7], epsilon=EXACT, ledger=ledger()))
     assert running["ecdf"][1::2] == pytest.approx([1.0] * 3)
 
@@ -200,7 +210,9 @@ def test_intervals_of_pandas_are_edges_where_they_are_closed_on_the_left(engine)
     frame = engine(ROWS)
     price = {"denoise": None, "epsilon": EXACT, "ledger": ledger()}
     index = pandas.IntervalIndex.from_breaks(EDGES, closed="left")
-    inside = [sum(a is not None and left <= a < right for a in ROWS["age"]) for left, right in zip(EDGES, EDGES[1:], strict=False)]
+    inside = [
+        sum(a is not None and left <= a < right for a in ROWS["age"]) for left, right in itertools.pairwise(EDGES)
+    ]
     for intervals in (index, list(index), index.array):
         assert engine.columns(frame.dp.histogram("age", bins=intervals, **price))["count"] == inside
         assert engine.columns(frame.dp.group_by(dpf.bins("age", intervals)).count(**price))["count"] == inside
@@ -220,7 +232,9 @@ def test_a_category_declared_by_a_dtype_stands_beside_bins():
 
 def test_the_noise_of_binned_groups_is_of_every_cell():
     frame = pl.DataFrame({"age": np.full(10, 5.0), "sex": ["f"] * 10})
-    found = frame.dp.group_by(dpf.bins("age", range(101)), "sex", keys=["f", "m"]).count(
-        denoise=None, epsilon=0.5, ledger=ledger()
-    )["count"].to_numpy()
+    found = (
+        frame.dp.group_by(dpf.bins("age", range(101)), "sex", keys=["f", "m"])
+        .count(denoise=None, epsilon=0.5, ledger=ledger())["count"]
+        .to_numpy()
+    )
     assert np.std(np.delete(found, 10)) == pytest.approx(math.sqrt(2 * math.exp(-0.5)) / (1 - math.exp(-0.5)), rel=0.6)
