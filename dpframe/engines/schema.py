@@ -102,16 +102,16 @@ def _checked_dates(column: ColumnType, axis: DateAxis) -> DateAxis:
         raise WrongDtype(_days_words(axis, column))
     if column.kind not in {"date", "datetime", *ANYTHING}:
         raise WrongDtype(
-            f"keys=dpf.dates must be of a column of dates or datetimes, unlike {axis.column!r} of dtype "
-            f"{column.dtype}. Cast it to dates first."
+            f"column {axis.column!r} must hold dates or datetimes for keys=dpf.dates, but its dtype is {column.dtype}. "
+            "Cast it to dates first."
         )
     return axis
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:
     return (
-        f"days and weeks must be of a column without a time zone, since they begin at another instant in each, unlike "
-        f"{axis.column!r} of dtype {column.dtype}. Convert it to local time first, and drop the zone."
+        f"column {axis.column!r} must have no time zone to be cut into days or weeks, which begin at another instant "
+        f"in each zone, but its dtype is {column.dtype}. Convert it to local time first, and drop the zone."
     )
 
 

@@ -101,7 +101,7 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
     if not query.keys.axes:
         raise InvalidArgument('graph must be left out of a single number. Write group_by("ward", keys=[...]) first.')
     if any(isinstance(axis, BinAxis) for axis in query.keys.axes):
-        raise InvalidArgument("graph must be left out of bins and dates, whose neighbors are known. Drop it.")
+        raise InvalidArgument("graph must be left out of bins, whose neighbors are known. Drop it.")
     if query.subtotals:
         raise InvalidArgument(
             f"graph must be left out with {query.subtotals}=True, whose fit has no use for it. Keep one."
