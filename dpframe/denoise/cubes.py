@@ -57,7 +57,7 @@ def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *,
     axes = max(map(len, noisy))
     shape = noisy[tuple(range(axes))].shape
     sets = margins(axes)
-    measured = _weights(laws)
+    measured = _variances(laws)
     merged = {kept: math.prod(shape[axis] for axis in range(axes) if axis not in kept) for kept in sets}
     precision = {part: sum(merged[s] / measured[s] for s in sets if {*part} <= {*s}) for part in sets}
     added = np.zeros(shape)
@@ -77,7 +77,7 @@ def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *,
     return FittedTable(_nonnegative(cells, best, precision) if nonnegative else cells, variances)
 
 
-def _weights(laws: Mapping[Axes, NoiseLaw]) -> dict[Axes, float]:
+def _variances(laws: Mapping[Axes, NoiseLaw]) -> dict[Axes, float]:
     """The variances; where there is no noise all weigh the same."""
     largest = max(law.variance for law in laws.values()) or 1.0
     return {kept: max(law.variance, largest * LEAST) for kept, law in laws.items()}
