@@ -80,7 +80,7 @@ def _with_error(row: Mapping[str, Any], name: str) -> str:
 def _label(value: Any, missing: str) -> str:
     if value is None or value != value:
         return missing
-    return number(value) if isinstance(value, float) else harmless(str(value))
+    return number(value) if isinstance(value, float) else harmless(str(value).removesuffix(" 00:00:00"))  # of a day
 
 
 def _subtitle(facts: Mapping[str, Any]) -> str:

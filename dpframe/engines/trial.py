@@ -213,5 +213,5 @@ def _cells() -> dict[str, Keys]:
         "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
-        "words and weeks": Keys(key_axes(("word", "day"), {"word": ["A", "a"], "day": WEEKS}, None)),
+        "words and weeks": Keys(key_axes(("word", "day"), {"word": ["A", "a", "B"], "day": WEEKS}, None)),
     }

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 import dpframe as dpf
 from dpframe.engines import weights
+from dpframe.engines.choice import engine_of
+from dpframe.engines.streaming import Reading
+from dpframe.engines.task import Task
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
@@ -235,6 +238,23 @@ def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     mine = [(cell, 4.0) for cell in CELLS for _ in range(50)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
     assert found[Total(None, by=())] == pytest.approx(2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_rows_that_were_brought_together_weigh_the_same(p):
+    """As tables that are read in parts bring them, which have a way of their own to the weights."""
+    generator = np.random.default_rng(7)
+    places = generator.integers(0, 4, 600)
+    columns = {"u": generator.integers(0, 12, 600), "ward": np.array(["A", "A", "B", "B"])[places]}
+    frame = pl.DataFrame({**columns, "age": places % 2 + 1, "x": generator.uniform(-4.0, 5.0, 600)})
+    unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2)
+    task = Task.of(engine_of(frame, Reading()), QUERY, unit, p)
+    whole = task.piece(frame).totals
+    for coded in (task.coded(frame), task.combine(task.coded(frame)), task.combine(task.combine(task.coded(frame)))):
+        found = task.weigh(coded).totals
+        assert {total: cells.tolist() for total, cells in found.items()} == {
+            total: cells.tolist() for total, cells in whole.items()
+        }
 
 
 def test_subtotals_are_sums_of_the_same_integers():
