@@ -255,6 +255,14 @@ def test_a_histogram_of_weeks_has_whole_weeks(engine):
     assert quarter.notes == ("values of day outside [2025-01-01, 2026-01-01) are left out",)
 
 
+def test_shares_and_distributions_of_weeks(engine):
+    asked = {"range": ("2025-01-06", "2025-01-27"), "epsilon": EXACT, "ledger": ledger()}
+    found = engine.columns(engine({"day": DAYS}).dp.ecdf("day", bins="1w", **asked))
+    assert found["ecdf"] == pytest.approx([4 / 8, 5 / 8, 1.0], abs=0.01)  # what lies beyond is in the weeks at the ends
+    shares = engine.columns(engine({"day": DAYS}).dp.histogram("day", bins="1w", normalize=True, **asked))
+    assert shares["share"] == pytest.approx([2 / 4, 1 / 4, 1 / 4], abs=0.01)
+
+
 def test_ranges_of_dates_are_edges(engine):
     frame, asked = engine({"day": DAYS}), {"denoise": None, "epsilon": EXACT, "ledger": ledger()}
     week = timedelta(7)

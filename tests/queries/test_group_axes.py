@@ -216,6 +216,9 @@ def test_intervals_of_pandas_are_edges_where_they_are_closed_on_the_left(engine)
     for intervals in (index, list(index), index.array):
         assert engine.columns(frame.dp.histogram("age", bins=intervals, **price))["count"] == inside
         assert engine.columns(frame.dp.group_by(dpf.bins("age", intervals)).count(**price))["count"] == inside
+    running = engine.columns(frame.dp.ecdf("age", bins=index, epsilon=EXACT, ledger=ledger()))
+    assert len(running["ecdf"]) == 3
+    assert running["ecdf"][-1] == pytest.approx(1.0)
     for wrong in (index.set_closed("right"), index[:0], index[0], [index[0], index[2]], [index[0], 18]):
         with pytest.raises(dpf.InvalidArgument, match=r"Write their edges, as in bins=\[0, 18, 65\]"):
             frame.dp.preview.histogram("age", bins=wrong, epsilon=1)
