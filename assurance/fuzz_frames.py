@@ -160,8 +160,11 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
         "present": lambda dp, **price: dp.count(name, **price),
         "keys": lambda dp, **price: dp.group_by(name, keys=keys).count(**price),
         "keys of two": lambda dp, **price: dp.group_by("g", name, keys={"g": ["B", "A"], name: keys}).count(**price),
-        "subtotals": lambda dp, **price: dp.group_by("g", name, keys={"g": ["A", "C"], name: keys}, rollup=True).agg(
-            rows=dpf.count(), **price
+        "subtotals": lambda dp, **price: dp.group_by("g", name, keys={"g": ["A", "C"], name: keys[:2]}).agg(
+            rows=dpf.count(), rollup=True, **price
+        ),
+        "all subtotals": lambda dp, **price: dp.group_by(name, "g", keys={"g": ["A", "B"], name: keys[:2]}).agg(
+            rows=dpf.count(), values=dpf.count(name), cube=True, **price
         ),
         "units": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).n_units(name, **price),
         "share of a value": lambda dp, **price: dp.group_by("g", keys=["A", None]).proportion(
@@ -178,6 +181,13 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
             name, bins=bins, **price
         ),
     }
+    found |= {"binned": lambda dp, **price: dp.group_by(dpf.bins(name, bins), "g", keys=["B", None]).count(**price)}
+    if kind.name in ("date", "datetime"):
+        week = dpf.dates("2023-12-25", "2024-01-01", every="1w")
+        found |= {
+            "weeks": lambda dp, **price: dp.group_by("g", name, keys={"g": ["A", "B"], name: week}).count(**price),
+            "days": lambda dp, **price: dp.histogram(name, bins="1d", range=("2024-01-01", "2024-01-03"), **price),
+        }
     if kind.number:
         both = {"s": dpf.sum(name, bounds=(-3, 7.3)), "m": dpf.mean(name, bounds=(0, 10)), "n": dpf.count(name)}
         found |= {

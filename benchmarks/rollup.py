@@ -1,4 +1,4 @@
-"""What subtotals cost and gain: `rollup=True` against the cells alone, whose noisy values are added up.
+"""What subtotals cost and gain: `rollup=True` and `cube=True` against the cells alone, whose noisy values are added up.
 
 Run it from the root of the repository: ``python -m benchmarks.rollup``. The tables are not part of the repository; they
 are looked for in ``../shared/data``.
@@ -18,12 +18,12 @@ import polars as pl
 
 import dpframe as dpf
 from dpframe.queries.keys import key_axes
-from dpframe.queries.levels import levels_of
+from dpframe.queries.levels import cube_of, levels_of, rollup_of
 from dpframe.queries.query import Keys
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 EPSILON, DELTA = 0.1, 1e-6
-CASES = {
+CASES: dict[str, Any] = {
     "labour force: year, week": (
         "lfs_france_50k/lfs_france_50k.parquet",
         {"YEAR": range(2004, 2014), "REFWEEK": range(1, 54)},
@@ -37,6 +37,10 @@ CASES = {
         {"education_num": range(1, 17), "age": range(17, 91), "hours_per_week": range(1, 100)},
     ),
 }
+CUBED: dict[str, Any] = {
+    "labour force: year, week": CASES["labour force: year, week"],
+    "adult: education, age": ("adult/adult.csv", {"education_num": range(1, 17), "age": range(17, 91)}),
+}
 
 
 def main() -> int:
@@ -45,14 +49,16 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     parser.add_argument("--repeats", type=int, default=20, help="draws of the noise that are averaged")
     options = parser.parse_args()
-    print("| table | noise | level | rows | rollup | cells added up | ratio |")
-    print("|---|---|---|---:|---:|---:|---:|")
-    for (name, (file, keys)), delta in product(CASES.items(), (None, DELTA)):
-        if not (options.data / file).exists():
-            print(f"No {file} in {options.data}. Name the folder with --data.")
-            return 1
-        for line in measured(name, read(options.data / file).select(list(keys)), keys, delta, options.repeats):
-            print(line)
+    for option, cases in (("rollup", CASES), ("cube", CUBED)):
+        print(f"| table | noise | level | rows | {option} | cells added up | ratio |")
+        print("|---|---|---|---:|---:|---:|---:|")
+        for (name, (file, keys)), delta in product(cases.items(), (None, DELTA)):
+            if not (options.data / file).exists():
+                print(f"No {file} in {options.data}. Name the folder with --data.")
+                return 1
+            frame = read(options.data / file).select(list(keys))
+            for line in measured(name, frame, keys, option, delta, options.repeats):
+                print(line)
     return 0
 
 
@@ -61,16 +67,19 @@ def read(path: Path) -> pl.DataFrame:
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
 
 
-def measured(name: str, frame: pl.DataFrame, keys: dict[str, Any], delta: float | None, repeats: int) -> list[str]:
+def measured(
+    name: str, frame: pl.DataFrame, keys: dict[str, Any], option: str, delta: float | None, repeats: int
+) -> list[str]:
     """A line of the table for each level."""
     price = {"epsilon": EPSILON} if delta is None else {"epsilon": EPSILON, "delta": delta}
-    levels = levels_of(Keys(key_axes(tuple(keys), keys, None)))
+    kept = {"rollup": rollup_of, "cube": cube_of}[option](tuple(keys))
+    levels, subtotals = levels_of(Keys(key_axes(tuple(keys), keys, None)), kept), {option: True}
     asked = frame.dp.group_by(*keys, keys=keys)
     with dpf.Ledger(epsilon=1e12, delta=0.5, accounting="basic"):
-        truth = asked.count(rollup=True, epsilon=1e6, denoise=None)["count"].to_numpy()
+        truth = asked.count(epsilon=1e6, denoise=None, **subtotals)["count"].to_numpy()
         fitted, added = np.zeros(truth.size), np.zeros(truth.size)
         for _ in range(repeats):
-            fitted += np.square(asked.count(rollup=True, **price)["count"].to_numpy() - truth)
+            fitted += np.square(asked.count(**subtotals, **price)["count"].to_numpy() - truth)
             cells = asked.count(denoise=None, **price)["count"].to_numpy()
             sums = np.concatenate([np.bincount(level.group, cells) for level in levels])
             added += np.square(sums - truth)

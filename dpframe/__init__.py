@@ -59,6 +59,8 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
+from dpframe.queries.date_grid import dates
+from dpframe.queries.group_axes import bins
 from dpframe.queries.statistics import (
     Correlation,
     Count,
@@ -136,6 +138,7 @@ __all__ = [
     "advanced_composition",
     "analytic_gaussian_sigma",
     "audit",
+    "bins",
     "classical_gaussian",
     "classical_gaussian_sigma",
     "compare_accounting",
@@ -143,6 +146,7 @@ __all__ = [
     "correlation",
     "count",
     "covariance",
+    "dates",
     "default_ledger",
     "denoise",
     "exponential_mechanism",

@@ -42,8 +42,11 @@ class Engine:
         return frame.lazy() if self.name == "lazy" else frame
 
     def columns(self, result: Any) -> dict[str, list[Any]]:
-        """A released frame as plain lists."""
-        return {name: result[name].to_list() for name in result.columns}
+        """A released frame as plain lists; what is missing from integers of pandas is None."""
+        return {
+            name: [None if type(value).__name__ == "NAType" else value for value in result[name].to_list()]
+            for name in result.columns
+        }
 
     def __str__(self) -> str:
         return self.name

@@ -1058,8 +1058,8 @@ BINS = [
         "bins-string",
         lambda df: df.dp.histogram("age", bins="auto", epsilon=1),
         TYPE,
-        "bins must be edges or a whole number of bins, not 'auto'. Write for instance bins=range(0, 101, "
-        "10), or bins=20, range=(0, 100).",
+        "bins must be edges, a whole number of bins, or a step of dates (1d, 1w, 1mo, 1q, 1y), not 'auto'. Write for "
+        "instance bins=range(0, 101, 10), or bins=20, range=(0, 100).",
     ),
     Refusal(
         "bins-strings",
@@ -3487,4 +3487,244 @@ NOISE = [
 LAPLACE = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
 GAUSSIAN = dpf.Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6)
 
-REFUSALS = [*PRICE, *BOUNDS, *KEYS, *BINS, *COLUMNS, *OPTIONS, *AGG, *RESULTS, *UNITS, *LEDGERS, *NOISE]
+AGES = dpf.bins("age", [0, 18, 65, 120])
+WEEKS = dpf.dates("2024-01-01", "2024-01-08", every="1w")
+BINS_ELSEWHERE = (
+    'dpf.bins must stand inside group_by, as in group_by(dpf.bins("age", [0, 18, 65, 120])).count(epsilon=1). '
+    "Elsewhere name the column, and in a histogram write bins=[0, 18, 65, 120]."
+)
+DATES_ELSEWHERE = (
+    'dpf.dates must be the keys of a column, as in group_by("date", keys=dpf.dates("2025-01-06", "2025-12-29", '
+    'every="1w")). For a histogram write bins="1w", range=("2025-01-06", "2026-01-05").'
+)
+MISPLACED_BINS: dict[str, Callable[[Any], Any]] = {
+    "as-a-column": lambda df: df.dp.count(AGES, epsilon=1),
+    "as-a-column-of-a-histogram": lambda df: df.dp.histogram(AGES, epsilon=1),
+    "among-columns-of-a-histogram": lambda df: df.dp.histogram([AGES, "cost"], bins=[[0, 1], [0, 1]], epsilon=1),
+    "as-bins-of-a-histogram": lambda df: df.dp.histogram("age", bins=AGES, epsilon=1),
+    "as-bins-of-an-ecdf": lambda df: df.dp.ecdf("age", bins=AGES, epsilon=1),
+    "as-keys": lambda df: df.dp.group_by("age", keys=AGES).count(epsilon=1),
+    "among-keys": lambda df: df.dp.group_by("age", keys=[AGES]).count(epsilon=1),
+    "as-keys-by-column": lambda df: df.dp.group_by("age", keys={"age": AGES}).count(epsilon=1),
+    "as-categories": lambda df: df.dp.mode("age", categories=AGES, epsilon=1),
+    "as-a-statistic": lambda df: df.dp.agg(n=AGES, epsilon=1),
+    "as-a-statistic-without-a-name": lambda df: df.dp.agg(AGES, epsilon=1),
+    "in-a-statistic": lambda df: df.dp.agg(m=dpf.mean(AGES, bounds=(0, 1)), epsilon=1),  # type: ignore[arg-type]
+    "as-groups-of-contributions": lambda df: df.dp.contributions(by=AGES, unit="patient", epsilon=1),
+}
+MISPLACED_DATES: dict[str, Callable[[Any], Any]] = {
+    "as-bins": lambda df: df.dp.histogram("at", bins=WEEKS, epsilon=1),
+    "in-bins": lambda df: df.dp.group_by(dpf.bins("at", WEEKS)).count(epsilon=1),
+    "as-categories": lambda df: df.dp.histogram("at", categories=WEEKS, epsilon=1),
+    "as-options": lambda df: df.dp.top_k("at", k=1, categories=WEEKS, epsilon=1),
+    "among-keys": lambda df: df.dp.group_by("at", keys=[WEEKS]).count(epsilon=1),
+    "as-a-column": lambda df: df.dp.group_by(WEEKS, keys=[1]).count(epsilon=1),
+    "in-dates": lambda df: df.dp.group_by("at", keys=dpf.dates(WEEKS, "2024-01-08", every="1w")),  # type: ignore[arg-type]
+}
+CELLS = [
+    *(Refusal(f"bins-{name}", call, TYPE, BINS_ELSEWHERE) for name, call in MISPLACED_BINS.items()),
+    *(Refusal(f"dates-{name}", call, TYPE, DATES_ELSEWHERE) for name, call in MISPLACED_DATES.items()),
+    Refusal(
+        "bins-alone-with-keys",
+        lambda df: df.dp.group_by(AGES, keys=["A"]).count(epsilon=1),
+        VALUE,
+        "keys must be left out where group_by names bins alone, which are the groups. Drop them. Write for instance "
+        'keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+    ),
+    Refusal(
+        "bins-beside-a-column-without-keys",
+        lambda df: df.dp.group_by(AGES, "ward").count(epsilon=1),
+        MISSING,
+        'keys must be given: they are never taken from the data. Write for instance keys=["A", "B"] or '
+        'keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+    ),
+    Refusal(
+        "bins-and-keys-of-one-column",
+        lambda df: df.dp.group_by(AGES, "age", keys=[1, 2]).count(epsilon=1),
+        VALUE,
+        "column 'age' must be named once in keys and bins. Drop the second.",
+    ),
+    Refusal(
+        "keys-of-a-binned-column",
+        lambda df: df.dp.group_by(AGES, "ward", keys={"age": [1], "ward": WARDS}).count(epsilon=1),
+        VALUE,
+        "keys must name the columns that group_by names, ['ward'], not ['age', 'ward']. Write for instance "
+        'keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+    ),
+    Refusal(
+        "grouped-bins-of-strings",
+        lambda df: df.dp.group_by(dpf.bins("ward", [0, 1])).count(epsilon=1),
+        DTYPE,
+        ("bins of column 'ward' must suit its dtype ", ", but they are numbers. Declare categories="),
+    ),
+    Refusal(
+        "grouped-bins-mode",
+        lambda df: df.dp.group_by(AGES).mode("ward", categories=WARDS, epsilon=1),
+        VALUE,
+        ("mode must be asked of the whole frame, not per group: one unit may sway",),
+    ),
+    Refusal(
+        "grouped-bins-graph",
+        lambda df: df.dp.group_by(AGES, "ward", keys=WARDS).count(graph=[("A", "B")], epsilon=1),
+        VALUE,
+        "graph must be left out of bins, whose neighbors are known. Drop it.",
+    ),
+    Refusal(
+        "rollup-of-grouped-bins",
+        lambda df: df.dp.group_by(AGES, "ward", keys=WARDS).count(rollup=True, epsilon=1),
+        VALUE,
+        "rollup must be left out of a histogram: its bins have no name for their total. "
+        "Add up bins yourself, or group by declared keys.",
+    ),
+    Refusal(
+        "dates-of-a-zoned-column",
+        lambda df: df.dp.group_by("zoned", keys=WEEKS).count(epsilon=1),
+        DTYPE,
+        (
+            "column 'zoned' must have no time zone to be cut into days or weeks, which begin at another instant in "
+            "each zone, but its dtype is ",
+            ". Convert it to local time first, and drop the zone.",
+        ),
+    ),
+    Refusal(
+        "weeks-of-a-zoned-column",
+        lambda df: df.dp.histogram("zoned", bins="1w", range=("2024-01-01", "2024-01-08"), epsilon=1),
+        DTYPE,
+        ("column 'zoned' must have no time zone to be cut into days or weeks", "Convert it to local time first"),
+    ),
+    Refusal(
+        "dates-of-numbers",
+        lambda df: df.dp.group_by("age", keys=WEEKS).count(epsilon=1),
+        DTYPE,
+        ("column 'age' must hold dates or datetimes for keys=dpf.dates, but its dtype is ", "Cast it to dates first."),
+    ),
+    Refusal(
+        "dates-of-strings",
+        lambda df: df.dp.group_by("ward", keys=WEEKS).count(epsilon=1),
+        DTYPE,
+        ("column 'ward' must hold dates or datetimes for keys=dpf.dates, but its dtype is ", "Cast it to dates first."),
+    ),
+    Refusal(
+        "dates-too-many",
+        lambda df: df.dp.group_by("at", keys=WEEKS).count(max_cells=1, epsilon=1),
+        VALUE,
+        "keys and bins must make at most max_cells=1 cells, not 2. Declare fewer, or say that you mean it: "
+        "max_cells=2.",
+    ),
+    Refusal(
+        "keys-of-a-range-of-dates",
+        lambda df: df.dp.group_by("at", keys=pl.date_range(date(2024, 1, 1), date(2024, 1, 8), "1w", eager=True)),
+        TYPE,
+        "keys must be a list, tuple or range that you wrote down, not a Series: keys that come from data reveal who is "
+        'in it. Write for instance keys=dpf.dates("2025-01-06", "2025-12-29", every="1w").',
+    ),
+    Refusal(
+        "keys-of-intervals",
+        lambda df: df.dp.group_by("age", keys=[pandas().Interval(0, 18)]).count(epsilon=1),
+        TYPE,
+        'keys must be values, not intervals. Group by bins: group_by(dpf.bins("age", [0, 18, 65, 120])), each of which '
+        "holds its left edge.",
+        PANDAS,
+    ),
+    Refusal(
+        "bins-of-intervals-closed-on-the-right",
+        lambda df: df.dp.histogram("age", bins=pandas().interval_range(0, 90, periods=3), epsilon=1),
+        VALUE,
+        "bins must be intervals that are closed on the left alone, since a value on an edge is in the bin that begins "
+        "there. Write their edges, as in bins=[0, 18, 65], or pd.IntervalIndex.from_breaks([0, 18, 65], "
+        'closed="left").',
+        PANDAS,
+    ),
+    Refusal(
+        "weeks-without-a-range",
+        lambda df: df.dp.histogram("at", bins="1w", epsilon=1),
+        MISSING,
+        "range must be given with bins='1w': it is never taken from the data. Write for instance bins=\"1w\", "
+        'range=("2024-01-01", "2029-01-01").',
+    ),
+    Refusal(
+        "weeks-off-the-grid",
+        lambda df: df.dp.histogram("at", bins="1w", range=("2024-01-01", "2024-01-09"), epsilon=1),
+        VALUE,
+        "range must be the first day of a step of '1w' (weeks from Monday), unlike 2024-01-09, a Tuesday. The nearest "
+        "are 2024-01-08 and 2024-01-15: write one of them.",
+    ),
+    Refusal(
+        "weeks-reversed",
+        lambda df: df.dp.histogram("at", bins="1w", range=("2024-01-08", "2024-01-01"), epsilon=1),
+        VALUE,
+        "range must have its lower end first, and 2024-01-08 is not below 2024-01-01. Exchange them.",
+    ),
+    Refusal(
+        "weeks-of-no-pair",
+        lambda df: df.dp.histogram("at", bins="1w", range="2024-01-01", epsilon=1),
+        TYPE,
+        "range must be a pair of days (first, last), not '2024-01-01'. Write for instance bins=\"1w\", "
+        'range=("2024-01-01", "2029-01-01").',
+    ),
+    Refusal(
+        "cube-and-rollup",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(rollup=True, cube=True, epsilon=1),
+        VALUE,
+        "rollup must be left out with cube=True, which holds its subtotals. Keep one.",
+    ),
+    Refusal(
+        "cube-of-one-number",
+        lambda df: df.dp.count(cube=True, epsilon=1),
+        VALUE,
+        "cube must be left out of a single number, which has no subtotals. "
+        'Write group_by("ward", keys=["A", "B"]).count(cube=True).',
+    ),
+    Refusal(
+        "cube-number",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(cube=1, epsilon=1),
+        TYPE,
+        "cube must be True or False, not 1.",
+    ),
+    Refusal(
+        "cube-of-combinations",
+        lambda df: df.dp.group_by("ward", "age", keys=pl.DataFrame({"ward": WARDS, "age": [1, 2]})).count(
+            cube=True, epsilon=1
+        ),
+        VALUE,
+        "keys must be a dict of values by column with cube=True, not a frame of combinations, whose margins lack some. "
+        'Write keys={"ward": ["A", "B"], "sex": ["f", "m"]}, or rollup=True for columns that nest.',
+    ),
+    Refusal(
+        "cube-of-missing-keys",
+        lambda df: df.dp.group_by("ward", keys=["A", None]).count(cube=True, epsilon=1),
+        VALUE,
+        "keys must not hold None with cube=True, since None marks the rows of subtotals. "
+        "Leave it out, or fill the column's missing values with a name of their own.",
+    ),
+    Refusal(
+        "cube-of-a-mean",
+        lambda df: df.dp.group_by("ward", keys=WARDS).mean("age", bounds=(0, 9), cube=True, epsilon=1),
+        VALUE,
+        "cube must be left out of a mean (age_mean), which is not the sum of its parts. "
+        "Ask for dpf.count and dpf.sum of the column, and divide.",
+    ),
+    Refusal(
+        "cube-ordered",
+        lambda df: df.dp.group_by("age", keys=[1, 2]).count(order=True, cube=True, epsilon=1),
+        VALUE,
+        "order must be left out with cube=True, whose fit has no use for it. Keep one.",
+    ),
+    Refusal(
+        "cube-denoised-otherwise",
+        lambda df: df.dp.group_by("ward", keys=WARDS).count(cube=True, denoise="james-stein", epsilon=1),
+        VALUE,
+        "denoise must be 'auto' or None with cube=True, not 'james-stein': what makes subtotals add up is itself a "
+        "denoiser. Leave it out.",
+    ),
+    Refusal(
+        "cube-too-many-rows",
+        lambda df: df.dp.group_by("ward", "age", keys={"ward": WARDS, "age": [1, 2]}).count(
+            cube=True, max_cells=8, epsilon=1
+        ),
+        VALUE,
+        "cube must make at most max_cells=8 rows, not 9. Declare fewer, or say that you mean it: max_cells=9.",
+    ),
+]
+
+REFUSALS = [*PRICE, *BOUNDS, *KEYS, *BINS, *CELLS, *COLUMNS, *OPTIONS, *AGG, *RESULTS, *UNITS, *LEDGERS, *NOISE]

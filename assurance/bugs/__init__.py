@@ -8,6 +8,7 @@ from assurance.bugs.contracts import CONTRACTS
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
+from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
@@ -39,4 +40,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CONTRACTS,
     *LOCAL,
     *ENGINES,
+    *GRIDS,
 )

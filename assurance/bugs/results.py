@@ -43,8 +43,8 @@ RESULTS = (
         "results",
         "rows in the order of the data",
         "frame_of",
-        "        return pandas.DataFrame(dict(columns))",
-        "        made = pandas.DataFrame(dict(columns))\n"
+        "        return pandas.DataFrame({name: _pandas_column(values) for name, values in columns.items()})",
+        "        made = pandas.DataFrame({name: _pandas_column(values) for name, values in columns.items()})\n"
         "        return made.sort_values(made.columns[-2], ignore_index=True) if len(made) > 1 else made",
         f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
     ),

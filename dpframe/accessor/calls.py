@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, explained, options_of, parameters_of
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
+from dpframe.queries.placed import refuse_misplaced
 from dpframe.queries.statistics import Statistic
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -129,6 +130,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
         if not isinstance(name, str):
             raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
         checked_column_name("the name of a statistic", name)
+        refuse_misplaced(value)
         if not isinstance(value, Statistic):
             raise InvalidType(_no_statistic_words(name, value))
     asked = [each for name, value in asked for each in _expanded(name, value)]

@@ -108,6 +108,7 @@ class CallOptions(Bounded, Noisy, total=False):
     weights: Mapping[str, float] | None
     denoise: Denoise
     rollup: bool
+    cube: bool
     order: bool | str | None
     graph: Any
 
@@ -184,6 +185,12 @@ OPTIONS = {
         "bool, default False",
         """After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is
         the sum of its parts.""",
+    ),
+    "cube": Option(
+        False,
+        "bool, default False",
+        """After `group_by`, instead of `rollup`: also release the subtotals by every choice of its columns, such as
+        both margins of a two-way table, and the total, such that each is the sum of its parts.""",
     ),
     "order": Option(
         None,
@@ -269,6 +276,7 @@ REFUSED = {  # which options a verb does not take, and why
         "denoise": "it releases no number",
         "keep_noisy": "it releases no number",
         "rollup": "it releases no number",
+        "cube": "it releases no number",
         "order": "it releases no number",
         "graph": "it releases no number",
         "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
@@ -281,6 +289,7 @@ REFUSED = {  # which options a verb does not take, and why
         "denoise": "what it releases is in order, and no table",
         "keep_noisy": "its counts are the noisy ones",
         "rollup": "it releases no table",
+        "cube": "it releases no table",
         "order": "it releases no table",
         "graph": "it releases no table",
         "size": "it releases no mean",
@@ -291,12 +300,14 @@ REFUSED = {  # which options a verb does not take, and why
         "order": "its bins are in order by themselves",
         "graph": "its bins are in order by themselves",
         "rollup": "shares of groups do not add up",
+        "cube": "shares of groups do not add up",
         "weights": "it releases one column alone",
     },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",
         "max_groups": "each unit is counted once, whatever it contributes",
         "rollup": "its cells are numbers of rows and groups, which have no subtotals",
+        "cube": "its cells are numbers of rows and groups, which have no subtotals",
         "graph": "its cells are numbers of rows and groups",
         "size": "it releases no mean",
         "weights": "it releases one column alone",

@@ -20,7 +20,8 @@ from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts, statistics
 from dpframe.queries.clipping import check_column
 from dpframe.queries.contributions import Grouping, grid_of
-from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.group_axes import Bins, group_axes, named, size_of
+from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
@@ -182,11 +183,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         ----------
         column : str or list of str
             One column, or several for a grid.
-        bins : sequence of edges, or int
+        bins : sequence of edges, int, or str
             Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as
-            ``numpy.histogram``. A number of bins needs `range`. For several columns a list of them.
+            ``numpy.histogram``. A number of bins needs `range`. So does a step of dates, ``"1d"``, ``"1w"`` (weeks from
+            Monday), ``"1mo"``, ``"1q"`` or ``"1y"``, whose last bin is half-open as well. For several columns a list of
+            them. Intervals of pandas that are closed on the left are edges too.
         range : pair
-            The first and the last edge of equal bins.
+            The first and the last edge of equal bins; of steps of dates, days on which one begins.
         categories : list
             Instead of bins, for strings and other values.
         outside : {"drop", "clip"}
@@ -341,6 +344,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             denoise: Denoise = ...,
             keep_noisy: bool = ...,
             rollup: bool = ...,
+            cube: bool = ...,
             order: bool | str | None = ...,
             graph: Any = ...,
             ledger: Ledger | None = ...,
@@ -385,16 +389,17 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             return self._asked("agg", asked, options)
 
     @trimmed
-    def group_by(self, *by: str | Sequence[str], keys: Any = None, **others: Never) -> PrivateFrame[F]:
+    def group_by(self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never) -> PrivateFrame[F]:
         """The same questions per group.
 
         Parameters
         ----------
-        *by : str
-            The columns to group by.
-        keys : list, tuple, range, dict or frame
-            The groups, declared: values of one column, a dict of values per column (their product), or a frame of
-            the allowed combinations. None among them asks for the rows whose key is missing.
+        *by : str or dpf.bins
+            The columns to group by, and bins of columns: ``dpf.bins("age", [0, 18, 65, 120])``.
+        keys : list, tuple, range, dpf.dates, dict or frame
+            The groups of the named columns, declared: values of one column, a dict of values per column (their
+            product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
+            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``.
         **others
             Refused: options belong to the question that follows.
 
@@ -418,7 +423,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        return self._inside(_declared(_flat(by), keys))
+        return self._inside(_declared(_flat(by, binned=True), keys))
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
@@ -442,7 +447,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         keys = Keys(counts.made(self._axes, _most(options)))
         rollup = checked_flag("rollup", options.get("rollup", False))
-        query = Query(verb, keys, tuple(statistics.items()), rollup, grouping)
+        cube = checked_flag("cube", options.get("cube", False))
+        query = Query(verb, keys, tuple(statistics.items()), rollup, grouping, cube)
         told = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Request.of(self._frame, query, told, like=self._like))
 
@@ -457,19 +463,20 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         return "<.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>"
 
 
-def _flat(by: tuple[Any, ...]) -> tuple[str, ...]:
-    """The columns to group by, given one by one or as one list."""
+def _flat(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
+    """The columns to group by, given one by one or as one list; `binned` where bins may stand among them."""
     flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
     for column in flat:
-        check_column(column)
+        if not (binned and isinstance(column, Bins)):
+            check_column(column)
     return flat
 
 
-def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
-    """The axes of declared keys, of which many are made later."""
+def _declared(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
+    """The axes of declared keys and bins, of which many are made later."""
     framed = is_frame(keys)
-    size = height_of(keys) if framed else counts.of_keys(keys)
-    return counts.axes_or_later(size, lambda: key_axes(by, keys, key_rows(keys, by) if framed else None))
+    size = size_of(by, height_of(keys) if framed else counts.of_keys(keys))
+    return counts.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
 
 
 def _most(options: Any) -> int:

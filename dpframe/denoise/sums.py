@@ -170,11 +170,17 @@ def fitted(values: Floats, laws: Sequence[NoiseLaw], tree: Tree, *, nonnegative:
     for nodes, law in zip(tree.depths, laws, strict=True):
         measured[nodes] = law.variance
     best, variances, above = _least_squares(values, measured, tree)
-    step = 1.0 if whole else _step(laws)
+    step = 1.0 if whole else step_of(laws)
     return Fitted(_rounded(best / step, above, tree, nonnegative) * step + 0.0, variances)  # no -0.0
 
 
-def _step(laws: Sequence[NoiseLaw]) -> float:
+def rounded(values: Floats, tree: Tree, *, nonnegative: bool) -> Floats:
+    """Whole numbers near values that add up, which add up as well."""
+    return _rounded(values, np.ones(values.size), tree, nonnegative)
+
+
+def step_of(laws: Sequence[NoiseLaw]) -> float:
+    """The step of results that need not be whole numbers: a power of two, far below the noise."""
     least = min((math.sqrt(law.variance) for law in laws if law.variance > 0.0), default=0.0)
     grid = min((law.grid for law in laws), default=1.0)
     return 2.0 ** math.floor(math.log2(least * FINER)) if least > 0.0 else grid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display.denoised import denoised_words
@@ -11,6 +11,9 @@ from dpframe.errors.words import harmless
 from dpframe.frames import build
 from dpframe.queries.query import ERROR, NOISY
 
+Column = tuple[str, list[str]]  # its title, and what stands in it
+
+MOST_ACROSS = 30  # columns of a two-way table; a wider one is shown row by row
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 
 
@@ -23,19 +26,49 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     rows = build.rows(frame)
     statistics = list(facts["measures"])
     labels = [name for name in (rows[0] if rows else {}) if name not in facts["columns"]]
-    missing = "all" if "levels" in facts else "missing"
-    shown: dict[str, list[str]] = {name: [_label(row[name], missing) for row in rows] for name in labels}
-    for name in statistics:
-        shown[name] = [_with_error(row, name) for row in rows]
-    places = {name: f"column{place}" for place, name in enumerate(shown)}  # a name may be a pattern to great-tables
-    table = great_tables.GT(build.frame_of({places[name]: cells for name, cells in shown.items()}, "polars"))
-    shown_names: dict[str, Any] = {place: harmless(name) for name, place in places.items()}
+    if _is_two_way(facts):
+        named, shown = labels[:1], _two_way(rows, labels, statistics[0], facts["levels"])
+    else:
+        named, shown = labels, _long(rows, labels, statistics, "all" if "levels" in facts else "missing")
+    places = [f"column{place}" for place in range(len(shown))]  # a name may be a pattern to great-tables
+    cells = {place: column for place, (_, column) in zip(places, shown, strict=True)}
+    table = great_tables.GT(build.frame_of(cells, "polars"))
+    shown_names: dict[str, Any] = {place: harmless(name) for place, (name, _) in zip(places, shown, strict=True)}
     table = table.cols_label(**shown_names)
     table = table.tab_header(title=harmless(facts["label"] or " and ".join(statistics)), subtitle=_subtitle(facts))
-    table = table.cols_align(align="right", columns=[places[name] for name in statistics])
+    table = table.cols_align(align="right", columns=places[len(named) :])
     for note in (*denoised_words(facts, number), *facts["notes"]):
         table = table.tab_source_note(harmless(note))
     return table
+
+
+def _is_two_way(facts: Mapping[str, Any]) -> bool:
+    """Tell whether it is one number for each pair of keys, with both margins, and not too wide to be read."""
+    levels = [level["columns"] for level in facts.get("levels", ())]
+    two_way = len(levels) == 4 and len(levels[0]) == 2 and len(facts["measures"]) == 1
+    return two_way and facts["levels"][2]["rows"] <= MOST_ACROSS
+
+
+def _long(
+    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], statistics: Sequence[str], missing: str
+) -> list[Column]:
+    """A line for each row of the result."""
+    keys = [(name, [_label(row[name], missing) for row in rows]) for name in labels]
+    return [*keys, *((name, [_with_error(row, name) for row in rows]) for name in statistics)]
+
+
+def _two_way(
+    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], name: str, levels: Sequence[Mapping[str, Any]]
+) -> list[Column]:
+    """A line for each key of the first column, a column for each of the second; the margins stand last."""
+    down, across = levels[1]["rows"], levels[2]["rows"]
+    cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
+    found = [(labels[0], [*(_label(rows[place * across][labels[0]], "") for place in range(down)), "all"])]
+    for place in range(across):
+        lines = [*range(place, cells, across), edge + place]
+        title = f"{labels[1]} {_label(rows[place][labels[1]], '')}"
+        found.append((title, [_with_error(rows[line], name) for line in lines]))
+    return [*found, ("all", [_with_error(row, name) for row in (*rows[cells:edge], rows[-1])])]
 
 
 def _with_error(row: Mapping[str, Any], name: str) -> str:
@@ -47,7 +80,7 @@ def _with_error(row: Mapping[str, Any], name: str) -> str:
 def _label(value: Any, missing: str) -> str:
     if value is None or value != value:
         return missing
-    return number(value) if isinstance(value, float) else harmless(str(value))
+    return number(value) if isinstance(value, float) else harmless(str(value).removesuffix(" 00:00:00"))  # of a day
 
 
 def _subtitle(facts: Mapping[str, Any]) -> str:

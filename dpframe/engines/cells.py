@@ -173,15 +173,17 @@ def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:
 def half_open(axis: BinAxis, tick: int) -> NDArray[Any]:
     """The edges in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
 
-    The last bin is closed, as NumPy's: its edge moves up by one float or one tick. Edges between two ticks of a coarser
-    column move up to the next tick, which changes no comparison.
+    A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
+    a coarser column move up to the next tick, which changes no comparison.
     """
     if axis.kind == "number":
         edges = np.array(axis.edges, dtype=np.float64)
-        edges[-1] = math.nextafter(edges[-1], math.inf)
+        if axis.closed:
+            edges[-1] = math.nextafter(edges[-1], math.inf)
     else:
         ticks = [-(-int(edge) // tick) for edge in axis.edges]
-        ticks[-1] = int(axis.edges[-1]) // tick + 1
+        if axis.closed:
+            ticks[-1] = int(axis.edges[-1]) // tick + 1
         edges = np.array(np.clip(np.array(ticks, dtype=object), -(2**63), 2**63 - 1), dtype=np.int64)
     if axis.outside == "clip":
         lowest, highest = (-math.inf, math.inf) if axis.kind == "number" else (-(2**63), 2**63 - 1)

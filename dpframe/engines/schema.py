@@ -13,7 +13,7 @@ from dpframe.engines.quiet import check_quiet
 from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis
+from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import Query
@@ -76,13 +76,15 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
         if column.levels is None:
             raise MissingArgument(axis.missing + (LEVELS if column.kind == "category" else ""))
         return KeyAxis(axis.columns, tuple((level,) for level in column.levels))
+    if isinstance(axis, DateAxis):
+        return _checked_dates(source.column(axis.column), axis)
     if isinstance(axis, BinAxis):
         column = source.column(axis.column)
         _check_kind(axis.column, column, axis.kind, "bins")
         if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
             raise WrongDtype(_zone_words(axis.column, column, "bins"))
         if axis.kind == "date" and column.aware:
-            raise WrongDtype(_zone_words(axis.column, column, "bins"))
+            raise WrongDtype(_zone_words(axis.column, column, "bins") if axis.closed else _days_words(axis, column))
         return axis
     columns = [source.column(name) for name in axis.columns]
     known = [_checked_keys(column, axis, position) for position, column in enumerate(columns)]
@@ -93,6 +95,24 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
             f"them, but {first} and {second} are one value there. Name each value once."
         )
     return axis
+
+
+def _checked_dates(column: ColumnType, axis: DateAxis) -> DateAxis:
+    if column.aware:
+        raise WrongDtype(_days_words(axis, column))
+    if column.kind not in {"date", "datetime", *ANYTHING}:
+        raise WrongDtype(
+            f"column {axis.column!r} must hold dates or datetimes for keys=dpf.dates, but its dtype is {column.dtype}. "
+            "Cast it to dates first."
+        )
+    return axis
+
+
+def _days_words(axis: BinAxis, column: ColumnType) -> str:
+    return (
+        f"column {axis.column!r} must have no time zone to be cut into days or weeks, which begin at another instant "
+        f"in each zone, but its dtype is {column.dtype}. Convert it to local time first, and drop the zone."
+    )
 
 
 def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:

@@ -104,12 +104,13 @@ class Task:
         if ROWS not in table.columns:
             return self._weighed(table)
         terms = Terms.of(self.query.of_cells)
-        merged = self.query.rollup
+        merged = self.query.subtotals is not None
         return Partial(weights.of_pairs(table, terms, self.unit, self.p, self.query.keys.cells, merged=merged))
 
     def _weighed(self, table: pl.DataFrame) -> Partial:
         terms, cells = Terms.of(self.query.of_cells), self.query.keys.cells
-        return Partial(weights.bounded(table, terms, self.unit, self.p, cells, merged=self.query.rollup))
+        merged = self.query.subtotals is not None
+        return Partial(weights.bounded(table, terms, self.unit, self.p, cells, merged=merged))
 
     @property
     def _terms(self) -> Terms | None:

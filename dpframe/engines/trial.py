@@ -15,7 +15,9 @@ from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.errors import DpframeError
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries import group_axes
 from dpframe.queries.contributions import Grouping, grid_of
+from dpframe.queries.date_grid import dates
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import (
@@ -60,6 +62,7 @@ POOLS: dict[str, tuple[Any, list[Any]]] = {
     "instant": (pl.Datetime("us", "UTC"), [None if one is None else one.replace(tzinfo=UTC) for one in MOMENTS]),
     "amount": (pl.Decimal(12, 4), AMOUNTS),
 }
+WEEKS = dates("2024-02-26", "2024-03-04", every="1w")
 UNITS = ("name", "word", "day", "moment", "amount", "whole", "large", "x", "flag")
 
 
@@ -174,6 +177,7 @@ def questions() -> dict[str, Query]:
         **{name: Query("histogram", keys, (("count", Count()),)) for name, keys in cells.items()},
         "sums by words": Query("agg", words, tuple(sums.items())),
         "sums by words and days": Query("agg", cells["words and days"], tuple(more.items())),
+        "all subtotals": Query("agg", cells["words and weeks"], (("n", Count()), ("s", sum("x", (-3, 10)))), cube=True),
         "sums in bins": Query("agg", cells["bins"], tuple(sums.items())),
         **{
             name: Query("contributions", Keys(grid_of(grouping)), (("count", Contributors()),), grouping=grouping)
@@ -206,4 +210,8 @@ def _cells() -> dict[str, Keys]:
         "words and days": Keys(key_axes(("word", "day"), {"word": ["A", None], "day": days}, None)),
         "a grid": Keys(bin_axes(["x", "whole"], [EDGES, [0, 1, 2.0**53]], None, None, "drop")),
         "words and bins": Keys((*key_axes(("word",), ["B", ""], None), *bin_axes("x", EDGES, None, None, "drop"))),
+        "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
+        "weeks": Keys(key_axes(("day",), WEEKS, None)),
+        "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
+        "words and weeks": Keys(key_axes(("word", "day"), {"word": ["A", "a", "B"], "day": WEEKS}, None)),
     }

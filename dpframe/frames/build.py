@@ -28,7 +28,7 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
     if library == "pandas":
         import pandas
 
-        return pandas.DataFrame(dict(columns))
+        return pandas.DataFrame({name: _pandas_column(values) for name, values in columns.items()})
     return pl.DataFrame({name: _series(name, values) for name, values in columns.items()})
 
 
@@ -37,8 +37,19 @@ def column_of(name: str, values: Any, library: str) -> Any:
     if library == "pandas":
         import pandas
 
-        return pandas.Series(values)
+        return pandas.Series(_pandas_column(values))
     return _series(name, values)
+
+
+def _pandas_column(values: Any) -> Any:
+    """A column for pandas, in which integers stay integers where one is missing: it would make floats of them."""
+    if not isinstance(values, list) or None not in values or {*map(type, values)} != {int, type(None)}:
+        return values
+    if any(value is not None and not -(2**63) <= value < 2**63 for value in values):
+        return values
+    import pandas
+
+    return pandas.array(values, dtype="Int64")
 
 
 def rows_at(frame: Any, places: list[int]) -> Any:
@@ -129,8 +140,15 @@ def numbers(frame: Any, name: str) -> NDArray[np.float64]:
 
 
 def rows(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a released frame as plain dicts, for charts."""
-    return list(frame.to_dict("records") if is_pandas(frame) else frame.to_dicts())
+    """The rows of a released frame as plain dicts, for charts; what is missing from integers of pandas is None."""
+    if not is_pandas(frame):
+        return list(frame.to_dicts())
+    nullable = [name for name in frame.columns if not isinstance(frame[name].dtype, np.dtype)]
+    whole = frame.astype({name: object for name in nullable if frame[name].dtype.kind == "i"})
+    return [
+        {name: None if type(value).__name__ == "NAType" else value for name, value in row.items()}
+        for row in whole.to_dict("records")
+    ]
 
 
 def fingerprint(frame: Any, names: Iterable[str]) -> str:
@@ -207,9 +225,22 @@ def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
     """
     library = checked_library(like)
     table, record = foreign.table_of(path, RECORD)
-    frame = table.to_pandas() if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
+    frame = _pandas_of(table) if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
     frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
     return attach(frame, record)
+
+
+def _pandas_of(table: Any) -> Any:
+    """An Arrow table as a frame of pandas; integers of which some are missing stay integers."""
+    import pandas
+    from pyarrow import types
+
+    frame = table.to_pandas()
+    for place, field in enumerate(table.schema):
+        if types.is_signed_integer(field.type) and table.column(place).null_count:
+            whole = pandas.array(table.column(place).to_pylist(), dtype="Int64")
+            frame.isetitem(place, pandas.Series(whole, index=frame.index))
+    return frame
 
 
 def _arrow(frame: Any) -> Any:

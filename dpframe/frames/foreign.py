@@ -276,7 +276,8 @@ def _object(needed: Mapping[str, Form], more: Mapping[str, Form] | None = None) 
 def _axis(value: Any) -> bool:
     bins = {"bins": _one_of(*BIN_KINDS), "outside": _text, "first": _edge, "last": _edge}
     parts = bins if isinstance(value, dict) and "bins" in value else {}
-    form = _object({"columns": _names, "size": _some, **parts}, {"keys": _list(_text)})
+    dates = {"every": _text, "first": _edge, "last": _edge}
+    form = _object({"columns": _names, "size": _some, **parts}, {"keys": _list(_text), **dates})
     return form(value) and len(value["columns"]) >= 1 and ("bins" not in value or len(value["columns"]) == 1)
 
 

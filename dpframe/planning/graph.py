@@ -102,8 +102,10 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
         raise InvalidArgument('graph must be left out of a single number. Write group_by("ward", keys=[...]) first.')
     if any(isinstance(axis, BinAxis) for axis in query.keys.axes):
         raise InvalidArgument("graph must be left out of bins, whose neighbors are known. Drop it.")
-    if query.rollup:
-        raise InvalidArgument("graph must be left out with rollup=True, whose fit has no use for it. Keep one.")
+    if query.subtotals:
+        raise InvalidArgument(
+            f"graph must be left out with {query.subtotals}=True, whose fit has no use for it. Keep one."
+        )
     if not any(statistic.denoisable for _, statistic in query.statistics):
         raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
     if not any(takes(one, "graph") for one in wanted):

@@ -147,7 +147,8 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader on rows that are left out or weighed down."""
-        subtotals = ("subtotals are of the declared keys: rows of other keys are in none",) if self.query.rollup else ()
+        declared = "subtotals are of the declared keys: rows of other keys are in none"
+        subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
         return (*self.query.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)

@@ -160,11 +160,12 @@ class Request:
         return self.like or library_of(self.frame)
 
     def __post_init__(self) -> None:
-        if self.query.rollup and self.denoising.order is not None:
-            raise InvalidArgument("order must be left out with rollup=True, whose fit has no use for it. Keep one.")
-        if self.query.rollup and self.denoising.denoise not in (None, "auto"):
+        option = self.query.subtotals
+        if option and self.denoising.order is not None:
+            raise InvalidArgument(f"order must be left out with {option}=True, whose fit has no use for it. Keep one.")
+        if option and self.denoising.denoise not in (None, "auto"):
             raise InvalidArgument(
-                f"denoise must be 'auto' or None with rollup=True, not {shown(self.denoising.denoise)}: what makes "
+                f"denoise must be 'auto' or None with {option}=True, not {shown(self.denoising.denoise)}: what makes "
                 "subtotals add up is itself a denoiser. Leave it out."
             )
 

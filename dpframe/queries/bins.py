@@ -15,7 +15,11 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.clipping import checked_place
 from dpframe.queries.counts import MOST_CELLS
+from dpframe.queries.date_grid import EVERY, Dates, check_on_grid, day_of
+from dpframe.queries.intervals import are_intervals, edges_of
+from dpframe.queries.placed import refuse_misplaced
 
+DAY = 86_400 * 10**9  # nanoseconds
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
 BINS_MISSING = (
@@ -40,6 +44,7 @@ class BinAxis:
     kind: EdgeKind = "number"
     aware: bool = False  # datetimes with a time zone, compared in UTC
     outside: Literal["drop", "clip"] = "drop"
+    closed: bool = True  # whether the last edge is in the last bin; a week does not hold the next Monday
 
     @property
     def columns(self) -> tuple[str]:
@@ -71,12 +76,45 @@ class BinAxis:
         """Say where values outside the edges go."""
         first, last = self.shown_edges()[[0, -1]]
         words = f"{first:g}, {last:g}" if self.kind == "number" else f"{first}, {last}"
+        words = f"[{words}{']' if self.closed else ')'}"
         if self.outside == "clip":
-            return f"values of {self.column} outside [{words}] are counted in the end bins"
-        return f"values of {self.column} outside [{words}] are left out"
+            return f"values of {self.column} outside {words} are counted in the end bins"
+        return f"values of {self.column} outside {words} are left out"
 
     def __str__(self) -> str:
         return f"{self.column}: {self.size} bins"
+
+
+@dataclass(frozen=True)
+class DateAxis(BinAxis):
+    """Date keys of one column: the first days of steps of a grid. A row is in the step that its date is in.
+
+    They are bins whose edges are the grid, so a date is never looked up, and none can be lost or merged by a cast. No
+    bin is closed: the last one ends before the step that follows it.
+    """
+
+    every: str = "1d"
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.column,)
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        return {self.column: self.shown_edges()[:-1]}
+
+    def note(self) -> str:
+        """Say which rows are in no group."""
+        first, last = self.shown_edges()[[0, -1]]
+        return f"rows with a {self.column} before {first}, or from {last} on, are in no group"
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.size} dates every {self.every}"
+
+
+def date_axis(column: str, dates: Dates) -> DateAxis:
+    """The axis of ``keys=dpf.dates(...)``."""
+    edges = tuple(day * DAY for day in dates.days().tolist())  # Python's integers, which do not wrap
+    return DateAxis(column, edges, "date", closed=False, every=dates.every)
 
 
 def bin_axis(column: str, bins: object, value_range: object, outside: object) -> BinAxis:
@@ -85,16 +123,47 @@ def bin_axis(column: str, bins: object, value_range: object, outside: object) ->
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
     if bins is None:
         raise MissingArgument(BINS_MISSING)
+    refuse_misplaced(bins)
+    if isinstance(bins, str) and bins in EVERY:
+        return BinAxis(column, _grid_edges(bins, value_range), "date", False, outside, closed=False)
+    if are_intervals(bins):
+        _refuse_range(value_range)
+        edges, kind, aware = _checked_edges(edges_of(bins))
+        return BinAxis(column, edges, kind, aware, outside, closed=False)
+    if isinstance(bins, str):
+        raise InvalidType(
+            f"bins must be edges, a whole number of bins, or a step of dates ({', '.join(EVERY)}), not {shown(bins)}. "
+            f"{BINS_EXAMPLE}"
+        )
     is_fraction = is_number(bins) and not is_whole(bins)
-    if is_fraction or isinstance(bins, (bool, str, bytes, np.bool_, np.timedelta64)):
+    if is_fraction or isinstance(bins, (bool, bytes, np.bool_, np.timedelta64)):
         raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
     if is_whole(bins):
         edges, kind, aware = _equal_edges(bins, _range_ends(value_range))
     else:
-        if value_range is not None:
-            raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
+        _refuse_range(value_range)
         edges, kind, aware = _checked_edges(bins)
     return BinAxis(column, edges, kind, aware, outside)
+
+
+def _refuse_range(value_range: object) -> None:
+    if value_range is not None:
+        raise InvalidArgument(f"range must be left out when bins are edges, not {shown(value_range)}.")
+
+
+def _grid_edges(every: str, value_range: object) -> tuple[int, ...]:
+    """The edges of ``bins="1w", range=(first, last)``: both ends are edges."""
+    example = f'Write for instance bins="{every}", range=("2024-01-01", "2029-01-01").'
+    if value_range is None:
+        raise MissingArgument(f"range must be given with bins={every!r}: it is never taken from the data. {example}")
+    if not isinstance(value_range, (tuple, list)) or len(value_range) != 2:
+        raise InvalidType(f"range must be a pair of days (first, last), not {shown(value_range)}. {example}")
+    first, last = (day_of("range", end) for end in value_range)
+    for end in (first, last):
+        check_on_grid("range", end, every)
+    if not first < last:
+        raise InvalidArgument(f"range must have its lower end first, and {first} is not below {last}. Exchange them.")
+    return tuple(day * DAY for day in Dates(first, last, every).days()[:-1].tolist())
 
 
 def _range_ends(value_range: object) -> tuple[object, object]:

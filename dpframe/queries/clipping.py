@@ -7,6 +7,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
 from dpframe.exact import exactly, is_number, nearest
+from dpframe.queries.placed import refuse_misplaced
 
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
@@ -28,6 +29,7 @@ def grid_steps(bounds: tuple[float, float]) -> tuple[int, int]:
 
 def check_column(column: object) -> None:
     """Refuse what is not the name of a column."""
+    refuse_misplaced(column)
     if not isinstance(column, str):
         raise InvalidType(
             f"column must be the name of a column (a string), not {shown(column)}. "

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
-from dpframe.queries.bins import BINS_MISSING, BinAxis, bin_axis, check_zones
+from dpframe.queries.bins import BINS_MISSING, BinAxis, DateAxis, bin_axis, check_zones, date_axis
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
+from dpframe.queries.date_grid import DATES_EXAMPLE, Dates
+from dpframe.queries.intervals import are_intervals
+from dpframe.queries.placed import refuse_misplaced
 from dpframe.queries.sameness import same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
@@ -161,19 +164,24 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any
             raise InvalidArgument(
                 f"keys must name the columns that group_by names, {list(by)}, not {shown(list(keys))}. {KEYS_EXAMPLE}"
             )
-        return tuple(value_axis(column, keys[column], "keys") for column in by)
+        return tuple(_axis_of_keys(column, keys[column]) for column in by)
     if len(by) > 1:
         raise InvalidType(
             f"keys must be a dict {{column: values}} or a frame of combinations for {len(by)} columns, "
             f"not {named(keys)}. {KEYS_EXAMPLE}"
         )
-    return (value_axis(by[0], keys, "keys"),)
+    return (_axis_of_keys(by[0], keys),)
+
+
+def _axis_of_keys(column: str, keys: object) -> KeyAxis | DateAxis:
+    return date_axis(column, keys) if isinstance(keys, Dates) else value_axis(column, keys, "keys")
 
 
 def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
     """The axes of ``histogram(column, ...)``: one, or one for each of several columns."""
     if isinstance(column, str):
         return (_bin_axis(column, bins, value_range, categories, outside),)
+    refuse_misplaced(column)
     if not isinstance(column, (list, tuple)) or not column:
         raise InvalidType(f"column must be the name of a column, or a list of names, not {shown(column)}.")
     if categories is not None:
@@ -222,16 +230,29 @@ def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
 def value_axis(column: str, values: object, argument: str) -> KeyAxis:
     """The axis of a list, tuple or range of keys or categories; anything else is probably data and is refused."""
     check_column(column)
+    refuse_misplaced(values)
+    if are_intervals(values):
+        raise InvalidType(
+            f"{argument} must be values, not intervals. Group by bins: "
+            'group_by(dpf.bins("age", [0, 18, 65, 120])), each of which holds its left edge.'
+        )
     if not isinstance(values, (list, tuple, range)):
+        example = DATES_EXAMPLE if argument == "keys" and _are_dates(values) else EXAMPLES[argument]
         raise InvalidType(
             f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "
-            f"from data reveal who is in it. {EXAMPLES[argument]}"
+            f"from data reveal who is in it. {example}"
         )
     return KeyAxis((column,), tuple((plain_key(value, argument),) for value in values), argument)
 
 
+def _are_dates(values: object) -> bool:
+    """Tell whether a column or an index is of dates, by its dtype: a range of dates, perhaps."""
+    return str(getattr(values, "dtype", "")).lower().startswith(("date", "period"))
+
+
 def plain_key(value: object, argument: str = "keys") -> Any:
     """A key as a plain Python value; NaN, which equals nothing, is refused."""
+    refuse_misplaced(value)
     if isinstance(value, float | Decimal | np.datetime64 | np.timedelta64 | datetime) and not _is_finite(value):
         way_out = "" if argument == "value" else " Ask for the row of missing values with None."
         raise InvalidArgument(f"{argument} must be finite, not {value}.{way_out}")

@@ -1,7 +1,8 @@
-"""The levels of a rollup: the declared cells, their subtotals by fewer and fewer columns, and the total of all."""
+"""The levels of subtotals: the declared cells, their sums by fewer columns, and the total of all."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +15,14 @@ from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.sameness import same_key
 
 Integers = NDArray[np.int64]
+By = tuple[str, ...]  # the columns that a level keeps apart
 
 
 @dataclass(frozen=True)
 class Level:
-    """The groups of cells that agree in the first few columns, in the order in which they first occur."""
+    """The groups of cells that agree in some columns, in the order in which they first occur."""
 
-    columns: tuple[str, ...]
+    columns: By
     group: Integers  # of each cell
     first: Integers  # the first cell of each group
 
@@ -30,36 +32,67 @@ class Level:
         return self.first.size
 
 
-def levels_of(keys: Keys) -> tuple[Level, ...]:
-    """The levels of declared keys, the cells themselves first, the total of all last."""
-    found = [Level((), np.zeros(keys.cells, dtype=np.int64), np.zeros(1, dtype=np.int64))]
-    for place, axis in enumerate(keys.axes):
-        outer, inner = math.prod(keys.shape[:place]), math.prod(keys.shape[place + 1 :])
-        assert isinstance(axis, KeyAxis)  # bins have no subtotals, and the schema has resolved the others
-        for position, column in enumerate(axis.columns):
-            codes = _codes(axis.values(position))
-            finer = found[-1].group * (int(codes.max()) + 1) + np.tile(np.repeat(codes, inner), outer)
-            found.append(Level((*found[-1].columns, column), *_in_order(finer)))
-    return tuple(reversed(found))
+def rollup_of(columns: By) -> tuple[By, ...]:
+    """The levels of a rollup: ever fewer columns, those named first stay longest."""
+    return tuple(columns[:count] for count in reversed(range(len(columns) + 1)))
+
+
+def cube_of(columns: By) -> tuple[By, ...]:
+    """The levels of a cube: every choice of columns, those of most columns first."""
+    counts = reversed(range(len(columns) + 1))
+    return tuple(kept for count in counts for kept in itertools.combinations(columns, count))
+
+
+def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
+    """These levels of declared keys."""
+    codes = _codes_of(keys)
+    known: dict[By, Level] = {(): Level((), np.zeros(keys.cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
+
+    def level(columns: By) -> Level:
+        if columns not in known:
+            code = codes[columns[-1]]
+            finer = level(columns[:-1]).group * (int(code.max()) + 1) + code  # below 2**60: cells are below 2**30
+            known[columns] = Level(columns, *_in_order(finer))
+        return known[columns]
+
+    return tuple(map(level, levels))
 
 
 def parents_of(levels: Sequence[Level]) -> Integers:
-    """For each row of all levels, one after the other, the row of its parent; -1 for the total."""
+    """For each row of all levels of a rollup, one after the other, the row of its parent; -1 for the total."""
     starts = np.cumsum([level.size for level in levels])
     above = [levels[place + 1].group[level.first] + starts[place] for place, level in enumerate(levels[:-1])]
     return np.concatenate([*above, [-1]])
 
 
-def labels_of(keys: Keys, levels: Sequence[Level]) -> dict[str, list[Any]]:
-    """The key columns of all levels; None stands for all keys, as in SQL's ROLLUP."""
-    labels = {name: list(values) for name, values in keys.labels().items()}
-    for level in levels[1:]:
-        for name, values in labels.items():
-            values.extend([values[cell] for cell in level.first] if name in level.columns else [None] * level.size)
-    return labels
+def labels_of(keys: Keys, levels: Sequence[Level]) -> dict[str, Any]:
+    """The key columns of all levels; None stands for all keys, as in SQL's ROLLUP and CUBE."""
+    return {name: _labels(name, values, levels) for name, values in keys.labels().items()}
 
 
-def _codes(values: list[Any]) -> Integers:
+def _labels(name: str, values: Any, levels: Sequence[Level]) -> Any:
+    if isinstance(values, np.ndarray):  # dates, of which the missing one is NaT
+        missing = np.datetime64("NaT")
+        parts = [values[level.first] if name in level.columns else np.full(level.size, missing) for level in levels]
+        return np.concatenate([part.astype(values.dtype) for part in parts])
+    found: list[Any] = []
+    for level in levels:
+        found += [values[cell] for cell in level.first] if name in level.columns else [None] * level.size
+    return found
+
+
+def _codes_of(keys: Keys) -> dict[str, Integers]:
+    """For each column a number for each of its different keys, by cell."""
+    found = {}
+    for place, axis in enumerate(keys.axes):
+        outer, inner = math.prod(keys.shape[:place]), math.prod(keys.shape[place + 1 :])
+        for position, column in enumerate(axis.columns):
+            values = axis.values(position) if isinstance(axis, KeyAxis) else range(axis.size)  # dates differ
+            found[column] = np.tile(np.repeat(_codes(values), inner), outer)
+    return found
+
+
+def _codes(values: Sequence[Any]) -> Integers:
     """A number for each different value."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(same_key(value), len(numbers)) for value in values], dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,15 +14,15 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.keys import Keys
-from dpframe.queries.levels import Level, labels_of, levels_of
+from dpframe.queries.levels import Level, cube_of, labels_of, levels_of, rollup_of
 from dpframe.queries.statistics import Measured, Statistic, Total
 
 Floats = NDArray[np.float64]
 
 NOISY, ERROR = "_noisy", "_error"
+MOST_CUBED = 8  # columns of a cube: 256 levels
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Query:
     statistics: tuple[tuple[str, Statistic], ...]
     rollup: bool = False  # whether subtotals are released too
     grouping: Grouping | None = None  # of a question about contributions: the groups that it speaks of
+    cube: bool = False  # whether all subtotals are released, by every choice of columns
 
     def __post_init__(self) -> None:
-        if self.rollup:
-            self._check_rollup()
+        if self.subtotals is not None:
+            self._check_subtotals(self.subtotals)
         self._check_axes()
         names = list(self.shown.names)
         for name, statistic in self.statistics:
@@ -50,7 +52,7 @@ class Query:
 
     def _check_axes(self) -> None:
         """Refuse other statistics beside one that has several rows for each group."""
-        long = [(name, one) for name, one in self.statistics if one.axes]
+        long = [(name, statistic) for name, statistic in self.statistics if statistic.axes]
         for name, statistic in long:
             labels = [label for axis in statistic.axes for label in axis.names]
             if len(self.statistics) > 1:
@@ -65,29 +67,50 @@ class Query:
                     "result has columns of these names. Rename it first."
                 )
 
-    def _check_rollup(self) -> None:
+    @property
+    def subtotals(self) -> str | None:
+        """The option by which subtotals were asked for; None without."""
+        return "rollup" if self.rollup else "cube" if self.cube else None
+
+    def _check_subtotals(self, option: str) -> None:
         """Only sums of declared keys have subtotals that can be told apart from the cells."""
+        if self.rollup and self.cube:
+            raise InvalidArgument("rollup must be left out with cube=True, which holds its subtotals. Keep one.")
         if not self.keys.axes:
             raise InvalidArgument(
-                "rollup must be left out of a single number, which has no subtotals. "
-                'Write group_by("ward", keys=["A", "B"]).count(rollup=True).'
+                f"{option} must be left out of a single number, which has no subtotals. "
+                f'Write group_by("ward", keys=["A", "B"]).count({option}=True).'
             )
-        if any(isinstance(axis, BinAxis) for axis in self.keys.axes):
+        if any(len(axis.names) != len(axis.columns) for axis in self.keys.axes):
             raise InvalidArgument(
-                "rollup must be left out of a histogram: its bins have no name for their total. "
+                f"{option} must be left out of a histogram: its bins have no name for their total. "
                 "Add up bins yourself, or group by declared keys."
             )
         if any(None in row for axis in self.keys.axes for row in getattr(axis, "rows", ())):
             raise InvalidArgument(
-                "keys must not hold None with rollup=True, since None marks the rows of subtotals. "
+                f"keys must not hold None with {option}=True, since None marks the rows of subtotals. "
                 "Leave it out, or fill the column's missing values with a name of their own."
             )
         for name, statistic in self.statistics:
             if not statistic.adds_up:
                 raise InvalidArgument(
-                    f"rollup must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
+                    f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
                 )
+        if self.cube:
+            self._check_cube()
+
+    def _check_cube(self) -> None:
+        if any(len(axis.columns) > 1 for axis in self.keys.axes):
+            raise InvalidArgument(
+                "keys must be a dict of values by column with cube=True, not a frame of combinations, whose margins "
+                'lack some. Write keys={"ward": ["A", "B"], "sex": ["f", "m"]}, or rollup=True for columns that nest.'
+            )
+        if len(self.keys.axes) > MOST_CUBED:
+            raise InvalidArgument(
+                f"cube must be of at most {MOST_CUBED} columns, not {len(self.keys.axes)}, since each choice of them "
+                "takes a part of the price. Group by fewer, or write rollup=True."
+            )
 
     @cached_property
     def chooses(self) -> bool:
@@ -205,13 +228,19 @@ class Query:
     @cached_property
     def groupings(self) -> tuple[tuple[str, ...] | None, ...]:
         """The columns of each level of subtotals, after None for the cells themselves."""
-        columns = self.keys.columns if self.rollup else ()
-        return (None, *(columns[:count] for count in reversed(range(len(columns)))))
+        return (None, *self._by[1:])
+
+    @property
+    def _by(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each level; none without subtotals."""
+        if self.cube:
+            return cube_of(self.keys.columns)
+        return rollup_of(self.keys.columns) if self.rollup else ()
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """The levels of a rollup, in the order of `groupings`; none without."""
-        return levels_of(self.keys) if self.rollup else ()
+        """The levels of subtotals, in the order of `groupings`; none without."""
+        return levels_of(self.keys, self._by)
 
     def cells_of(self, total: Total) -> int:
         """The number of entries of the vector of a Total."""
@@ -224,11 +253,13 @@ class Query:
     @property
     def rows(self) -> int:
         """The number of rows of the result."""
+        if self.cube:
+            return math.prod(size + 1 for size in self.keys.shape)
         return sum(level.size for level in self.levels) if self.rollup else self.shown.cells
 
     def labels(self) -> Mapping[str, Any]:
         """The columns that name the rows of the result."""
-        return labels_of(self.keys, self.levels) if self.rollup else self.shown.labels()
+        return labels_of(self.keys, self.levels) if self.subtotals else self.shown.labels()
 
     def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, a row each."""
@@ -249,5 +280,5 @@ class Query:
             return f"{self.statistics[0][1].choice_words} of {self.keys.axes[0]}"
         asked = ", ".join(str(statistic) for _, statistic in self.statistics)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
-        subtotals = ", with subtotals" if self.rollup else ""
+        subtotals = ", with subtotals" if self.rollup else ", with all subtotals" if self.cube else ""
         return f"{asked} by {cells}{subtotals}" if cells else asked

@@ -31,10 +31,10 @@ def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
             f"denoise must be None for {law.name}, which is not additive noise: denoisers take a law that is the same "
             "for every total. Leave denoise out."
         )
-    if query.rollup:
+    if query.subtotals:
         raise InvalidArgument(
-            f"mechanism must be additive noise for a rollup, which {law.name} is not: its levels could not be made to "
-            "agree. Leave mechanism or rollup out."
+            f"mechanism must be additive noise for a {query.subtotals}, which {law.name} is not: its levels could not "
+            f"be made to agree. Leave mechanism or {query.subtotals} out."
         )
 
 
@@ -45,7 +45,7 @@ def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, 
         return own[0], [{"name": "auto", "chose": own[1]}]
     if asked.denoise is None or not statistic.denoisable or not law.additive:
         return values, None
-    if plan.query.rollup:
+    if plan.query.subtotals:
         return consistent(values, statistic, plan)
     axes = ordered_axes(plan.query.keys, asked.order)
     cells = values.reshape(plan.query.keys.shape) if axes else values

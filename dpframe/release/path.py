@@ -97,6 +97,8 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
     if checked.grouping is None:
         _ = unit.contribution  # refused where a question has no bounds
     refuse_many("keys and bins must make", "cells", checked.shown.cells, request.max_cells)  # those of a dtype as well
+    if checked.cube:
+        refuse_many("cube must make", "rows", checked.rows, request.max_cells)
     ordered_axes(checked.keys, request.denoising.order)  # refused before anything is charged
     check_graph(checked, request.denoising.graph, request.denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()

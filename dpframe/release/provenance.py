@@ -14,7 +14,7 @@ from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
-from dpframe.queries.bins import BinAxis
+from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE
@@ -75,7 +75,7 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
-    if plan.query.rollup:
+    if plan.query.subtotals:
         facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
@@ -178,7 +178,8 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.shown.names)
-    found = prints.print_of(frame, labels, [one for one in columns if one not in labels], subtotals=plan.query.rollup)
+    numbers = [column for column in columns if column not in labels]
+    found = prints.print_of(frame, labels, numbers, subtotals=plan.query.subtotals is not None)
     if found is None:
         return None
     in_order = bool(np.all(np.diff(found.places) > 0))
@@ -248,7 +249,9 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
 
 def _axis(axis: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
-    if isinstance(axis, BinAxis):
+    if isinstance(axis, DateAxis):
+        described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
+    elif isinstance(axis, BinAxis):
         described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
     elif isinstance(axis, KeyAxis):
         described |= {"keys": [axis.kind(place) for place in range(len(axis.columns))]}

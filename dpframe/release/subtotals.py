@@ -1,4 +1,4 @@
-"""Subtotals that add up: the fit of all levels of a rollup, and what the provenance says of it."""
+"""Subtotals that add up: the fit of all levels of a rollup or a cube, and what the provenance says of it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise import sums
+from dpframe.denoise import cubes, sums
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
-from dpframe.queries.levels import parents_of
+from dpframe.queries.levels import levels_of, parents_of, rollup_of
+from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 
 Floats = NDArray[np.float64]
 
 
 def consistent(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, list[dict[str, Any]]]:
-    """The values of all levels, fitted so that each is the sum of those below it; counts become whole numbers."""
-    query = plan.query
-    laws = [plan.noise_of(statistic, by)[0] for by in reversed(query.groupings)]
+    """The values of all levels, fitted so that each is the sum of its parts; counts become whole numbers."""
+    laws = [plan.noise_of(statistic, by)[0] for by in plan.query.groupings]
+    fit = _of_cube if plan.query.cube else _of_rollup
+    found, variances = fit(values, laws, plan.query, statistic)
+    levels = [math.sqrt(variance) for variance in variances]
+    return found, [{"name": "consistent", "estimated_rmse": levels[0], "estimated_rmse_of_levels": levels}]
+
+
+def _of_rollup(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
+    """The fit of a tree, and the mean variance of each level before it was made non-negative."""
     tree = sums.Tree.of(parents_of(query.levels))
-    nonnegative = statistic.totals()[0].nonnegative
-    found = sums.fitted(values, laws, tree, nonnegative=nonnegative, whole=statistic.whole)
-    starts = np.cumsum([0, *(level.size for level in query.levels)])
-    levels = [math.sqrt(found.variances[start:stop].mean()) for start, stop in pairwise(starts)]
-    said = {"name": "consistent", "estimated_rmse": levels[0], "estimated_rmse_of_levels": levels}
-    return found.values, [said]
+    found = sums.fitted(values, laws[::-1], tree, nonnegative=_nonnegative(statistic), whole=statistic.whole)
+    return found.values, [float(found.variances[start:stop].mean()) for start, stop in _places(query)]
+
+
+def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
+    """The fit of a table to its margins, which are then the sums of its cells: exact, for these are whole steps."""
+    shape, sets = query.keys.shape, cubes.margins(len(query.keys.axes))
+    noisy = {
+        kept: values[start:stop].reshape([shape[axis] for axis in kept])
+        for kept, (start, stop) in zip(sets, _places(query), strict=True)
+    }
+    nonnegative = _nonnegative(statistic)
+    found = cubes.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
+    rollup = levels_of(query.keys, rollup_of(query.keys.columns))
+    tree = sums.Tree.of(parents_of(rollup))
+    levels = [np.bincount(level.group, found.cells.ravel(), minlength=level.size) for level in rollup]
+    step = 1.0 if statistic.whole else sums.step_of(laws)
+    cells = sums.rounded(np.concatenate(levels) / step, tree, nonnegative=nonnegative)[: query.keys.cells]
+    table = cells.reshape(shape)
+    whole = [table.sum(axis=tuple(axis for axis in range(len(shape)) if axis not in kept)).ravel() for kept in sets]
+    return np.concatenate(whole) * step + 0.0, [found.variances[kept] for kept in sets]
+
+
+def _nonnegative(statistic: Statistic) -> bool:
+    return statistic.totals()[0].nonnegative
+
+
+def _places(query: Query) -> list[tuple[int, int]]:
+    """The places at which the rows of each level start and stop."""
+    return [*pairwise([0, *np.cumsum([level.size for level in query.levels]).tolist()])]

@@ -19,6 +19,8 @@ from dpframe.release import path as release
 LONGEST = 330
 CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]
 SUBJECTS = {  # what a message may be about, besides the arguments of the surface
+    "dpf.bins",
+    "dpf.dates",
     "output columns",
     "mode",
     "top_k",

@@ -29,6 +29,8 @@ REVEALED = {  # what is written, and its type
     "dpf.of(people).agg(n=dpf.count(), epsilon=1, denoise=lambda values, noise: values)": POLARS,
     'dpf.of(people).agg({"n": dpf.count()}, epsilon=1)': POLARS,
     'dpf.of(people.lazy()).group_by("x", keys=[1]).agg(dpf.mean("x", bounds=(0, 1)), epsilon=1)': POLARS,
+    'dpf.of(people).group_by(dpf.bins("x", [0, 1]), "y", keys=["a"]).count(cube=True, epsilon=1)': POLARS,
+    'dpf.of(people).group_by("d", keys=dpf.dates("2025-01-06", "2025-01-13", every="1w")).count(epsilon=1)': POLARS,
     'dpf.of(table).sum("x", bounds=(0, 1), epsilon=1)': PANDAS,
     'dpf.of(people).preview.histogram("x", bins=[0, 1])': PLAN,
     'dpf.of(table).preview.group_by("x", keys=[1]).agg(n=dpf.count())': PLAN,

@@ -185,6 +185,14 @@ CALLS = {
     "rollup": lambda dp, **price: dp.group_by("ward", "age", keys={"ward": ["A"], "age": [1, 2]}).agg(
         dpf.count(), total=dpf.sum("age", bounds=(-5, 100)), rollup=True, **price
     ),
+    "cube": lambda dp, **price: dp.group_by("ward", "age", keys={"ward": ["A"], "age": [1, 2]}).count(
+        cube=True, **price
+    ),
+    "binned groups": lambda dp, **price: dp.group_by(dpf.bins("age", [0, 50, 100]), "ward", keys=["A"]).count(**price),
+    "dates": lambda dp, **price: dp.group_by("day", keys=dpf.dates("2026-01-01", "2026-03-01", every="1mo")).count(
+        **price
+    ),
+    "weeks": lambda dp, **price: dp.histogram("day", bins="1w", range=("2025-12-29", "2026-01-12"), **price),
     "agg": lambda dp, **price: dp.group_by("ward", "age", keys={"ward": ["A"], "age": [1, 2]}).agg(
         dpf.count(), total=dpf.sum("age", bounds=(-5, 100)), average=dpf.mean("age", bounds=(0, 9)), **price
     ),

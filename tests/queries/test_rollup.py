@@ -16,7 +16,7 @@ from dpframe.engines import weights
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
-from dpframe.queries.levels import levels_of, parents_of
+from dpframe.queries.levels import levels_of, parents_of, rollup_of
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Sum, Total
 
@@ -70,7 +70,7 @@ def test_products_and_one_column(engine):
 
 def test_levels_of_a_product_and_their_parents():
     keys = Keys((KeyAxis(("a", "b"), ((1, "x"), (2, "x"), (1, "y"))), KeyAxis(("c",), ((True,), (False,)))))
-    levels = levels_of(keys)
+    levels = levels_of(keys, rollup_of(keys.columns))
     assert [level.columns for level in levels] == [("a", "b", "c"), ("a", "b"), ("a",), ()]
     assert [level.size for level in levels] == [6, 3, 2, 1]
     assert parents_of(levels).tolist() == [6, 6, 7, 7, 8, 8, 9, 10, 9, 11, 11, -1]
@@ -91,7 +91,8 @@ def test_every_subtotal_is_exactly_the_sum_of_its_parts(unit, price):
         found = groups(frame, **price)
         signed = frame.dp.group_by("state", keys=["A", "B", "C"]).sum("cost", bounds=(-5, 9), rollup=True, **price)
         raw = groups(frame, denoise=None, **price)
-    levels = levels_of(Keys((KeyAxis(("state", "county"), tuple(zip(*COMBINATIONS.values(), strict=True))),)))
+    keys = Keys((KeyAxis(("state", "county"), tuple(zip(*COMBINATIONS.values(), strict=True))),))
+    levels = levels_of(keys, rollup_of(keys.columns))
     for name in ("n", "cost"):
         values = found.dp.to_numpy(name)
         assert values.shape == (9,)
