@@ -74,6 +74,13 @@ def as_relation(frame: pl.DataFrame) -> Any:
     return duckdb.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
+def as_dask(frame: pl.DataFrame) -> Any:
+    """A Dask DataFrame of three partitions, with columns of Arrow."""
+    import dask.dataframe as dd
+
+    return dd.from_pandas(in_pandas(frame), npartitions=3)
+
+
 def plainly(make: Make) -> Callable[[], contextlib.AbstractContextManager[Make]]:
     """An engine that needs no preparation."""
     return lambda: contextlib.nullcontext(make)
@@ -84,6 +91,7 @@ ENGINES: dict[str, Callable[[], contextlib.AbstractContextManager[Make]]] = {
     "lazy": plainly(pl.DataFrame.lazy),
     "dataset": plainly(as_dataset),
     "duckdb": plainly(as_relation),
+    "dask": plainly(as_dask),
 }
 
 if __name__ == "__main__":
