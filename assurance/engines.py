@@ -2,16 +2,18 @@
 
     python -m assurance.engines --tables 10000 --every 11 --only pandas lazy dataset duckdb
 
-CI tries 200 tables of each engine in the same way (`tests/engines/test_random_tables.py`). Each table is made up of hard
-values, and asked one question in `--every`, the next table the next ones. Dask and Spark are asked where they are
-installed; Spark starts a session of two threads.
+CI tries 200 tables of each engine in the same way (`tests/engines/test_random_tables.py`). Each table is made up of
+hard values, and asked one question in `--every`, the next table the next ones. Spark starts a session of two threads,
+and each of its questions is a job or two: take few tables.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -24,7 +26,19 @@ import polars as pl
 from dpframe.engines import trial
 
 ROOT = Path(__file__).resolve().parents[1]
-Make = Callable[[pl.DataFrame], Any]
+Make = Callable[..., Any]  # of a Polars frame
+REMOTE = os.environ.get("SPARK_REMOTE", "")  # Spark Connect, such as local[2]
+SPARK_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.session.timeZone": "Asia/Kathmandu",  # which must not matter
+    "spark.sql.files.openCostInBytes": str(2**27),  # each file is a partition
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days before 1582 as they are
+    "spark.sql.adaptive.enabled": "true",
+    "spark.python.worker.reuse": "true",
+}
 
 
 def main() -> int:
@@ -33,9 +47,9 @@ def main() -> int:
     print("| engine | tables | every | CPU s | wall s | found |\n|---|---:|---:|---:|---:|---|", flush=True)
     for name in options.only or ENGINES:
         with ENGINES[name]() as make:
-            start, wall = _processor_time(), time.monotonic()
+            start, wall = processor_time(), time.monotonic()
             found = trial.difference(make, options.tables, options.seed, options.every)
-            spent = f"{_processor_time() - start:.0f} | {time.monotonic() - wall:.0f}"
+            spent = f"{processor_time() - start:.0f} | {time.monotonic() - wall:.0f}"
         print(f"| {name} | {options.tables} | {options.every} | {spent} | {found or 'equal'} |", flush=True)
         failed += found is not None
     return failed
@@ -50,9 +64,17 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _processor_time() -> float:
-    own = os.times()
-    return own.user + own.system + own.children_user + own.children_system
+def processor_time() -> float:
+    """Seconds of this process and of what it started, Java and its workers too, where the system tells."""
+    parents, ticks = {}, {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            parents[int(process.name)], ticks[int(process.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    ours, before = {os.getpid()}, 0
+    while len(ours) > before:
+        before, ours = len(ours), ours | {one for one, parent in parents.items() if parent in ours}
+    return sum(ticks.get(one, 0) for one in ours) / os.sysconf("SC_CLK_TCK")
 
 
 def in_pandas(frame: pl.DataFrame) -> Any:
@@ -81,6 +103,70 @@ def as_dask(frame: pl.DataFrame) -> Any:
     return dd.from_pandas(in_pandas(frame), npartitions=3)
 
 
+def why_no_spark() -> str:
+    """The reason why Spark cannot run here, or nothing."""
+    for module in ("pandas", "pyspark"):
+        if importlib.util.find_spec(module) is None:
+            return f"{module} is not installed, which Spark needs: pip install dpframe[spark]"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "Java is not installed, which Spark runs on"
+    return ""
+
+
+@contextlib.contextmanager
+def spark_session() -> Iterator[Any]:
+    """One real session of two threads, which takes seconds to start."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.appName("tests of dpframe")
+    builder = builder.remote(REMOTE) if REMOTE else builder.master("local[2]")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, value in {**SPARK_SETTINGS, "spark.sql.warehouse.dir": f"{folder}/warehouse"}.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        if not REMOTE:
+            session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@contextlib.contextmanager
+def spark_frames(session: Any) -> Iterator[Make]:
+    """Polars frames as Spark DataFrames of two partitions each; those that were made are kept."""
+    made: dict[int, Any] = {}
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def make(frame: pl.DataFrame, parts: int = 2) -> Any:
+            if id(frame) not in made:
+                files = Path(folder) / str(len(made))
+                files.mkdir()
+                size = max(1, -(-frame.height // parts))
+                for place, start in enumerate(range(0, max(1, frame.height), size)):
+                    rows = frame[start : start + size].with_columns(_signed(frame))
+                    rows.write_parquet(files / f"{place}.parquet", use_pyarrow=True)
+                made[id(frame)] = frame, session.read.parquet(str(files))  # with the frame, so that its id is its own
+            return made[id(frame)][1]
+
+        yield make
+
+
+def _signed(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Columns of integers without a sign, of which Spark has none, in wider ones."""
+    wider = {pl.UInt8: pl.Int16(), pl.UInt64: pl.Decimal(20, 0)}
+    return [pl.col(name).cast(wider[dtype]) for name, dtype in frame.schema.items() if dtype in wider]
+
+
+@contextlib.contextmanager
+def in_spark() -> Iterator[Make]:
+    """Frames of a session of its own."""
+    with spark_session() as session, spark_frames(session) as make:
+        yield make
+
+
 def plainly(make: Make) -> Callable[[], contextlib.AbstractContextManager[Make]]:
     """An engine that needs no preparation."""
     return lambda: contextlib.nullcontext(make)
@@ -92,6 +178,7 @@ ENGINES: dict[str, Callable[[], contextlib.AbstractContextManager[Make]]] = {
     "dataset": plainly(as_dataset),
     "duckdb": plainly(as_relation),
     "dask": plainly(as_dask),
+    "spark": in_spark,
 }
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Tables of Dask: tasks compute totals of their own partitions, and these are added up in a tree.
 
 No row reaches the process that asks, but where its own threads are the workers. Where there are units, rows become
-coded rows first (see `Task`), which are sent in parts by a hash of the unit: Dask sees the numbers of the parts and bytes,
-and its own hash, which tells 1 from 1.0, sees numbers of parts alone.
+coded rows first (see `Task`), which are sent in parts by a hash of the unit: Dask sees numbers of parts and bytes, and
+its own hash, by which 1 and 1.0 are two, is one of numbers of parts alone.
 """
 
 from __future__ import annotations
@@ -64,12 +64,8 @@ class DaskTable:
         return self.frame[list(dtypes) or list(self.frame.columns[:1])]
 
     def _of_units(self, work: Whole | Coded) -> Partial:
-        import pandas
-        import pyarrow
-
         places = max(1, self.frame.npartitions)
-        bytes_of_arrow = pandas.ArrowDtype(pyarrow.large_binary())
-        meta = pandas.DataFrame({"part": pandas.Series(dtype="int64"), "rows": pandas.Series(dtype=bytes_of_arrow)})
+        meta = _numbered([], [])
         send = Sending(work, min(PARTS * places, MOST_PARTS), versions())
         sent = self._narrow(work.dtypes).map_partitions(send, meta=meta, enforce_metadata=False)
         received = self._exchanged(sent, places)
@@ -149,13 +145,8 @@ class Sending:
     versions: str
 
     def __call__(self, partition: Any) -> Any:
-        import pandas
-        import pyarrow
-
         found = withheld(self._sent, partition) if self.versions == versions() else None
-        numbers, rows = ([FAILED], [b""]) if found is None else found
-        together = pandas.array(rows, dtype=pandas.ArrowDtype(pyarrow.large_binary()))
-        return pandas.DataFrame({"part": np.asarray(numbers, dtype=np.int64), "rows": together})
+        return _numbered([FAILED], [b""]) if found is None else _numbered(*found)
 
     def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
         rows, unit = self.work.rows(frame_of(partition, self.work.dtypes))
@@ -210,6 +201,15 @@ def _of_parts(received: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]]
         tables = [pl.read_ipc_stream(io.BytesIO(rows)) for rows in received["rows"][parts == part]]
         zero += weigh(tables)
     return zero
+
+
+def _numbered(parts: list[int], rows: list[bytes]) -> Any:
+    """Rows of parts in a pandas frame, as bytes that Dask does not take for texts."""
+    import pandas
+    import pyarrow
+
+    dtype: Any = pandas.ArrowDtype(pyarrow.large_binary())
+    return pandas.DataFrame({"part": np.array(parts, dtype=np.int64), "rows": pandas.array(rows, dtype=dtype)})
 
 
 def _as_bytes(table: pl.DataFrame) -> bytes:

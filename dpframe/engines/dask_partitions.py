@@ -1,8 +1,8 @@
 """Partitions of Dask as Polars frames of one schema, whatever dtypes each of them has.
 
 Dask declares dtypes and does not enforce them: a column of integers has partitions of floats where values are missing,
-and 1 and 1.0 have different hashes. So each partition is brought to the dtypes that are declared, exactly: no two values
-become one, and what a dtype cannot hold is missing. None of this can fail on a value.
+and 1 and 1.0 have different hashes. So each partition is brought to the dtypes that are declared, exactly: no two
+values become one, and what a dtype cannot hold is missing. None of this can fail on a value.
 """
 
 from __future__ import annotations
