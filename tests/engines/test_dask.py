@@ -237,6 +237,20 @@ def test_a_failure_of_a_task_of_ours_tells_nothing_of_values(monkeypatch, caplog
         assert "private 1" not in str(caught.value) + caplog.text
 
 
+def test_a_failure_of_one_partition_fails_the_release(monkeypatch):
+    brought = engine.frame_of
+
+    def fails_once(partition, dtypes):
+        if 3 in partition.index:
+            raise ValueError("private 1")
+        return brought(partition, dtypes)
+
+    monkeypatch.setattr(engine, "frame_of", fails_once)
+    for unit in (dpf.PrivacyUnit(), WHO):
+        with pytest.raises(dpf.ReleaseFailed):
+            as_dask(VISITS).dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit))
+
+
 def test_a_failure_of_a_users_task_tells_nothing_of_values():
     def fails(place):
         raise ValueError("private 1")

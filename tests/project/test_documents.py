@@ -26,6 +26,7 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 MODULES = sorted(found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe."))
 NEEDS = {
     "import pandas": "pandas",
+    "import dask": "dask",
     ".plot()": "altair",
     ".table()": "great_tables",
     "statsmodels": "statsmodels",
