@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 
+import engine_tables
 import polars as pl
 import pytest
 
@@ -47,6 +48,11 @@ def spark_frame(spark):
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_spark_is_polars_in_memory_bit_for_bit(spark_frame, every):
     check_engine(spark_frame, tables=1, every=every)
+
+
+def test_the_page_tells_which_verbs_spark_answers(spark_frame):
+    head, *rows = engine_tables.written(engine_tables.PAGE.read_text(encoding="utf-8"), "verbs")
+    assert {row[0]: row[head.index("Spark")] for row in rows} == engine_tables.verbs(spark_frame)
 
 
 class Split(engine.SparkTable):
