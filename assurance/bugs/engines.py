@@ -167,7 +167,7 @@ ENGINES = (
         "Coded._weighed",
         "self.task.weigh(self.task.combine(pl.concat(pairs)))",
         "self.task.weigh(pl.concat(pairs))",
-        f"{DASK}::test_dask_is_polars_in_memory_bit_for_bit",
+        f"{DASK}::test_many_rows_of_one_unit_are_brought_together_before_they_are_sent",
     ),
     bug(
         "engines",

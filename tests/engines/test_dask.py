@@ -68,8 +68,22 @@ def test_a_unit_that_is_split_over_partitions_is_found():
         check_engine(lambda frame: Split(as_dask(frame)), tables=0, every=3)
 
 
+def test_many_rows_of_one_unit_are_brought_together_before_they_are_sent(monkeypatch):
+    frame = pl.DataFrame({"patient": [1] * 40 + [2, 3] * 3, "ward": ["A", "B"] * 23, "cost": [0.25] * 46})
+    asked = dpf.of(frame).preview.group_by("ward", keys=["A", "B"])
+    query = asked.agg(s=dpf.sum("cost", bounds=(0, 1)), n=dpf.count(), unit=WHO, epsilon=1)
+    task = Task.of(InMemory(frame), query.query, query.unit, 1.0)
+    for many in (0, 5, 100):  # rows of all parts, of some, of none
+        monkeypatch.setattr(engine, "MANY_ROWS", many)
+        found = engine.DaskTable(as_dask(frame)).push(task)
+        assert {total: cells.tolist() for total, cells in found.totals.items()} == {
+            total: cells.tolist() for total, cells in task.piece(frame).totals.items()
+        }
+
+
 def test_fold_brings_whole_units_together_too():
-    query = dpf.of(VISITS).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=WHO)
+    once = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
+    query = dpf.of(VISITS).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=once)
     task = Task.of(InMemory(VISITS), query.query, query.unit, 1.0)
     found = engine.DaskTable(as_dask(VISITS)).fold(task.columns, task.piece, task.by)
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
@@ -106,8 +120,8 @@ def test_integers_and_floats_in_partitions_of_one_column_are_one_unit(declared):
 
 
 def test_two_people_do_not_become_one_where_a_partition_has_another_dtype():
-    large = pandas.DataFrame({"u": [2**53, 2**53 + 1, 2**53 + 2]})
-    assert units_in(made_of(large, large, declared=large.astype("float64")), "u") == 2  # the odd one has no float
+    large = pandas.DataFrame({"u": [2**53 + 1, 2**53 + 2]})
+    assert units_in(made_of(large, large, declared=large.astype("float64")), "u") == 1  # the odd one has no float
     words = pandas.DataFrame({"u": ["1", "01", "1.0"]}).astype("string[pyarrow]")
     numbers = pandas.DataFrame({"u": [1, 2, 3]})
     assert units_in(made_of(words, numbers, declared=words), "u") == 3  # numbers are no texts
@@ -230,6 +244,7 @@ def test_a_failure_of_a_task_of_ours_tells_nothing_of_values(monkeypatch, caplog
         raise ValueError("private 1")
 
     monkeypatch.setattr(engine, "frame_of", fails)
+    assert engine.withheld(lambda partition: fails(partition, {}), None) is None
     for unit in (None, WHO):
         with pytest.raises(dpf.ReleaseFailed) as caught:
             as_dask(VISITS).dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit or dpf.PrivacyUnit()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import runpy
 
 import engine_tables
 import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance.engines import spark_frames, spark_session, why_no_spark
+from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
 from dpframe.engines import choice
 from dpframe.engines import spark as engine
 from dpframe.engines.source import types_of
@@ -45,7 +46,7 @@ def spark_frame(spark):
         yield make
 
 
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.slow)])
 def test_spark_is_polars_in_memory_bit_for_bit(spark_frame, every):
     check_engine(spark_frame, tables=1, every=every)
 
@@ -53,6 +54,14 @@ def test_spark_is_polars_in_memory_bit_for_bit(spark_frame, every):
 def test_the_page_tells_which_verbs_spark_answers(spark_frame):
     head, *rows = engine_tables.written(engine_tables.PAGE.read_text(encoding="utf-8"), "verbs")
     assert {row[0]: row[head.index("Spark")] for row in rows} == engine_tables.verbs(spark_frame)
+
+
+def test_the_example_runs_and_tells_what_is_missing(spark, tmp_path, monkeypatch, capsys):
+    example = runpy.run_path(str(ROOT / "examples" / "spark_release.py"), run_name="example")
+    assert example["asked"](spark, tmp_path)["bike"].tolist() == example["BIKES"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert example["main"](tmp_path) is None
+    assert "pyspark is not installed" in capsys.readouterr().out
 
 
 class Split(engine.SparkTable):
