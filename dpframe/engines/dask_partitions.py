@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpframe.engines import pandas_columns
 from dpframe.engines.pandas_columns import MOST_TICKS, each
 
+NOT_A_TIME = np.iinfo(np.int64).min
 UNITS_OF_TIME = ("ms", "us", "ns")
 FLOATS = {"f2": pl.Float32(), "f4": pl.Float32(), "f8": pl.Float64()}
 READ_FROM_ARROW = ("boolean", "integer", "float32", "float64", "decimal128", "string", "large_string", "date32")
@@ -128,8 +129,9 @@ def _of_numpy(values: NDArray[Any]) -> pl.Series:
     if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
         ticks = values.view(np.int64)
         fits = (ticks >= -(MOST_TICKS // 1000)) & (ticks <= MOST_TICKS // 1000)  # NaT does not
-        milliseconds = (np.where(fits, ticks, 0) * 1000).view(f"{values.dtype.kind}8[ms]")
-        return pl.Series(milliseconds).set(pl.Series(~fits), None)
+        milliseconds = np.where(fits, ticks, 0) * 1000
+        milliseconds[~fits] = NOT_A_TIME
+        return pl.Series(milliseconds.view(f"{values.dtype.kind}8[ms]"))
     if values.dtype.kind == "f" and values.dtype.itemsize == 2:
         values = values.astype(np.float32)
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
