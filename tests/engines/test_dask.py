@@ -50,7 +50,7 @@ def units_in(frame, column, **options):
     return round(dpf.of(frame).count(epsilon=MANY, ledger=dpf.Ledger(epsilon=MANY, unit=who))["count"][0])
 
 
-@pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [17, pytest.param(5, marks=pytest.mark.slow)])
 def test_dask_is_polars_in_memory_bit_for_bit(every, monkeypatch):
     monkeypatch.setattr(engine, "MANY_ROWS", 5)  # so that some parts are brought together and some are not
     check_engine(as_dask, tables=1, every=every)
