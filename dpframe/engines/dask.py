@@ -171,7 +171,7 @@ class Answering:
 
 
 def withheld(function: Callable[[Any], Any], partition: Any) -> Any:
-    """What a function gives, or None: Dask shows errors with the values that they name, and writes them to logs."""
+    """The result of a function, or None: Dask shows errors with the values that they name, and writes them to logs."""
     try:
         return function(partition)
     except STOPS:
