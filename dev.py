@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent
 VENVS = ROOT / ".venvs"
 SUMMARY = re.compile(r"^=*\s*(.*\b(?:passed|failed|skipped|errors?|no tests ran)\b.* in [\d.]+s.*?)\s*=*$")
 
-PARTS = ("style", "types", "site", "newest", "oldest", "without-pandas")
+PARTS = ("style", "types", "site", "newest", "spark", "oldest", "without-pandas")
 
 
 def main() -> int:
@@ -96,10 +96,15 @@ def site(fresh: bool) -> Iterator[Check]:
 def newest(fresh: bool) -> Iterator[Check]:
     """Pytest with the newest versions of everything; coverage of all but slow tests, which it would make slower."""
     python = newest_environment(fresh=fresh)
-    yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow", *PARALLEL)
-    yield check("pytest", python, "pytest", "-m", "slow", *PARALLEL)
+    yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow and not spark", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "slow and not spark", *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
+
+
+def spark(fresh: bool) -> Iterator[Check]:
+    """Pytest of what asks Spark, in one process and one session; skipped in words where there is no Java."""
+    yield check("pytest", newest_environment(fresh=fresh), "pytest", "-m", "spark and not slow")
 
 
 def oldest(fresh: bool) -> Iterator[Check]:
@@ -121,6 +126,7 @@ WHAT = {
     "types": "mypy, strict",
     "site": "mkdocs build --strict; the pages are in build/site",
     "newest": "pytest with coverage, newest versions of everything",
+    "spark": "pytest of what asks Apache Spark, in one session of two threads",
     "oldest": "pytest with the oldest supported versions",
     "without-pandas": "pytest but for slow tests, where no pandas and no extra is installed",
 }
@@ -129,6 +135,7 @@ CHECKS = {
     "types": types,
     "site": site,
     "newest": newest,
+    "spark": spark,
     "oldest": oldest,
     "without-pandas": without_pandas,
 }
@@ -136,7 +143,7 @@ _made: set[str] = set()  # environments that this run has already looked after
 
 
 def newest_environment(*, fresh: bool) -> str:
-    """The environment that style, types and newest share."""
+    """The environment that style, types, newest and spark share."""
     return environment("newest", ["-e", ".[test]"], fresh=fresh)
 
 

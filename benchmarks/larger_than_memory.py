@@ -1,6 +1,7 @@
 """Processor time and memory of releases on Parquet files, against the plain query and bounding by hand.
 
     python -m benchmarks.larger_than_memory --rows 10000000 --links 10
+    python -m benchmarks.larger_than_memory --rows 100000000 --links 10 --only "row level, plain" "row level, dpframe"
 
 A file of so many rows is made, and linked under several names: a table so many times as large, of the same units. Each
 question is asked in a process of its own; memory is by how much that process grows, at its highest.
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,6 +24,7 @@ import dpframe as dpf
 from benchmarks.speed import machine
 
 HOURS, WARDS, SEED = 24, 100, 20240229
+GROUP = 2**20
 PLENTY = 1e6
 CELL = ["ward", "hour"]
 
@@ -54,17 +57,26 @@ def _arguments() -> argparse.Namespace:
 
 
 def _make(folder: Path, rows: int, links: int) -> None:
-    """Ten rows a user, evenly, in groups of a million rows."""
+    """Twenty rows a user, evenly, in groups of a million rows, of which one is made at a time."""
+    from pyarrow import parquet
+
     random = np.random.default_rng(SEED)
+    users = max(rows * links // 20, 1)
+    with parquet.ParquetWriter(folder / "0.parquet", _group(random, 0, users).schema, compression="zstd") as writer:
+        for start in range(0, rows, GROUP):
+            writer.write_table(_group(random, min(GROUP, rows - start), users))
+    for place in range(1, links):
+        os.link(folder / "0.parquet", folder / f"{place}.parquet")
+
+
+def _group(random: np.random.Generator, rows: int, users: int) -> Any:
     columns = {
-        "user": random.integers(0, max(rows * links // 20, 1), rows),
+        "user": random.integers(0, users, rows),
         "ward": random.integers(0, WARDS, rows).astype(np.int16),
         "hour": random.integers(0, HOURS, rows).astype(np.int8),
         "cost": random.gamma(2.0, 600.0, rows),
     }
-    pl.DataFrame(columns).write_parquet(folder / "0.parquet", row_group_size=2**20)
-    for place in range(1, links):
-        os.link(folder / "0.parquet", folder / f"{place}.parquet")
+    return pl.DataFrame(columns).to_arrow()
 
 
 def _ask(name: str, folder: str, memory: str) -> None:

@@ -22,28 +22,33 @@ BIKES = ["city", "cargo", "electric"]
 
 
 def main(folder: Path) -> Any:
-    """Ask for the number and the mean length of rides, by kind of bike."""
+    """Start Spark, ask, and stop it."""
     missing = what_is_missing()
     if missing:
         print(f"No epsilon is spent: {missing}.")
         return None
-    path = folder / "spark_rides.parquet"
-    made_up_rides().write_parquet(path)
     spark = session()
     try:
-        rides = spark.read.parquet(str(path)).where("minutes > 0")  # row by row: the same filter for everyone
-        unit = dpf.PrivacyUnit(column="rider", max_rows=6, max_groups=3)
-        with dpf.Ledger(epsilon=2.0, unit=unit) as ledger:
-            lengths = (
-                dpf.of(rides)
-                .group_by("bike", keys=BIKES)
-                .agg(rides=dpf.count(), length=dpf.mean("minutes", bounds=(0, 120)), epsilon=1.0)
-            )
-        print(lengths)
-        print(ledger)
-        return lengths
+        return asked(spark, folder)
     finally:
         spark.stop()
+
+
+def asked(spark: Any, folder: Path) -> Any:
+    """The number and the mean length of rides, by kind of bike."""
+    path = folder / "spark_rides.parquet"
+    made_up_rides().write_parquet(path)
+    rides = spark.read.parquet(str(path)).where("minutes > 0")  # row by row: the same filter for everyone
+    unit = dpf.PrivacyUnit(column="rider", max_rows=6, max_groups=3)
+    with dpf.Ledger(epsilon=2.0, unit=unit) as ledger:
+        lengths = (
+            dpf.of(rides)
+            .group_by("bike", keys=BIKES)
+            .agg(rides=dpf.count(), length=dpf.mean("minutes", bounds=(0, 120)), epsilon=1.0)
+        )
+    print(lengths)
+    print(ledger)
+    return lengths
 
 
 def what_is_missing() -> str:

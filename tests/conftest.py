@@ -52,6 +52,13 @@ class Engine:
         return self.name
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks Spark, which runs by itself in one process: a session takes seconds to start."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
 @pytest.fixture(autouse=True)
 def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""

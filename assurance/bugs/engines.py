@@ -7,6 +7,7 @@ from assurance.bugs.seeding import bug
 KINDS = "test_unit_kinds.py"
 BATCHES = "test_batches.py"
 SPARK = "test_spark.py"
+DASK = "test_dask.py"
 ENGINES = (
     bug(
         "engines",
@@ -119,5 +120,77 @@ ENGINES = (
         "if (VERSION, pl.__version__) != self.versions:",
         "if False:",
         f"{SPARK}::test_other_versions_are_noticed_by_the_executor_itself",
+    ),
+    bug(
+        "engines",
+        "Dask: rows of one unit stay in several partitions",
+        "DaskTable._exchanged",
+        'sent.shuffle(on="part", npartitions=places)',
+        "sent",
+        f"{DASK}::test_fold_brings_whole_units_together_too",
+    ),
+    bug(
+        "engines",
+        "Dask: partitions keep the dtypes that they have",
+        "dask_partitions.column_of",
+        "if found.dtype == dtype:",
+        "if True:",
+        f"{DASK}::test_integers_and_floats_in_partitions_of_one_column_are_one_unit",
+    ),
+    bug(
+        "engines",
+        "Dask: ids are cast to floats though none holds them",
+        "dask_partitions.column_of",
+        "cast.zip_with(cast.cast(found.dtype, strict=False).eq_missing(found), nothing)",
+        "cast",
+        f"{DASK}::test_two_people_do_not_become_one_where_a_partition_has_another_dtype",
+    ),
+    bug(
+        "engines",
+        "Dask: numbers and their texts are one person",
+        "dask_partitions.column_of",
+        "if _family(found.dtype) != _family(dtype):",
+        "if False:",
+        f"{DASK}::test_two_people_do_not_become_one_where_a_partition_has_another_dtype",
+    ),
+    bug(
+        "engines",
+        "Dask: seconds wrap where they become milliseconds",
+        "dask_partitions._of_numpy",
+        "        milliseconds[~fits] = NOT_A_TIME\n",
+        "",
+        f"{DASK}::test_times_are_cast_exactly_or_missing",
+    ),
+    bug(
+        "engines",
+        "Dask: pairs of one unit from two partitions weighed apart",
+        "Coded._weighed",
+        "self.task.weigh(self.task.combine(pl.concat(pairs)))",
+        "self.task.weigh(pl.concat(pairs))",
+        f"{DASK}::test_many_rows_of_one_unit_are_brought_together_before_they_are_sent",
+    ),
+    bug(
+        "engines",
+        "Dask: a partition that failed counts as one without rows",
+        "dask._added",
+        "None if total is None or one is None else total + one",
+        "total if one is None or total is None else total + one",
+        f"{DASK}::test_a_failure_of_one_partition_fails_the_release",
+    ),
+    bug(
+        "engines",
+        "Dask: errors of tasks tell values",
+        "dask.withheld",
+        "        return None\n",
+        "        raise\n",
+        f"{DASK}::test_a_failure_of_a_task_of_ours_tells_nothing_of_values",
+    ),
+    bug(
+        "engines",
+        "Dask: workers of other versions answer",
+        "Answering.__call__",
+        " if self.versions == versions() else None",
+        "",
+        f"{DASK}::test_workers_of_other_versions_are_noticed",
     ),
 )

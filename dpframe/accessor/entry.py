@@ -46,11 +46,11 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     ----------
     frame : DataFrame, LazyFrame, Dataset, relation or engine
         Of pandas or Polars; a pyarrow Dataset or a DuckDB relation, which are read in batches; a frame of another
-        library that narwhals reads, which is brought to Polars as a whole; a DataFrame of Apache Spark, which its
-        executors read; or an engine of your own (see ``docs/engines.md``). Results of all but pandas and Spark are of
-        Polars.
+        library that narwhals reads, which is brought to Polars as a whole; a DataFrame of Apache Spark or of Dask,
+        which its workers read; or an engine of your own (see ``docs/engines.md``). Results of all but pandas, Spark and
+        Dask are of Polars.
     like : {"pandas", "polars"}, optional
-        The library of the results; by default pandas for pandas and Spark, and Polars for any other.
+        The library of the results; by default pandas for pandas, Spark and Dask, and Polars for any other.
 
     Returns
     -------

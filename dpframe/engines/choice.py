@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 
 from dpframe.engines.batches import of_dataset, of_lazy, of_relation
+from dpframe.engines.dask import DaskTable, check_cluster
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.source import ColumnType, source_of
 from dpframe.engines.spark import SparkTable, check_executors
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.frames.kinds import is_dataset, is_engine, is_relation, is_spark
+from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
 
 WHOLE = "a frame in memory, which is read as it is"
 
@@ -72,6 +73,8 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
         return of_relation(frame, reading)
     if is_spark(frame):
         return SparkTable(frame)
+    if is_dask(frame):
+        return DaskTable(frame)
     return InMemory(frame)
 
 
@@ -80,6 +83,7 @@ def check_reading(frame: Any, **options: Any) -> None:
     for name, value in options.items():
         if value is not None and not reads_in_batches(frame):
             where = "a table of Spark, whose executors read it" if is_spark(frame) else WHOLE
+            where = "a table of Dask, whose workers read it" if is_dask(frame) else where
             raise InvalidArgument(
                 f"{name} must be left out for {where}, not {shown(value)}. It is for "
                 "LazyFrames, pyarrow Datasets and DuckDB relations."
@@ -88,17 +92,21 @@ def check_reading(frame: Any, **options: Any) -> None:
 
 def check_whole(frame: Any) -> None:
     """Refuse a table that is read in pieces alone, where each row is asked by itself and rows have an order."""
-    if is_spark(frame):
-        raise InvalidType(
-            f"frame must be in memory for reports of single rows, not {named(frame)}. Let each executor randomize its "
-            "own rows with dpframe.local, or ask for totals."
-        )
+    if is_spark(frame) or is_dask(frame):
+        way_out = "Let each partition randomize its own rows with dpframe.local, or ask for totals."
+    elif is_dataset(frame) or is_relation(frame) or is_engine(frame):
+        way_out = "Bring its rows to pandas, Polars or Arrow first, or ask for totals."
+    else:
+        return
+    raise InvalidType(f"frame must be in memory for reports of single rows, not {named(frame)}. {way_out}")
 
 
 def check_workers(frame: Any) -> None:
     """Refuse a table whose rows are elsewhere, where dpframe cannot run. No row is read."""
     if is_spark(frame):
         check_executors(frame)
+    if is_dask(frame):
+        check_cluster()
 
 
 def reads_in_batches(frame: Any) -> bool:

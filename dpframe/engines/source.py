@@ -16,10 +16,10 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.engines import pandas_columns
+from dpframe.engines import dask_partitions, pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
-from dpframe.frames.kinds import checked_frame, is_dataset, is_engine, is_pandas, is_relation, is_spark
+from dpframe.frames.kinds import checked_frame, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "present", "key", "bin", "unit"]
@@ -106,6 +106,8 @@ def source_of(frame: Any) -> Source:
         return Source(types_of_relation(frame), _brings_nothing)
     if is_spark(frame):
         return Source(types_of_spark(frame), _brings_nothing)
+    if is_dask(frame):
+        return Source(types_of_dask(frame), _brings_nothing)
     return _other_source(nw.from_native(checked_frame(frame)))
 
 
@@ -161,6 +163,19 @@ def _type_of_spark(dtype: Any) -> ColumnType:
     if name not in READ_FROM_SPARK:
         return ColumnType("other", written, readable=False)
     return replace(polars_type(READ_FROM_SPARK[name]), dtype=written)
+
+
+def types_of_dask(frame: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a Dask DataFrame, as it declares them: no task is run."""
+    dtypes = frame.dtypes
+    return {name: _type_of_dask(dtypes[name]) for name in pandas_columns.checked_names(frame)}
+
+
+def _type_of_dask(dtype: Any) -> ColumnType:
+    exact = dask_partitions.dtype_of(dtype)
+    if exact is None:
+        return ColumnType("other", str(dtype), readable=False)
+    return replace(polars_type(exact), dtype=str(dtype))
 
 
 def types_of_relation(relation: Any) -> dict[str, ColumnType]:

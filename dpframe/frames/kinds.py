@@ -26,7 +26,7 @@ def is_frame(value: object) -> bool:
     """Tell whether a value is a frame of any library that dpframe reads."""
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value) or is_dataset(value) or is_engine(value):
         return True
-    if is_spark(value):
+    if is_spark(value) or is_dask(value):
         return True
     native = nw.from_native(value, pass_through=True)
     return isinstance(native, (nw.DataFrame, nw.LazyFrame))
@@ -56,21 +56,29 @@ def is_spark(value: object) -> bool:
     return any(hasattr(module, "DataFrame") and isinstance(value, module.DataFrame) for module in modules if module)
 
 
+def is_dask(value: object) -> bool:
+    """Tell whether a value is a Dask DataFrame."""
+    dask = sys.modules.get("dask.dataframe")
+    return dask is not None and hasattr(dask, "DataFrame") and isinstance(value, dask.DataFrame)
+
+
 def is_engine(value: object) -> bool:
     """Tell whether a value is an engine from outside: an object that has its methods."""
     if isinstance(value, (type, pl.DataFrame, pl.LazyFrame)) or is_relation(value) or is_spark(value):
+        return False
+    if is_dask(value):
         return False
     return all(callable(getattr(value, name, None)) for name in ("schema", "fold"))
 
 
 def library_of(frame: Any) -> Library:
-    """The library of the results from this frame: pandas for pandas and Spark, Polars for any other.
+    """The library of the results from this frame: pandas for pandas, Spark and Dask, Polars for any other.
 
     Where pandas is not installed, they are of Polars for Spark too.
     """
     if is_spark(frame):
         return "pandas" if importlib.util.find_spec("pandas") else "polars"
-    return "pandas" if is_pandas(frame) else "polars"
+    return "pandas" if is_pandas(frame) or is_dask(frame) else "polars"
 
 
 def checked_frame(value: object) -> Any:
@@ -84,6 +92,11 @@ def checked_frame(value: object) -> Any:
         raise InvalidArgument(
             "frame must be a table with an end, not a streaming DataFrame of Spark. Write a part of it to files "
             "(writeStream), and read these (spark.read)."
+        )
+    if is_dask(value) and not is_pandas(value._meta):  # type: ignore[attr-defined]
+        raise InvalidType(
+            "frame must be a Dask DataFrame with partitions of pandas, not of another library. "
+            'Convert them: frame.to_backend("pandas").'
         )
     return value
 

@@ -1,4 +1,4 @@
-"""Gives pandas and Polars frames their ``.dp``, whichever of ``import dpframe`` and ``import pandas`` comes first."""
+"""Gives frames of pandas, Polars and Dask their ``.dp``, whichever of ``import dpframe`` and their own comes first."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from typing import Any
 
 import polars as pl
 
+WAITED_FOR = ("pandas", "dask.dataframe")  # modules whose DataFrame is given its .dp when they are imported
+
 
 def register(accessor: Callable[[Any], Any]) -> None:
     """Set ``.dp`` as a property, which keeps nothing alive and holds no state, on every frame class."""
     for frame_class in (pl.DataFrame, pl.LazyFrame):
         _give(frame_class, accessor)
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and hasattr(pandas, "DataFrame"):
-        _give(pandas.DataFrame, accessor)
-    else:
-        sys.meta_path.insert(0, _PandasFinder(accessor))
+    for name in WAITED_FOR:
+        module = sys.modules.get(name)
+        if module is not None and hasattr(module, "DataFrame"):
+            _give(module.DataFrame, accessor)
+        else:
+            sys.meta_path.insert(0, _Finder(name, accessor))
 
 
 def _give(frame_class: Any, accessor: Callable[[Any], Any]) -> None:
     frame_class.dp = property(accessor, doc="Private counts, sums, means and histograms: see dpframe.")
 
 
-class _PandasFinder(MetaPathFinder):
-    """Waits for the first ``import pandas``, lets it happen, and registers the accessor after it."""
+class _Finder(MetaPathFinder):
+    """Waits for the first import of a module, lets it happen, and registers the accessor after it."""
 
-    def __init__(self, accessor: Callable[[Any], Any]) -> None:
-        self.accessor = accessor
+    def __init__(self, name: str, accessor: Callable[[Any], Any]) -> None:
+        self.name, self.accessor = name, accessor
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != "pandas":
+        if fullname != self.name:
             return None
         others = (finder for finder in tuple(sys.meta_path) if finder is not self)
         spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
@@ -48,7 +51,7 @@ class _PandasFinder(MetaPathFinder):
 class _ThenRegister(Loader):
     """A loader that does what the real one does and then registers."""
 
-    def __init__(self, loader: Loader, finder: _PandasFinder) -> None:
+    def __init__(self, loader: Loader, finder: _Finder) -> None:
         self.loader, self.finder = loader, finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -59,5 +62,5 @@ class _ThenRegister(Loader):
             module.__spec__.loader = module.__loader__ = self.loader  # others see the real loader
         self.loader.exec_module(module)
         _give(module.DataFrame, self.finder.accessor)
-        if self.finder in sys.meta_path:  # until now: whoever only asks whether pandas is there must not end the wait
+        if self.finder in sys.meta_path:  # until now: whoever only asks whether it is there must not end the wait
             sys.meta_path.remove(self.finder)

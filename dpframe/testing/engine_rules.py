@@ -9,7 +9,7 @@ from dpframe.engines import trial
 from dpframe.testing.broken import ContractBroken
 
 
-def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0) -> None:
+def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0, every: int = 1) -> None:
     """Hold an engine against Polars in memory: every exact total is equal, bit for bit, or refused by its schema.
 
     Tried are counts, presences, sums, means, histograms, grids, groups and contributions, where each row is protected
@@ -23,9 +23,12 @@ def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0) 
         It is given a Polars DataFrame and returns what `dpframe.of` takes: the engine on these rows. An error of
         dpframe counts as a refusal.
     tables : int
-        How many random tables of 2,000 rows are tried besides, with a few units that have most of the rows.
+        How many random tables of up to 2,000 rows are tried besides, with a few units that have most of the rows.
     seed : int
         Of these tables.
+    every : int
+        Each table is asked one in so many of the questions, the next table the next ones: many tables in little
+        time. A prime above 3 brings each question together with each unit.
 
     Raises
     ------
@@ -58,6 +61,6 @@ def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0) 
     >>> dpf.of(people).count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
     ['count', 'count_error']
     """
-    difference = trial.difference(make, tables, seed)
+    difference = trial.difference(make, tables, seed, every)
     if difference is not None:
         raise ContractBroken(f"totals: {difference}")

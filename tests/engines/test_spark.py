@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
-import shutil
-import sys
-from pathlib import Path
+import runpy
 
+import engine_tables
 import polars as pl
 import pytest
 
 import dpframe as dpf
+from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
 from dpframe.engines import choice
 from dpframe.engines import spark as engine
 from dpframe.engines.source import types_of
 from dpframe.engines.task import Task
 from dpframe.testing import check_engine
 
-ROOT = Path(__file__).resolve().parents[2]
 VISITS = pl.DataFrame(
     {
         "patient": [1, 1, 2, 3, 3, None],
@@ -33,78 +31,37 @@ WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
+def spark():
     """One real session of two threads, which takes seconds to start; skipped where PySpark or Java is missing."""
-    pytest.importorskip("pandas", reason="pandas is not installed, which PySpark needs")
-    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install dpframe[spark]")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Java is not installed, which Spark runs on")
-    from pyspark.sql import SparkSession
-
-    folder = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = SparkSession.builder.master("local[2]").appName("tests of dpframe")
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.memory": "1g",
-            "spark.sql.shuffle.partitions": "3",
-            "spark.sql.session.timeZone": "Asia/Kathmandu",  # which must not matter
-            "spark.sql.files.openCostInBytes": str(2**27),  # each file is a partition
-            "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days before 1582 as they are
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.sql.adaptive.enabled": "true",
-            "spark.python.worker.reuse": "true",
-        }
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
+    if why_no_spark():
+        pytest.skip(why_no_spark())
+    with spark_session() as session:
         yield session
-        session.stop()
 
 
-@pytest.fixture
-def spark_frame(spark, tmp_path):
-    """A Polars frame as a Spark DataFrame of several partitions; frames that were made are kept."""
-    made = {}
-
-    def make(frame, parts=2):
-        if id(frame) not in made:
-            folder = tmp_path / str(len(made))
-            folder.mkdir()
-            size = max(1, -(-frame.height // parts))
-            fitted = frame.with_columns(
-                pl.col(name).cast(pl.Int16 if dtype == pl.UInt8 else pl.Decimal(20, 0))  # Spark has none without sign
-                for name, dtype in frame.schema.items()
-                if dtype in (pl.UInt8, pl.UInt64)
-            )
-            for place, start in enumerate(range(0, max(1, frame.height), size)):
-                fitted[start : start + size].write_parquet(folder / f"{place}.parquet", use_pyarrow=True)
-            made[id(frame)] = frame, spark.read.parquet(str(folder))  # with the frame, so that its id stays its own
-        return made[id(frame)][1]
-
-    return make
+@pytest.fixture(scope="module")
+def spark_frame(spark):
+    """A Polars frame as a Spark DataFrame of several partitions."""
+    with spark_frames(spark) as make:
+        yield make
 
 
-def share_of(make, every):
-    """An engine that takes one question in so many, and refuses the others: each takes a job of Spark."""
-    turn = itertools.count()
-
-    def chosen(frame):
-        if next(turn) % every:
-            raise dpf.WrongDtype("not this one")
-        return make(frame)
-
-    return chosen
-
-
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.slow)])
 def test_spark_is_polars_in_memory_bit_for_bit(spark_frame, every):
-    check_engine(share_of(spark_frame, every), tables=1)
+    check_engine(spark_frame, tables=1, every=every)
+
+
+def test_the_page_tells_which_verbs_spark_answers(spark_frame):
+    head, *rows = engine_tables.written(engine_tables.PAGE.read_text(encoding="utf-8"), "verbs")
+    assert {row[0]: row[head.index("Spark")] for row in rows} == engine_tables.verbs(spark_frame)
+
+
+def test_the_example_runs_and_tells_what_is_missing(spark, tmp_path, monkeypatch, capsys):
+    example = runpy.run_path(str(ROOT / "examples" / "spark_release.py"), run_name="example")
+    assert example["asked"](spark, tmp_path)["bike"].tolist() == example["BIKES"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert example["main"](tmp_path) is None
+    assert "pyspark is not installed" in capsys.readouterr().out
 
 
 class Split(engine.SparkTable):

@@ -1,0 +1,196 @@
+"""Every engine against Polars in memory, bit for bit, on thousands of random tables.
+
+    python -m assurance.engines --tables 10000 --every 53 --only pandas lazy dataset duckdb
+
+CI tries 200 tables of each engine in the same way (`tests/engines/test_random_tables.py`). Each table is made up of
+hard values, and asked one question in `--every`, the next table the next ones. Spark starts a session of two threads,
+and each of its questions is a job or two: take few tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dpframe.engines import trial
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = 250  # tables of one seed
+Make = Callable[..., Any]  # of a Polars frame
+REMOTE = os.environ.get("SPARK_REMOTE", "")  # Spark Connect, such as local[2]
+SPARK_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.session.timeZone": "Asia/Kathmandu",  # which must not matter
+    "spark.sql.files.openCostInBytes": str(2**27),  # each file is a partition
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days before 1582 as they are
+    "spark.sql.adaptive.enabled": "true",
+    "spark.python.worker.reuse": "true",
+}
+
+
+def main() -> int:
+    options = _arguments()
+    failed = 0
+    print("| engine | tables | every | CPU s | wall s | found |\n|---|---:|---:|---:|---:|---|", flush=True)
+    for name in options.only or ENGINES:
+        with ENGINES[name]() as make:
+            start, wall = processor_time(), time.monotonic()
+            found = _difference(name, make, options.tables, options.seed, options.every)
+            spent = f"{processor_time() - start:.0f} | {time.monotonic() - wall:.0f}"
+        print(f"| {name} | {options.tables} | {options.every} | {spent} | {found or 'equal'} |", flush=True)
+        failed += found is not None
+    return failed
+
+
+def _difference(name: str, make: Make, tables: int, seed: int, every: int) -> str | None:
+    """The first difference, of tables of one block after the other; how far it is goes to standard error."""
+    for block, start in enumerate(range(0, max(1, tables), BLOCK)):
+        found = trial.difference(make, min(BLOCK, tables - start), 1_000 * seed + block, every)
+        if found is not None:
+            return found
+        print(f"{name}: {min(start + BLOCK, tables)} tables are equal", file=sys.stderr, flush=True)
+    return None
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--every", type=int, default=53)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=[*ENGINES])
+    return parser.parse_args()
+
+
+def processor_time() -> float:
+    """Seconds of this process and of what it started, Java and its workers too, where the system tells."""
+    parents, ticks = {}, {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            parents[int(process.name)], ticks[int(process.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    ours, before = {os.getpid()}, 0
+    while len(ours) > before:
+        before, ours = len(ours), ours | {one for one, parent in parents.items() if parent in ours}
+    return sum(ticks.get(one, 0) for one in ours) / os.sysconf("SC_CLK_TCK")
+
+
+def in_pandas(frame: pl.DataFrame) -> Any:
+    """A frame of pandas whose columns are Arrow's, so that it holds what the Polars frame holds."""
+    return frame.to_pandas(use_pyarrow_extension_array=True)
+
+
+def as_dataset(frame: pl.DataFrame) -> Any:
+    """A pyarrow Dataset in memory."""
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+def as_relation(frame: pl.DataFrame) -> Any:
+    """A relation of DuckDB on Arrow."""
+    import duckdb
+
+    return duckdb.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+def as_dask(frame: pl.DataFrame) -> Any:
+    """A Dask DataFrame of three partitions, with columns of Arrow."""
+    import dask.dataframe as dd
+
+    return dd.from_pandas(in_pandas(frame), npartitions=3)
+
+
+def why_no_spark() -> str:
+    """The reason why Spark cannot run here, or nothing."""
+    for module in ("pandas", "pyspark"):
+        if importlib.util.find_spec(module) is None:
+            return f"{module} is not installed, which Spark needs: pip install dpframe[spark]"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "Java is not installed, which Spark runs on"
+    return ""
+
+
+@contextlib.contextmanager
+def spark_session() -> Iterator[Any]:
+    """One real session of two threads, which takes seconds to start."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.appName("tests of dpframe")
+    builder = builder.remote(REMOTE) if REMOTE else builder.master("local[2]")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, value in {**SPARK_SETTINGS, "spark.sql.warehouse.dir": f"{folder}/warehouse"}.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        if not REMOTE:
+            session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@contextlib.contextmanager
+def spark_frames(session: Any) -> Iterator[Make]:
+    """Polars frames as Spark DataFrames of two partitions each; those that were made are kept."""
+    made: dict[int, Any] = {}
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def make(frame: pl.DataFrame, parts: int = 2) -> Any:
+            if id(frame) not in made:
+                files = Path(folder) / str(len(made))
+                files.mkdir()
+                size = max(1, -(-frame.height // parts))
+                for place, start in enumerate(range(0, max(1, frame.height), size)):
+                    rows = frame[start : start + size].with_columns(_signed(frame))
+                    rows.write_parquet(files / f"{place}.parquet", use_pyarrow=True)
+                made[id(frame)] = frame, session.read.parquet(str(files))  # with the frame, so that its id is its own
+            return made[id(frame)][1]
+
+        yield make
+
+
+def _signed(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Columns of integers without a sign, of which Spark has none, in wider ones."""
+    wider = {pl.UInt8: pl.Int16(), pl.UInt64: pl.Decimal(20, 0)}
+    return [pl.col(name).cast(wider[dtype]) for name, dtype in frame.schema.items() if dtype in wider]
+
+
+@contextlib.contextmanager
+def in_spark() -> Iterator[Make]:
+    """Frames of a session of its own."""
+    with spark_session() as session, spark_frames(session) as make:
+        yield make
+
+
+def plainly(make: Make) -> Callable[[], contextlib.AbstractContextManager[Make]]:
+    """An engine that needs no preparation."""
+    return lambda: contextlib.nullcontext(make)
+
+
+ENGINES: dict[str, Callable[[], contextlib.AbstractContextManager[Make]]] = {
+    "pandas": plainly(in_pandas),
+    "lazy": plainly(pl.DataFrame.lazy),
+    "dataset": plainly(as_dataset),
+    "duckdb": plainly(as_relation),
+    "dask": plainly(as_dask),
+    "spark": in_spark,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

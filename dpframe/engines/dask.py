@@ -1,0 +1,284 @@
+"""Tables of Dask: tasks compute totals of their own partitions, and these are added up in a tree.
+
+No row reaches the process that asks, but where its own threads are the workers. Where there are units, rows become
+coded rows first (see `Task`), which are sent in parts by a hash of the unit: Dask sees numbers of parts and bytes, and
+its own hash, by which 1 and 1.0 are two, is one of numbers of parts alone.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe._version import VERSION
+from dpframe.engines.aggregates import ROWS
+from dpframe.engines.dask_partitions import frame_of
+from dpframe.engines.engine import Partial
+from dpframe.engines.identity import of_rows
+from dpframe.engines.source import ColumnType, types_of_dask
+from dpframe.engines.task import Task
+from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+
+MOST_PARTS = 2**10
+PARTS = 4  # of units, for each partition
+MANY_ROWS = 2**16  # of one part of one partition: beyond, rows of one unit and cell are brought together first
+BRANCHES = 8  # of the tree in which totals are added
+FAILED = -1  # the part of what could not be worked on
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+@dataclass(frozen=True)
+class DaskTable:
+    """The engine of a Dask DataFrame."""
+
+    frame: Any
+
+    def schema(self) -> Mapping[str, ColumnType]:
+        """The columns as dpframe reads them, of what Dask declares; no task is run."""
+        return types_of_dask(self.frame)
+
+    def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
+        """The sum over partitions, or over parts of whole units."""
+        dtypes = self._dtypes(columns)
+        if by is not None:
+            return self._of_units(Whole(dtypes, piece, by))
+        return _sum(Answering(Rows(dtypes, piece).answer, versions()), self._narrow(dtypes))
+
+    def push(self, task: Task) -> Partial | None:
+        """Units: coded rows, in parts that each hold whole units."""
+        return None if task.by is None else self._of_units(Coded(self._dtypes(task.columns), task))
+
+    def _dtypes(self, columns: Sequence[str]) -> dict[str, Any]:
+        schema = self.schema()
+        return {name: schema[name].polars for name in columns}
+
+    def _narrow(self, dtypes: Mapping[str, Any]) -> Any:
+        return self.frame[list(dtypes) or list(self.frame.columns[:1])]
+
+    def _of_units(self, work: Whole | Coded) -> Partial:
+        places = max(1, self.frame.npartitions)
+        meta = _numbered([], [])
+        send = Sending(work, min(PARTS * places, MOST_PARTS), versions())
+        sent = self._narrow(work.dtypes).map_partitions(send, meta=meta, enforce_metadata=False)
+        received = self._exchanged(sent, places)
+        return _sum(Answering(work.answer, versions()), received)
+
+    def _exchanged(self, sent: Any, places: int) -> Any:
+        """The same rows, those of a part in one partition."""
+        return sent.shuffle(on="part", npartitions=places)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that count by themselves: a partition is a piece."""
+
+    dtypes: Mapping[str, Any]
+    piece: Callable[[Any], Partial]
+
+    def answer(self, partition: Any) -> Partial:
+        """The totals of a partition."""
+        return self.piece(frame_of(partition, self.dtypes))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Rows as they are, by the unit in one column, to pieces of whole units."""
+
+    dtypes: Mapping[str, Any]
+    piece: Callable[[Any], Partial]
+    by: str
+
+    def rows(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+        """The rows of a partition, and the unit of each."""
+        return frame, frame.lazy().select(of_rows(pl.col(self.by), self.dtypes[self.by])).collect().to_series()
+
+    def fewer(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The same rows: nothing is known of what is done with them."""
+        return rows
+
+    def answer(self, received: Any) -> Partial:
+        """The totals of the parts of one partition."""
+        return _of_parts(received, self.piece(_empty(self.dtypes)), lambda tables: self.piece(pl.concat(tables)))
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Coded rows of a task, weighed by whole units."""
+
+    dtypes: Mapping[str, Any]
+    task: Task
+
+    def rows(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+        """The coded rows of a partition, and the unit of each."""
+        coded = self.task.coded(frame)
+        return coded, coded["unit"]
+
+    def fewer(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """One row for each unit and cell: a unit with most of all rows has few of these."""
+        return self.task.combine(rows)
+
+    def answer(self, received: Any) -> Partial:
+        """The totals of the parts of one partition."""
+        return _of_parts(received, self.task.piece(_empty(self.dtypes)), self._weighed)
+
+    def _weighed(self, tables: list[pl.DataFrame]) -> Partial:
+        if any(ROWS in table.columns for table in tables):
+            pairs = [table if ROWS in table.columns else self.task.combine(table) for table in tables]
+            return self.task.weigh(self.task.combine(pl.concat(pairs)))
+        return self.task.weigh(pl.concat(tables))
+
+
+@dataclass(frozen=True)
+class Sending:
+    """The work of a task on a partition whose units are put together: one row of bytes for each part of the units."""
+
+    work: Whole | Coded
+    parts: int
+    versions: str
+
+    def __call__(self, partition: Any) -> Any:
+        found = withheld(self._sent, partition) if self.versions == versions() else None
+        return _numbered([FAILED], [b""]) if found is None else _numbered(*found)
+
+    def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
+        rows, unit = self.work.rows(frame_of(partition, self.work.dtypes))
+        part = part_of(unit, self.parts)
+        order = np.argsort(part, kind="stable")
+        numbers, starts = np.unique(part[order], return_index=True)
+        ordered = rows[order]
+        tables = [ordered[start:end] for start, end in itertools.pairwise([*starts.tolist(), rows.height])]
+        fewer = [self.work.fewer(table) if table.height > MANY_ROWS else table for table in tables]
+        return numbers.tolist(), [_as_bytes(table) for table in fewer]
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The work of a task whose rows are whole: None where it fails, whose words may hold private values."""
+
+    answer: Callable[[Any], Partial]
+    versions: str
+
+    def __call__(self, partition: Any) -> Partial | None:
+        return withheld(self.answer, partition) if self.versions == versions() else None
+
+
+def withheld(function: Callable[[Any], Any], partition: Any) -> Any:
+    """The result of a function, or None: Dask shows errors with the values that they name, and writes them to logs."""
+    try:
+        return function(partition)
+    except STOPS:
+        raise
+    except BaseException:  # a panic of the Polars engine is no Exception
+        return None
+
+
+def part_of(unit: pl.Series, parts: int) -> NDArray[np.int64]:
+    """The part of each row: the same for the same unit in every process; missing units are in one part, too.
+
+    Of the values of one Polars dtype, as they are told apart: a hash of bytes, which pandas keeps the same.
+    """
+    import pandas
+
+    filled = unit.fill_null("" if unit.dtype == pl.String else 0)
+    hashed = pandas.util.hash_array(filled.to_numpy())
+    return (np.asarray(hashed, dtype=np.uint64) % np.uint64(parts)).astype(np.int64)
+
+
+def _of_parts(received: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], Partial]) -> Partial:
+    """The sum over the parts in a partition, one after the other."""
+    parts = received["part"].to_numpy()
+    if (parts == FAILED).any():
+        raise ReleaseFailed("a partition could not be read")
+    for part in np.unique(parts).tolist():
+        tables = [pl.read_ipc_stream(io.BytesIO(rows)) for rows in received["rows"][parts == part]]
+        zero += weigh(tables)
+    return zero
+
+
+def _numbered(parts: list[int], rows: list[bytes]) -> Any:
+    """Rows of parts in a pandas frame, as bytes that Dask does not take for texts."""
+    import pandas
+    import pyarrow
+
+    dtype: Any = pandas.ArrowDtype(pyarrow.large_binary())
+    return pandas.DataFrame({"part": np.array(parts, dtype=np.int64), "rows": pandas.array(rows, dtype=dtype)})
+
+
+def _as_bytes(table: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.write_ipc_stream(buffer)
+    return buffer.getvalue()
+
+
+def _empty(dtypes: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(dtypes) or {"": pl.Int8})
+
+
+def _sum(answer: Callable[[Any], Partial | None], frame: Any) -> Partial:
+    """The answers of all partitions, added up in a tree, so that few of them meet in one process at a time."""
+    import dask
+
+    added = dask.delayed(_added, pure=False, traverse=False)
+    asked = dask.delayed(answer, pure=False, traverse=False)
+    partials = [asked(partition) for partition in frame.to_delayed()]
+    while len(partials) > 1:
+        partials = [added(partials[start : start + BRANCHES]) for start in range(0, len(partials), BRANCHES)]
+    (found,) = dask.compute(*partials)
+    if not isinstance(found, Partial):
+        raise ReleaseFailed("dpframe failed on a partition; why is withheld, since it may hold private values")
+    return found
+
+
+def _added(partials: Sequence[Partial | None]) -> Partial | None:
+    """The sum; None where one failed."""
+    total: Partial | None = partials[0]
+    for one in partials[1:]:
+        total = None if total is None or one is None else total + one
+    return total
+
+
+def versions() -> str:
+    """The versions that must be the same wherever rows are: of what computes totals, and of what hashes units."""
+    import pandas
+
+    return f"dpframe {VERSION}, Polars {pl.__version__}, pandas {pandas.__version__}"
+
+
+def check_cluster() -> None:
+    """Refuse workers of other versions than this process has, where a client of dask.distributed is open.
+
+    They are asked by a function that reads no row. Each task asks again, for a worker may come later.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return
+    try:
+        client = distributed.default_client()
+    except ValueError:  # there is none: tasks run in threads or processes of this machine
+        return
+
+    def report() -> str:  # carried there whole: dpframe may be missing
+        try:
+            import pandas
+            import polars
+
+            from dpframe import _version
+
+            return f"dpframe {_version.VERSION}, Polars {polars.__version__}, pandas {pandas.__version__}"
+        except ImportError as error:
+            return f"no {error.name}"
+
+    there = set(client.run(report).values())
+    if not there <= {versions()}:
+        raise InvalidArgument(
+            f"frame must be of a cluster whose workers have {versions()}, as this process has, not "
+            f"{shown('; '.join(sorted(there - {versions()})))}. Nothing was charged. Install these versions there."
+        )

@@ -1,0 +1,319 @@
+"""Dask DataFrames: the integers of Polars in memory, whatever dtypes partitions have; no proof is refused by schema."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from assurance.engines import as_dask, in_pandas
+from dpframe.engines import dask as engine
+from dpframe.engines.choice import InMemory
+from dpframe.engines.dask_partitions import column_of
+from dpframe.engines.source import types_of_dask
+from dpframe.engines.task import Task
+from dpframe.testing import check_engine
+
+pandas = pytest.importorskip("pandas", reason="pandas is not installed, which Dask holds its partitions in")
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install dpframe[dask]")
+dd = pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not installed")
+
+MANY = 1e7  # as good as no noise
+WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
+VISITS = pl.DataFrame(
+    {
+        "patient": [1, 1, 2, 3, 3, None],
+        "ward": ["A", "B", "A", "C", "C", None],
+        "cost": [120.0, 80.0, 40.0, 65.0, 1.0, 9.0],
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def made_of(*partitions, declared):
+    """A Dask DataFrame of these pandas frames, with the dtypes that one of no rows declares, which are not enforced."""
+    return dd.from_map(lambda place: partitions[place], range(len(partitions)), meta=declared.iloc[:0])
+
+
+def units_in(frame, column, **options):
+    who = dpf.PrivacyUnit(column, max_rows=1, max_groups=1, **options)
+    return round(dpf.of(frame).count(epsilon=MANY, ledger=dpf.Ledger(epsilon=MANY, unit=who))["count"][0])
+
+
+@pytest.mark.parametrize("every", [17, pytest.param(5, marks=pytest.mark.slow)])
+def test_dask_is_polars_in_memory_bit_for_bit(every, monkeypatch):
+    monkeypatch.setattr(engine, "MANY_ROWS", 5)  # so that some parts are brought together and some are not
+    check_engine(as_dask, tables=1, every=every)
+
+
+class Split(engine.DaskTable):
+    """The drill: rows of one part of the units stay in several partitions."""
+
+    def _exchanged(self, sent, places):
+        return sent
+
+
+def test_a_unit_that_is_split_over_partitions_is_found():
+    with pytest.raises(dpf.testing.ContractBroken, match=r"protected .* differ on the table"):
+        check_engine(lambda frame: Split(as_dask(frame)), tables=0, every=3)
+
+
+def test_many_rows_of_one_unit_are_brought_together_before_they_are_sent(monkeypatch):
+    frame = pl.DataFrame({"patient": [1] * 40 + [2, 3] * 3, "ward": ["A", "B"] * 23, "cost": [0.25] * 46})
+    asked = dpf.of(frame).preview.group_by("ward", keys=["A", "B"])
+    query = asked.agg(s=dpf.sum("cost", bounds=(0, 1)), n=dpf.count(), unit=WHO, epsilon=1)
+    task = Task.of(InMemory(frame), query.query, query.unit, 1.0)
+    for many in (0, 5, 100):  # rows of all parts, of some, of none
+        monkeypatch.setattr(engine, "MANY_ROWS", many)
+        found = engine.DaskTable(as_dask(frame)).push(task)
+        assert {total: cells.tolist() for total, cells in found.totals.items()} == {
+            total: cells.tolist() for total, cells in task.piece(frame).totals.items()
+        }
+
+
+def test_fold_brings_whole_units_together_too():
+    once = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
+    query = dpf.of(VISITS).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=once)
+    task = Task.of(InMemory(VISITS), query.query, query.unit, 1.0)
+    found = engine.DaskTable(as_dask(VISITS)).fold(task.columns, task.piece, task.by)
+    assert {total: cells.tolist() for total, cells in found.totals.items()} == {
+        total: cells.tolist() for total, cells in task.piece(VISITS).totals.items()
+    }
+
+
+def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere():
+    with dpf.Ledger(epsilon=2 * MANY, unit="patient") as ledger:
+        frame = as_dask(VISITS)
+        assert frame.dp.preview.sum("cost", bounds=(0, 100), max_rows=2, epsilon=1).cost.epsilon == 1
+        assert ledger.spent.epsilon == 0
+        found = frame.dp.group_by("ward", keys=["A", "B", "C"]).sum(
+            "cost", bounds=(0, 100), max_rows=2, max_groups=2, epsilon=MANY
+        )
+        assert isinstance(found, pandas.DataFrame)
+        assert found["cost_sum"].round().tolist() == [140, 80, 66]
+        polars = dpf.of(frame, like="polars").count(max_rows=2, epsilon=MANY)
+        assert isinstance(polars, pl.DataFrame)
+        assert round(polars["count"][0]) == 5  # the row of nobody is left out
+        assert ledger.spent.epsilon == 2 * MANY
+
+
+@pytest.mark.parametrize("declared", ["int64", "float64", "Int64", "int64[pyarrow]"])
+def test_integers_and_floats_in_partitions_of_one_column_are_one_unit(declared):
+    whole = pandas.DataFrame({"u": [1, 2, 3]})
+    missing = pandas.DataFrame({"u": [1.0, np.nan, 2.0, 2.5]})
+    objects = pandas.DataFrame({"u": pandas.Series([1, 2.0, "2", None, np.int8(3)], dtype=object)})
+    nullable = pandas.DataFrame({"u": pandas.array([3, None, 1], dtype="Int64")})
+    frame = made_of(whole, missing, objects, nullable, declared=whole.astype(declared))
+    people = 4 if declared == "float64" else 3  # 2.5 is nobody where ids are integers
+    assert units_in(frame, "u") == people
+    assert units_in(frame, "u", nulls="one-unit") == people + 1
+
+
+def test_two_people_do_not_become_one_where_a_partition_has_another_dtype():
+    large = pandas.DataFrame({"u": [2**53 + 1, 2**53 + 2]})
+    assert units_in(made_of(large, large, declared=large.astype("float64")), "u") == 1  # the odd one has no float
+    words = pandas.DataFrame({"u": ["1", "01", "1.0"]}).astype("string[pyarrow]")
+    numbers = pandas.DataFrame({"u": [1, 2, 3]})
+    assert units_in(made_of(words, numbers, declared=words), "u") == 3  # numbers are no texts
+    assert units_in(made_of(words, numbers, declared=numbers), "u") == 3
+
+
+def test_zeros_and_nans_of_float_units_are_one_unit_each():
+    values = [0.0, -0.0, float("nan"), -float("nan"), 1.5]
+    frame = dd.from_pandas(pandas.DataFrame({"u": values * 7}), npartitions=5)
+    assert units_in(frame, "u") == 2
+    assert units_in(frame, "u", nulls="one-unit") == 3
+
+
+def test_a_column_without_its_partitions_dtype_is_cast_exactly_or_missing():
+    def cast(values, to, **options):
+        return column_of(pandas.Series(values, **options), to).to_list()
+
+    assert cast([1.0, 1.5, np.inf, np.nan, 2.0**63], pl.Int64()) == [1, None, None, None, None]
+    assert cast([1, 0, 2], pl.Boolean()) == [True, False, None]
+    assert cast([True, False], pl.Int8()) == [1, 0]
+    assert cast([300, -1, 7], pl.UInt8()) == [None, None, 7]
+    assert cast([2**53, 2**53 + 1], pl.Float64()) == [2.0**53, None]
+    assert cast([0.1, 0.5, -0.0], pl.Float32()) == [None, 0.5, -0.0]
+    assert cast([1, 2], pl.String()) == [None, None]
+    objects = {"dtype": object}
+    assert cast(["A", "\ud800", 1, None], pl.String(), **objects) == ["A", None, None, None]
+    assert cast([1, 2.0, 2.5, "3", None, True, 2**70], pl.Int64(), **objects) == [1, 2, None, None, None, 1, None]
+    assert cast([1, 0.1, 2**53 + 1], pl.Float32(), **objects) == [1.0, None, None]
+    assert cast([1, 0, 2], pl.Boolean(), **objects) == [True, False, None]
+    assert cast([1, 2], pl.Date(), **objects) == [None, None]
+    assert cast(["A", "B", None], pl.String(), dtype="category") == ["A", "B", None]
+    assert cast(["A", None], pl.String(), dtype="string[python]") == ["A", None]
+    assert cast([0.1, 2.0], pl.Float64(), dtype="longdouble") == [0.1, 2.0]
+    assert cast(np.array([0.5, 2.0], "f2"), pl.Float32()) == [0.5, 2.0]
+
+
+def test_times_are_cast_exactly_or_missing():
+    seconds = pandas.Series(np.array(["2024-03-01T12:00:00", "NaT"], "M8[s]"))
+    found = column_of(seconds, pl.Datetime("us"))
+    assert found.dt.hour().to_list() == [12, None]
+    far = pandas.Series(np.array([2**61, 5], "M8[s]"))
+    assert column_of(far, pl.Datetime("ms")).is_null().to_list() == [True, False]
+    fine = pandas.Series(np.array([1_000, 1_001], "M8[ns]"))
+    assert column_of(fine, pl.Datetime("us")).is_null().to_list() == [False, True]
+    aware = seconds.dt.tz_localize("Asia/Kathmandu")
+    assert column_of(aware, pl.Datetime("us")).is_null().all()  # an instant is no time on a wall
+    assert column_of(aware, pl.Datetime("us", "UTC")).dt.hour().to_list() == [6, None]
+    noons = pandas.Series(np.array(["2024-03-01", "2024-03-01T12"], "M8[us]"))
+    assert column_of(noons, pl.Date()).is_null().to_list() == [False, True]
+
+
+def test_what_has_no_proof_is_refused_by_schema_and_no_task_is_run():
+    def fails(place):
+        raise AssertionError("a task was run")
+
+    declared = pandas.DataFrame({"id": [1]}).assign(
+        objects=pandas.Series([object()], dtype=object),
+        seconds=np.array([0], "M8[s]"),
+        long=np.array([0], "longdouble"),
+        python=pandas.array(["A"], dtype="string[python]"),
+        numbers=pandas.Categorical([1]),
+        span=pandas.array([pandas.Period("2024-01")]),
+    )
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.from_map(fails, [0], meta=declared.iloc[:0])
+        frame["unknown"] = frame["id"].astype("category")
+    with dpf.Ledger(epsilon=1, unit="id") as ledger:
+        for name in ("objects", "seconds", "long", "python", "numbers", "span", "unknown"):
+            with pytest.raises(dpf.WrongDtype, match="can be read"):
+                frame.dp.count(name, epsilon=1, max_rows=1)
+        with pytest.raises(dpf.UnknownColumn, match="Did you mean 'span'"):
+            frame.dp.group_by("spam", keys=["A"]).count(epsilon=1, max_rows=1, max_groups=1)
+        for options in ({"memory": "1GiB"}, {"progress": False}):
+            with pytest.raises(dpf.InvalidArgument, match="must be left out for a table of Dask"):
+                frame.dp.count(epsilon=1, max_rows=1, **options)
+        assert ledger.spent.epsilon == 0
+        with pytest.raises(dpf.ReleaseFailed):
+            frame.dp.count(epsilon=1, max_rows=1)
+        assert ledger.spent.epsilon == 1
+
+
+def test_every_other_dtype_comes_over_as_it_is_declared():
+    whole = in_pandas(VISITS).assign(
+        known=pandas.Categorical(["A", "B", "A", "C", "C", "A"]),
+        times=np.array([0, 1, 2, 3, 4, 5], "M8[ms]"),
+        spans=np.array([0, 1, 2, 3, 4, 5], "m8[ns]"),
+    )
+    whole["instants"] = whole["times"].dt.tz_localize("Asia/Kathmandu")
+    frame = dd.from_pandas(whole, npartitions=2)
+    types = {name: str(one.polars) for name, one in types_of_dask(frame).items()}
+    assert types == {
+        **{"patient": "Int64", "ward": "String", "cost": "Float64", "known": "String"},
+        **{"times": "Datetime(time_unit='ms', time_zone=None)", "spans": "Duration(time_unit='ns')"},
+        "instants": "Datetime(time_unit='ms', time_zone='UTC')",
+    }
+    for name in types:
+        assert units_in(frame, name) == len(set(frame[name].dropna().compute()))
+
+
+def test_partitions_of_other_libraries_are_refused():
+    frame = as_dask(VISITS)
+
+    class Other(type(frame)):
+        _meta = None
+
+    frame.__class__ = Other
+    with pytest.raises(dpf.InvalidType, match="to_backend"):
+        dpf.of(frame)
+
+
+def test_reports_of_single_rows_are_refused_before_the_charge():
+    ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit(neighbors="replace"))
+    with pytest.raises(dpf.InvalidType, match="in memory"):
+        as_dask(VISITS).dp.local.randomize("patient", method=dpf.local.Mean((0, 3), epsilon=1), ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_failure_of_a_task_of_ours_tells_nothing_of_values(monkeypatch, caplog):
+    def fails(frame, dtypes):
+        raise ValueError("private 1")
+
+    monkeypatch.setattr(engine, "frame_of", fails)
+    assert engine.withheld(lambda partition: fails(partition, {}), None) is None
+    for unit in (None, WHO):
+        with pytest.raises(dpf.ReleaseFailed) as caught:
+            as_dask(VISITS).dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit or dpf.PrivacyUnit()))
+        assert caught.value.__cause__ is None
+        assert "private 1" not in str(caught.value) + caplog.text
+
+
+def test_a_failure_of_one_partition_fails_the_release(monkeypatch):
+    brought = engine.frame_of
+
+    def fails_once(partition, dtypes):
+        if 3 in partition.index:
+            raise ValueError("private 1")
+        return brought(partition, dtypes)
+
+    monkeypatch.setattr(engine, "frame_of", fails_once)
+    for unit in (dpf.PrivacyUnit(), WHO):
+        with pytest.raises(dpf.ReleaseFailed):
+            as_dask(VISITS).dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit))
+
+
+def test_a_failure_of_a_users_task_tells_nothing_of_values():
+    def fails(place):
+        raise ValueError("private 1")
+
+    frame = dd.from_map(fails, [0, 1], meta=pandas.DataFrame({"x": [1.0]}).iloc[:0])
+    with pytest.raises(dpf.ReleaseFailed) as caught:
+        frame.dp.sum("x", bounds=(0, 1), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert "private 1" not in str(caught.value)
+
+
+def test_workers_of_other_versions_are_noticed(monkeypatch):
+    class Client:
+        def run(self, report):
+            return {"one": report(), "other": pickle.loads(pickle.dumps("dpframe 0.0.0"))}
+
+    class Distributed:
+        @staticmethod
+        def default_client():
+            return Client()
+
+    monkeypatch.setitem(sys.modules, "distributed", Distributed)
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match=r"workers have 'dpframe .*not 'dpframe 0\.0\.0'|not 'dpframe 0"):
+        as_dask(VISITS).dp.count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    other = engine.Answering(lambda partition: 1, "dpframe 0.0.0")
+    assert other(None) is None  # a worker that came later
+
+
+def test_parts_of_units_are_the_same_in_every_process():
+    columns = ([1, 2, None], ["A", "\u00e9", None], [0.5, 1.0, None])
+    code = (
+        "import polars as pl; from dpframe.engines.dask import part_of; "
+        f"print([part_of(pl.Series(values), 97).tolist() for values in {columns}])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == str([engine.part_of(pl.Series(values), 97).tolist() for values in columns])
+
+
+@pytest.mark.parametrize(
+    "first", ["import dpframe; import dask.dataframe as dd", "import dask.dataframe as dd; import dpframe"]
+)
+def test_accessor_whichever_comes_first(first):
+    code = (
+        f"{first}; import pandas as pd; frame = dd.from_pandas(pd.DataFrame({{'x': [1]}}), npartitions=1); "
+        "print(frame.dp, dd.__spec__.loader.__class__.__name__)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert "count" in found.stdout
+    assert "SourceFileLoader" in found.stdout

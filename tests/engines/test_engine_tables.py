@@ -1,0 +1,23 @@
+"""The tables of docs/engines.md say what engines answer and refuse: verbs that are asked, dtypes that are checked."""
+
+from __future__ import annotations
+
+import engine_tables
+import pytest
+
+PAGE = engine_tables.PAGE.read_text(encoding="utf-8")
+NEEDS = {"pandas": "pandas", "DuckDB": "duckdb", "Dask": "dask.dataframe"}
+
+
+@pytest.mark.parametrize("name", engine_tables.ENGINES)
+def test_the_page_tells_which_verbs_an_engine_answers(name):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    head, *rows = engine_tables.written(PAGE, "verbs")
+    assert {row[0]: row[head.index(name)] for row in rows} == engine_tables.verbs(engine_tables.ENGINES[name])
+
+
+def test_the_page_tells_which_dtypes_engines_take():
+    for module in ("pyspark", *NEEDS.values()):
+        pytest.importorskip(module)
+    assert engine_tables.written(PAGE, "dtypes") == engine_tables.dtypes()
