@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,11 +22,10 @@ WORTH = 0.1  # deviations that guesses must differ by for the distance from them
 
 @dataclass(frozen=True)
 class Guess:
-    """For each cell what its neighbors say of it, the standard deviation of the noise in that, and its weights."""
+    """For each cell what its neighbors say of it, and the standard deviation of the noise in that."""
 
     values: Floats
     deviations: Floats
-    weights: Floats  # cell x ring, each over the root of the number of cells of the ring
 
 
 @dataclass(frozen=True)
@@ -41,28 +40,17 @@ class Context:
 
 
 def contexts(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> list[Context]:
-    """The estimates of a line or a grid: in coarse classes, in fine ones, and with rings of the better of the two."""
+    """The estimates of a line or a grid, in coarse classes and in fine ones.
+
+    `axes` are those whose neighbors may be alike. Fewer than 64 cells have none.
+    """
     if values.size < FEWEST or not axes or max(values.shape[axis] for axis in axes) < 2 * PILOT:
         return []
     flat, folds = values.ravel(), folds_of(values.size)
     first = guess(values, noise, axes, rings_of(values, axes))
     coarse = estimated("coarse", flat, noise, folds, first, COARSE, nonnegative)
     fine = estimated("fine", flat, noise, folds, first, FINE, nonnegative)
-    best = min((coarse, fine), key=lambda one: one.risk)
-    again = guess(values, noise, axes, rings_of(best.values.reshape(values.shape), axes))
-    two = estimated("two", flat, noise, folds, again, FINE, nonnegative)
-    return [coarse, fine, replace(two, risk=two.risk + echo(noise, first, again, best, two))]
-
-
-def echo(noise: NoiseLaw, first: Guess, again: Guess, best: Context, two: Context) -> float:
-    """What a cell's own noise adds to the risk by way of its neighbors' first estimates, of which the second guess is.
-
-    E[z m] = v E[dm / dy]: a neighbor in ring s took w_s / c_s of the cell, as far as it was moved at all, and gives
-    w'_s / c_s of that back; and the second estimate keeps of its guess what it takes off the cell.
-    """
-    moved = [np.clip(1.0 - one.deviations**2 / noise.variance, 0.0, 1.0) for one in (best, two)]
-    back = (first.weights * again.weights).sum(axis=1)
-    return 2.0 * noise.variance * float(np.maximum(back * moved[0] * moved[1], 0.0).sum())
+    return [coarse, fine]
 
 
 def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) -> Guess:
@@ -74,25 +62,22 @@ def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) 
     flat, folds = values.ravel(), folds_of(values.size)
     near, counts = around(values, PILOT, axes)
     found, spread = near.ravel(), deviation / np.sqrt(counts.ravel())
-    weights = np.empty(rings.means.shape)
     for _ in range(ROUNDS):
         group = classes(found, 2.0 * float(np.median(spread)), FIT)
         found, spread = found.copy(), spread.copy()
         for mine in members(group):
-            found[mine], spread[mine], weights[mine] = _fitted(
-                flat[mine], noise, rings.means[mine], rings.counts[mine], folds[mine]
-            )
-    return Guess(found, spread, weights / np.sqrt(rings.counts))
+            found[mine], spread[mine] = _fitted(flat[mine], noise, rings.means[mine], rings.counts[mine], folds[mine])
+    return Guess(found, spread)
 
 
 def _fitted(
     values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats]:
     """The ridge regression of the cells of a class on their rings, fitted on one fold and read on the other."""
     deviation = math.sqrt(noise.variance)
     low, high = np.percentile(values, CLIPPED)
     kept = np.clip(values, low - 3.0 * deviation, high + 3.0 * deviation)
-    found, spread, all_weights = np.empty(values.size), np.empty(values.size), np.zeros(means.shape)
+    found, spread = np.empty(values.size), np.empty(values.size)
     for fold in range(FOLDS):
         own, other = folds == fold, folds != fold
         if not other.any() or not own.any():
@@ -104,8 +89,7 @@ def _fitted(
         weights = np.linalg.lstsq(centred.T @ centred + np.diag(penalty), centred.T @ (kept[other] - level))[0]
         found[own] = level + (means[own] - middle) @ weights
         spread[own] = deviation * np.sqrt((weights**2 / counts[own]).sum(axis=1) + 1.0 / other.sum())
-        all_weights[own] = weights
-    return found, spread, all_weights
+    return found, spread
 
 
 def estimated(

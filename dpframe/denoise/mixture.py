@@ -74,6 +74,16 @@ def empirical_bayes_risk(values: Floats, noise: NoiseLaw, *, nonnegative: bool =
     return cross_fitted(Bins.of(values, noise), nonnegative)
 
 
+def empirical_bayes_deviations(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> Floats:
+    """The standard deviation of the total of each cell given its noisy value, under the prior that is learned."""
+    bins = Bins.of(values, noise)
+    counts = bins.counts.sum(axis=0)
+    if not counts.any():
+        return np.full(values.shape, math.sqrt(noise.variance))
+    variances = bins.read(bins.variance_under(*bins.prior(counts, nonnegative)), values, 1.0)
+    return np.asarray(np.sqrt(variances * noise.variance).reshape(values.shape))
+
+
 def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
     """The estimate of `empirical_bayes_risk`, for values in bins."""
     total, square = 0.0, 0.0
