@@ -111,8 +111,9 @@ class ReleasedFrame:
         """
         facts = self._alone("plot")
         places = provenance.checked_numbers(self._frame, facts)
-        frame = build.reordered(self._frame, places) if "levels" in facts else self._frame
-        return result_charts.of_result(frame, facts)
+        if "levels" in facts:  # of which no error of a cell is known
+            return result_charts.of_result(build.reordered(self._frame, places), facts, {})
+        return result_charts.of_result(self._frame, facts, provenance.cell_errors(facts, places))
 
     def table(self) -> Any:
         """A table for a report: each value with its 95% error, and below it what it cost.
@@ -128,11 +129,16 @@ class ReleasedFrame:
             Without the extra ``dpframe[tables]``.
         """
         facts = self._alone("table")
-        provenance.checked_numbers(self._frame, facts)
-        return result_tables.of_result(self._frame, facts)
+        places = provenance.checked_numbers(self._frame, facts)
+        return result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places))
 
-    def errors(self) -> Any:
+    def errors(self, *, cells: bool = False) -> Any:
         """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
+
+        Parameters
+        ----------
+        cells : bool
+            Whether to tell the errors of each cell.
 
         Returns
         -------
@@ -144,6 +150,11 @@ class ReleasedFrame:
             expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
             biased, and this is no interval: see ``docs/denoising.md``. Of joined releases the column ``part`` comes
             first, counted from 0.
+
+            With ``cells=True`` a row for each row of the result: its labels, and for each released column ``NAME``
+            what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``. The last is the
+            standard deviation of a total given its noisy value, as far as the prior was learned; null where the
+            method does not know it.
 
         Raises
         ------
@@ -157,11 +168,16 @@ class ReleasedFrame:
         >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
         >>> ages.dp.errors().columns
         ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
+        >>> ages.dp.errors(cells=True).columns
+        ['age_left', 'age_right', 'count_interval', 'count_noisy_rmse', 'count_denoised_rmse']
         """
         rows = []
         for number, (frame, facts) in enumerate(parts_of(self._frame)):
             places = provenance.checked_numbers(frame, facts)
-            found = provenance.errors(build.reordered(frame, places), facts)
+            if cells:
+                found = provenance.errors_of_cells(frame, facts, places)
+            else:
+                found = provenance.errors(build.reordered(frame, places), facts)
             rows += [{"part": number, **row} for row in found] if "parts" in self._facts else found
         return public(build.of_rows(rows, library_of(self._frame)))
 

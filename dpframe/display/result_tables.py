@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display.denoised import denoised_words
@@ -14,8 +14,11 @@ from dpframe.queries.query import ERROR, NOISY
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 
 
-def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
-    """A row per cell, each measure as its value and its 95% error; what it cost stands below."""
+def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> Any:
+    """A row per cell, each measure as its value and its 95% error; what it cost stands below.
+
+    `errors` are, by measure, the expected errors of denoised values, in the order of the rows.
+    """
     try:
         import great_tables
     except ImportError:
@@ -26,7 +29,8 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     missing = "all" if "levels" in facts else "missing"
     shown: dict[str, list[str]] = {name: [_label(row[name], missing) for row in rows] for name in labels}
     for name in statistics:
-        shown[name] = [_with_error(row, name) for row in rows]
+        expected = errors.get(name, [None] * len(rows))
+        shown[name] = [_with_error(row, name, error) for row, error in zip(rows, expected, strict=True)]
     places = {name: f"column{place}" for place, name in enumerate(shown)}  # a name may be a pattern to great-tables
     table = great_tables.GT(build.frame_of({places[name]: cells for name, cells in shown.items()}, "polars"))
     shown_names: dict[str, Any] = {place: harmless(name) for name, place in places.items()}
@@ -38,10 +42,12 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     return table
 
 
-def _with_error(row: Mapping[str, Any], name: str) -> str:
+def _with_error(row: Mapping[str, Any], name: str, expected: float | None) -> str:
     noisy = row.get(name + NOISY)
     value = f"{number(row[name])} ± {number(row[name + ERROR])}"
-    return value if noisy is None or noisy == row[name] else f"{value} (around {number(noisy)})"
+    around = [] if noisy is None or noisy == row[name] else [f"around {number(noisy)}"]
+    words = around + ([] if expected is None else [f"itself off by about {number(expected)}"])
+    return f"{value} ({'; '.join(words)})" if words else value
 
 
 def _label(value: Any, missing: str) -> str:

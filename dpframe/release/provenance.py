@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpframe.display.denoised import estimated_rmse
+from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
@@ -214,6 +215,39 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[np.float64]]:
+    """By column the expected error of each denoised value where it is known, in the order of the frame's rows."""
+    found = {name: cell_rmse(statistic, len(places)) for name, statistic in facts["measures"].items()}
+    known = {name: np.empty(len(places)) for name, errors in found.items() if errors is not None}
+    for name, errors in known.items():
+        errors[places] = found[name]
+    return known
+
+
+def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> list[dict[str, Any]]:
+    """As `errors`, for each row of the frame."""
+    known = cell_errors(facts, places)
+    labels = foreign.labels_of(facts)
+    columns: dict[str, list[Any]] = {}
+    for name, statistic in facts["measures"].items():
+        columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
+        for end, errors in (("noisy_rmse", _noise_of_rows(facts, statistic, places)), ("denoised_rmse", known.get(name))):
+            columns[f"{name}_{end}"] = [None] * len(places) if errors is None else errors.tolist()
+    rows = [{label: row[label] for label in labels} for row in build.rows(frame)]
+    return [row | dict(zip(columns, numbers, strict=True)) for row, numbers in zip(rows, zip(*columns.values()), strict=True)]
+
+
+def _noise_of_rows(facts: Mapping[str, Any], statistic: Mapping[str, Any], places: Places) -> NDArray[np.float64] | None:
+    """The standard deviation of the noise of each row; None of what is no single total."""
+    if not foreign.is_one_total(statistic):
+        return None
+    sizes = [level["rows"] for level in facts.get("levels") or [{"rows": len(places)}]]
+    spread = [math.sqrt(facts["statistics"][place]["variance"]) for place in statistic["statistics"]]
+    found = np.empty(len(places))
+    found[places] = np.repeat(spread, sizes)
+    return found
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:
