@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from dpframe.denoise.context import Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
-from dpframe.denoise.keeping import LITTLE, MORE, with_sums
+from dpframe.denoise.keeping import LITTLE, MORE, positive_mean, with_sums
 from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_deviations, empirical_bayes_risk
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.spanning import tree_shrunk
@@ -123,15 +123,24 @@ def choose(
     edges = edges_of(() if graph is None else graph, values.size)
     found: Candidate | None = None
     if values.size >= FEWEST and noise.variance > 0.0:
-        axes = ordered_axes(values, order)
-        found = _least(values, noise, nonnegative, edges, axes)
-        found = climbed(values, noise, found, axes, nonnegative=nonnegative)
-    return _choice(values, noise, found, nonnegative, never_zero, is_grid=values.ndim > 1 and order is not False)
+        if never_zero and is_dominated(values, noise):
+            found = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
+        else:
+            axes = ordered_axes(values, order)
+            found = _least(values, noise, nonnegative, edges, axes)
+            found = climbed(values, noise, found, axes, nonnegative=nonnegative)
+    return _choice(values, noise, found, nonnegative, never_zero)
 
 
-def _choice(
-    values: Floats, noise: NoiseLaw, found: Candidate | None, nonnegative: bool, never_zero: bool, *, is_grid: bool
-) -> Choice:
+def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
+    """James-Stein around the mean, moved to what the mean is under a flat prior on what is not negative."""
+    found = _james_stein(values, noise, "mean")
+    total = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance))
+    moved = (total - float(values.sum())) / values.size
+    return replace(found, denoised=lambda: found.denoised() + moved)
+
+
+def _choice(values: Floats, noise: NoiseLaw, found: Candidate | None, nonnegative: bool, never_zero: bool) -> Choice:
     """The values of a candidate, or as they are, not below 0 and with their sums, and what is known of them."""
     name, best, rmse = "none", values, math.sqrt(noise.variance)
     deviations: Floats | None = np.full(values.shape, rmse)
@@ -140,7 +149,7 @@ def _choice(
         deviations = found.deviations()
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
-    doubt = MORE if found is None or is_grid else LITTLE
+    doubt = MORE if found is None else LITTLE
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
     if np.abs(kept - best).max(initial=0.0) > TINY * math.sqrt(noise.variance):
         name = f"{name}, with its sums"
@@ -196,24 +205,19 @@ def climbed(
     if not steps:
         return base
     risk = values.size * noise.variance if base is None else base.risk
-    current = (values if base is None else base.denoised()).ravel()
+    current = values if base is None else base.denoised()
     current = np.maximum(current, 0.0) if nonnegative else current
     rest = values.size * noise.variance**2 / 8.0
     for one in steps:
         apart = float(np.square(one.values - current).sum())
         if one.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
-            base, risk, current = _candidate(one, values.shape), one.risk, one.values
+            base, risk, current = _candidate(one), one.risk, one.values
     return base
 
 
-def _candidate(found: Context, shape: tuple[int, ...]) -> Candidate:
-    return Candidate(
-        f"context-empirical-bayes in {found.name} classes",
-        found.risk,
-        found.error,
-        partial(np.reshape, found.values, shape),
-        partial(np.reshape, found.deviations, shape),
-    )
+def _candidate(found: Context) -> Candidate:
+    name = f"context-empirical-bayes in {found.name} classes"
+    return Candidate(name, found.risk, found.error, lambda: found.values, lambda: found.deviations)
 
 
 def _least(
@@ -276,6 +280,8 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     else:
         risk = (values.size - taken * (free - 2)) * noise.variance
     name = "james-stein" if centre == 0.0 else "james-stein around the mean"
-    left = 1.0 - taken * (1.0 - fitted(centre) / values.size)  # of the variance, under the prior that shrinks by so much
+    left = 1.0 - taken * (
+        1.0 - fitted(centre) / values.size
+    )  # of the variance, under the prior that shrinks by so much
     deviations = partial(np.full, values.shape, math.sqrt(max(left, 1.0 / values.size) * noise.variance))
     return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)

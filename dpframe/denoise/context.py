@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpframe.denoise.mixture import FOLDS, folds_of, posterior
+from dpframe.denoise.mixture import FOLDS, Posterior, folds_of, posterior
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.rings import Rings, around, rings_of
 
@@ -48,9 +48,59 @@ def contexts(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegat
         return []
     flat, folds = values.ravel(), folds_of(values.size)
     first = guess(values, noise, axes, rings_of(values, axes))
-    coarse = estimated("coarse", flat, noise, folds, first, COARSE, nonnegative)
-    fine = estimated("fine", flat, noise, folds, first, FINE, nonnegative)
-    return [coarse, fine]
+    told = flat, noise, folds, first
+    found = (estimated("coarse", *told, COARSE, nonnegative), estimated("fine", *told, FINE, nonnegative))
+    shape = values.shape
+    return [replace(one, values=one.values.reshape(shape), deviations=one.deviations.reshape(shape)) for one in found]
+
+
+def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
+    """The better estimate of the two; of few cells, or in no order, empirical Bayes of all together.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values of a line or a grid; on the noise's grid.
+    noise : Mechanism
+        The law of their noise.
+    axes : tuple of int
+        The axes along which neighbors may be alike.
+    nonnegative : bool
+        Whether the true totals are known not to be negative.
+
+    Returns
+    -------
+    Context
+        ``values``, ``deviations`` (of each total given the noisy values) and ``risk`` (the estimated summed squared
+        error, which may fall below 0) with its standard ``error``; arrays in the shape of `values`.
+
+    Notes
+    -----
+    Empirical Bayes with covariates (Ignatiadis and Wager 2019): what neighbors predict is the covariate, and no cell is
+    in its own prediction (Batson and Royer 2019). Weights of rings of neighbors are learned by ridge regression in
+    classes of like predictions, and priors (`empirical_bayes`) in such classes of the last prediction, of the values or
+    of their distances from it. Each half of the cells is judged by what the other half taught.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> from dpframe.denoise.context import in_context
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5)
+    >>> noisy = np.rint(50 + 30 * np.sin(np.arange(512) / 40)) + np.tile([3.0, -2.0, 0.0, -1.0], 128)
+    >>> found = in_context(noisy, noise, (0,), nonnegative=True)
+    >>> found.values.shape == found.deviations.shape == noisy.shape and bool(found.deviations.max() < 3.0)
+    True
+    """
+    steps = contexts(values, noise, axes, nonnegative=nonnegative)
+    if steps:
+        coarse, fine = steps
+        apart = float(np.square(fine.values - coarse.values).sum())
+        return fine if fine.risk + math.sqrt(noise.variance * apart) < coarse.risk else coarse
+    if not (values.size and noise.variance > 0.0):
+        return Context("all", values.copy(), np.zeros(values.shape), 0.0, 0.0)
+    one = posterior(values.ravel(), noise, folds_of(values.size), nonnegative=nonnegative)
+    shape = values.shape
+    return Context("all", one.values.reshape(shape), np.sqrt(one.variances).reshape(shape), one.risk, one.error)
 
 
 def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) -> Guess:
@@ -70,9 +120,7 @@ def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) 
     return Guess(found, spread)
 
 
-def _fitted(
-    values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers
-) -> tuple[Floats, Floats]:
+def _fitted(values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers) -> tuple[Floats, Floats]:
     """The ridge regression of the cells of a class on their rings, fitted on one fold and read on the other."""
     deviation = math.sqrt(noise.variance)
     low, high = np.percentile(values, CLIPPED)
@@ -95,28 +143,35 @@ def _fitted(
 def estimated(
     name: str, flat: Floats, noise: NoiseLaw, folds: Integers, guessed: Guess, least: int, nonnegative: bool
 ) -> Context:
-    """In each class of like cells whichever has the least cross-fitted risk: the values, empirical Bayes of them, or of
-    their distances from the guess."""
-    deviation = math.sqrt(noise.variance)
+    """The estimates of all classes of like cells; their risks add up."""
     group = classes(guessed.values, float(np.median(guessed.deviations)), least)
-    found, variances = flat.copy(), np.full(flat.size, noise.variance)
+    found, variances = np.empty(flat.size), np.empty(flat.size)
     risk, square = 0.0, 0.0
     for mine in members(group):
-        best, error, tried_one = mine.size * noise.variance, 0.0, False
-        own = guessed.values[mine]
-        tried = [(0.0, nonnegative)]
-        if float(own.std()) > WORTH * deviation:
-            tried.append((np.rint(own / noise.grid) * noise.grid, False))
-        for middle, bounded in tried:
-            one = posterior(flat[mine] - middle, noise, folds[mine], nonnegative=bounded)
-            surely = deviation * float(np.linalg.norm(middle + one.values - found[mine])) if tried_one else 0.0
-            if one.risk + surely < best:
-                best, error, tried_one = one.risk, one.error, True
-                found[mine], variances[mine] = middle + one.values, one.variances
-        risk, square = risk + best, square + error**2
-    if nonnegative:
-        found = np.maximum(found, 0.0)
+        best = _best_of_class(flat[mine], guessed.values[mine], noise, folds[mine], nonnegative)
+        found[mine], variances[mine] = best.values, best.variances
+        risk, square = risk + best.risk, square + best.error**2
+    found = np.maximum(found, 0.0) if nonnegative else found
     return Context(name, found, np.sqrt(variances), risk, math.sqrt(square))
+
+
+def _best_of_class(values: Floats, guessed: Floats, noise: NoiseLaw, folds: Integers, nonnegative: bool) -> Posterior:
+    """The least cross-fitted risk of a class: values, empirical Bayes of them, or of their distances from the guess.
+
+    Distances are taken only where that is better by a standard error.
+    """
+    deviation = math.sqrt(noise.variance)
+    best = Posterior(values, np.full(values.size, noise.variance), values.size * noise.variance, 0.0)
+    if (plain := posterior(values, noise, folds, nonnegative=nonnegative)).risk < best.risk:
+        best = plain
+    if float(guessed.std()) > WORTH * deviation:
+        middle = np.rint(guessed / noise.grid) * noise.grid
+        apart = posterior(values - middle, noise, folds, nonnegative=False)
+        apart = replace(apart, values=middle + apart.values)
+        surely = deviation * float(np.linalg.norm(apart.values - best.values)) if best is plain else 0.0
+        if apart.risk + surely < best.risk:
+            best = apart
+    return best
 
 
 def classes(guessed: Floats, unit: float, least: int) -> Integers:

@@ -83,7 +83,8 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
         caps.insert(0, band.encode(**_centre(altair, across, along), **banded))
     height = ROW * len(cells) if lying else HEIGHT
     return _titled(
-        altair.layer(bar, *caps[:-2], interval, *caps[-2:]).properties(width=WIDTH if words else NARROW, height=height), words
+        altair.layer(bar, *caps[:-2], interval, *caps[-2:]).properties(width=WIDTH if words else NARROW, height=height),
+        words,
     )
 
 

@@ -41,7 +41,10 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
 
     Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
     """
-    parts, cut, lowered, drowned = [], [], [], []
+    parts: list[str] = []
+    cut: list[str] = []
+    lowered: list[str] = []
+    drowned: list[str] = []
     for name, statistic in facts["measures"].items():
         if any(step.get("noise_dominates") for step in statistic["denoise"] or ()):
             drowned.append(name)
@@ -56,7 +59,9 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     if cut:
         words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
     if lowered:
-        words.append(f"not denoised but shown as 0 where below 0, the others lowered so that sums stay: {', '.join(lowered)}")
+        words.append(
+            f"not denoised but shown as 0 where below 0, the others lowered so that sums stay: {', '.join(lowered)}"
+        )
     if drowned:
         words.append(f"the noise is larger than the differences between these groups: {', '.join(drowned)}")
     return words

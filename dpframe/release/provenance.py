@@ -229,17 +229,20 @@ def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[n
 def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> list[dict[str, Any]]:
     """As `errors`, for each row of the frame."""
     known = cell_errors(facts, places)
-    labels = foreign.labels_of(facts)
     columns: dict[str, list[Any]] = {}
     for name, statistic in facts["measures"].items():
+        noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
-        for end, errors in (("noisy_rmse", _noise_of_rows(facts, statistic, places)), ("denoised_rmse", known.get(name))):
-            columns[f"{name}_{end}"] = [None] * len(places) if errors is None else errors.tolist()
+        columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
+        columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
+    labels = foreign.labels_of(facts)
     rows = [{label: row[label] for label in labels} for row in build.rows(frame)]
-    return [row | dict(zip(columns, numbers, strict=True)) for row, numbers in zip(rows, zip(*columns.values()), strict=True)]
+    return [row | {name: numbers[place] for name, numbers in columns.items()} for place, row in enumerate(rows)]
 
 
-def _noise_of_rows(facts: Mapping[str, Any], statistic: Mapping[str, Any], places: Places) -> NDArray[np.float64] | None:
+def _noise_of_rows(
+    facts: Mapping[str, Any], statistic: Mapping[str, Any], places: Places
+) -> NDArray[np.float64] | None:
     """The standard deviation of the noise of each row; None of what is no single total."""
     if not foreign.is_one_total(statistic):
         return None
