@@ -46,6 +46,7 @@ class Case:
     scale: float
     epsilon: float
     truth: Any
+    number: int  # of which its seeds are made
 
     @property
     def kind(self) -> str:
@@ -84,7 +85,7 @@ def main() -> int:
 
 def cases(folder: Path, kinds: list[str], scales: list[float], permuted: bool) -> Iterator[Case]:
     """Every set at every scale and price."""
-    generator = np.random.default_rng(0)
+    generator, number = np.random.default_rng(0), 0
     for axes, kind in ((1, "lines"), (2, "grids")):
         file = folder / f"histograms_{axes}d.npz"
         if kind not in kinds or not file.exists():
@@ -95,7 +96,8 @@ def cases(folder: Path, kinds: list[str], scales: list[float], permuted: bool) -
             for scale in scales:
                 truth = generator.multinomial(int(scale), shares).reshape(cells.shape)
                 for epsilon in EPSILONS:
-                    yield Case(name, scale, epsilon, truth)
+                    number += 1
+                    yield Case(name, scale, epsilon, truth, number)
 
 
 def measured(case: Case, draws: int, gaussian: bool) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def measured(case: Case, draws: int, gaussian: bool) -> dict[str, Any]:
         law = dpf.Gaussian.calibrate(sensitivity=1, epsilon=case.epsilon, delta=1e-6)
     noisy, found = np.zeros(len(FIGURES)), np.zeros(len(FIGURES))
     claims, seconds = [], 0.0
-    for seed in range(draws):
+    for seed in range(case.number * 1000, case.number * 1000 + draws):
         with noise.insecure_bits(seed):  # the same noise each time: a benchmark, not a release
             values = law.add_noise(case.truth).astype(np.float64)
         start = time.process_time()

@@ -28,6 +28,7 @@ WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not
 FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
 WORTHWHILE_OF_FEW = 0.999
 SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
+LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
 TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
 LARGEST = 2**18  # edges up to which a trend filter is tried
 LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of degree 1 is: its matrix has an entry each
@@ -122,40 +123,53 @@ def choose(
     values = np.asarray(values, dtype=np.float64)
     edges = edges_of(() if graph is None else graph, values.size)
     found: Candidate | None = None
+    axes = ordered_axes(values, order)
     if values.size >= FEWEST and noise.variance > 0.0:
         if never_zero and is_dominated(values, noise):
             found = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         else:
-            axes = ordered_axes(values, order)
             found = _least(values, noise, nonnegative, edges, axes)
             found = climbed(values, noise, found, axes, nonnegative=nonnegative)
-    return _choice(values, noise, found, nonnegative, never_zero)
+    return _choice(values, noise, found, axes, nonnegative=nonnegative, never_zero=never_zero)
 
 
 def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
-    """James-Stein around the mean, moved to what the mean is under a flat prior on what is not negative."""
-    found = _james_stein(values, noise, "mean")
-    total = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance))
-    moved = (total - float(values.sum())) / values.size
-    return replace(found, denoised=lambda: found.denoised() + moved)
+    """James-Stein around the mean, which is taken as not negative, and shrunk until no value is."""
+    found, rest = _james_stein(values, noise, "mean"), values - values.mean()
+    middle = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance)) / values.size
+    kept = 1.0 - shrinkage(rest, noise, fitted("mean"))
+    less = min(kept, LEVEL * middle / max(-float(rest.min()), middle))
+    more = (kept - less) ** 2 * float(np.square(rest).sum())
+    return replace(found, risk=found.risk + more, denoised=lambda: middle + less * rest)
 
 
-def _choice(values: Floats, noise: NoiseLaw, found: Candidate | None, nonnegative: bool, never_zero: bool) -> Choice:
+def _choice(
+    values: Floats,
+    noise: NoiseLaw,
+    found: Candidate | None,
+    axes: tuple[int, ...],
+    *,
+    nonnegative: bool,
+    never_zero: bool,
+) -> Choice:
     """The values of a candidate, or as they are, not below 0 and with their sums, and what is known of them."""
     name, best, rmse = "none", values, math.sqrt(noise.variance)
-    deviations: Floats | None = np.full(values.shape, rmse)
+    deviations: Floats | None = None
     if found is not None:
         name, best, rmse = found.name, found.denoised(), found.rmse(values.size, noise.variance)
         deviations = found.deviations()
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
+    dominated = is_dominated(values, noise)
     doubt = MORE if found is None else LITTLE
+    if not axes or (never_zero and dominated):  # halves mean nothing
+        doubt = doubt[:1]
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
     if np.abs(kept - best).max(initial=0.0) > TINY * math.sqrt(noise.variance):
         name = f"{name}, with its sums"
         deviations = None if deviations is None else np.hypot(deviations, kept - best)
         best = kept
-    return Choice(name, best + 0.0, rmse, deviations, is_dominated(values, noise))
+    return Choice(name, best + 0.0, rmse, deviations, dominated)
 
 
 def is_dominated(values: Floats, noise: NoiseLaw) -> bool:

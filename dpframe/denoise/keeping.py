@@ -13,6 +13,7 @@ from dpframe.denoise.sums import adding_up
 LITTLE = (0.0, 0.5, 0.5, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.5, 1.75)
 LEAST = 16  # cells of a block that is compared, at least
+FAR_BELOW = -1e3  # deviations
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
 
 
@@ -28,11 +29,12 @@ def with_sums(
     """The denoised values, moved until sums over blocks of cells agree with the noisy sums.
 
     A denoiser that moves every cell a little to one side is off by much in a sum of many. So the cells are halved again
-    and again (a grid along its longer side), and from the whole down each sum of a block is moved toward the noisy one
-    by r (1 - (c s / r)^2), the positive part: r is what they differ by beyond what the block around them differs by, s
-    the standard deviation of the noise in r, and c the `doubt` of that depth. In the smallest blocks all cells move by
-    the same, but none below 0 where totals cannot be negative, and none by more than half a standard deviation
-    downward: where nearly all cells are empty, the few others would else pay for the noise of all.
+    and again (a grid along its longer side), as often as there are doubts, and from the whole down each sum of a block
+    is moved toward the noisy one by r (1 - (c s / r)^2), the positive part: r is what they differ by beyond what the
+    block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
+    smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
+    half a standard deviation downward: where nearly all cells are empty, the few others would else pay for the noise of
+    all.
 
     The doubts were tuned on five lines and three grids of DPBench. To treat cells that seem empty apart is worse: to
     select cells by their noisy values puts noise into the sums.
@@ -103,6 +105,8 @@ def positive_mean(noisy: float, deviation: float) -> float:
     """The mean of what is not negative under Gaussian noise and a flat prior."""
     from scipy.special import log_ndtr
 
-    place = max(noisy / deviation, -1e6)  # below it no digits are left
+    place = noisy / deviation
+    if place < FAR_BELOW:  # where differences lose digits; the next term is smaller by the square of that
+        return -deviation / place
     density = -0.5 * place**2 - 0.5 * math.log(2.0 * math.pi)
     return noisy + deviation * math.exp(density - float(log_ndtr(place)))

@@ -29,7 +29,8 @@ def noisy(truth, law, seed):
 
 def wave(size=4096):
     places = np.arange(size)
-    return np.rint(60 + 50 * np.sin(places / 150) + 200 * np.exp(-(((places - size / 3) / 40) ** 2))).astype(np.int64)
+    level = 60 + 50 * np.sin(places / 150) + 200 * np.exp(-(((places - size / 3) / 40) ** 2))
+    return np.random.default_rng(3).poisson(level)
 
 
 def hills():
