@@ -161,7 +161,7 @@ def _choice(
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
     dominated = is_dominated(values, noise)
-    doubt = MORE if found is None else LITTLE
+    doubt: tuple[float, ...] = MORE if found is None else LITTLE
     if not axes or (never_zero and dominated):  # halves mean nothing
         doubt = doubt[:1]
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)

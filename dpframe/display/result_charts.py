@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpframe.display import charts, pages
 from dpframe.display.charts import Scale, Words
 from dpframe.display.denoised import denoised_words
@@ -22,7 +25,7 @@ SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kin
 Row = Mapping[str, Any]
 
 
-def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> Any:
+def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray[np.float64]]) -> Any:
     """A panel per measure: bars with error bars, or a map for a grid of two axes of bins.
 
     `errors` are, by measure, the expected errors of denoised values, in the order of the rows: bands around them.
@@ -32,7 +35,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, Sequenc
     is_map = _is_map(facts["cells"])
     words = Words(_title(names, facts), _notes(facts, rows, is_map, banded=bool(errors)))
     for name, expected in errors.items():
-        rows = [row | {name + EXPECTED: float(error)} for row, error in zip(rows, expected, strict=True)]
+        rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
     if "levels" in facts:
         return charts.beside(_panels_of_levels(names, rows, facts), words)
     if len(names) == 1:

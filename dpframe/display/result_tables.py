@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
@@ -14,7 +17,7 @@ from dpframe.queries.query import ERROR, NOISY
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 
 
-def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> Any:
+def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray[np.float64]]) -> Any:
     """A row per cell, each measure as its value and its 95% error; what it cost stands below.
 
     `errors` are, by measure, the expected errors of denoised values, in the order of the rows.
@@ -29,7 +32,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, Sequenc
     missing = "all" if "levels" in facts else "missing"
     shown: dict[str, list[str]] = {name: [_label(row[name], missing) for row in rows] for name in labels}
     for name in statistics:
-        expected = errors.get(name, [None] * len(rows))
+        expected = errors[name].tolist() if name in errors else [None] * len(rows)
         shown[name] = [_with_error(row, name, error) for row, error in zip(rows, expected, strict=True)]
     places = {name: f"column{place}" for place, name in enumerate(shown)}  # a name may be a pattern to great-tables
     table = great_tables.GT(build.frame_of({places[name]: cells for name, cells in shown.items()}, "polars"))
