@@ -1,6 +1,6 @@
 """Cells and sums of cells, denoised by default, on the histograms of DPBench at several scales and prices.
 
-    python -m benchmarks.dpbench --draws 3 --json new.json --chart docs/images/dpbench.svg
+    python -m benchmarks.dpbench --draws 3 --json new.json --chart docs/images/dpbench.png
     python -m benchmarks.dpbench --against old.json --json new.json     # old.json: the same by an older dpframe
 
 Every figure is relative to the noisy values of one release. The shape of a histogram is that of the set, its counts are
@@ -222,7 +222,12 @@ def chart(rows: list[dict[str, Any]], before: list[dict[str, Any]] | None) -> An
         for figure in FIGURES[:4]
     ]
     colour = altair.Color("version:N", title=None, scale=altair.Scale(range=["#0b2f5e", "#e0a458"]))
-    across = altair.X("error:Q", title="relative to the noisy values; less is better", scale=altair.Scale(type="log"))
+    across = altair.X(
+        "error:Q",
+        title="relative to the noisy values (logarithmic; less is better)",
+        scale=altair.Scale(type="log", domain=[1e-3, 20], clamp=True),
+        axis=altair.Axis(values=[0.001, 0.01, 0.1, 1, 10], format="~g"),
+    )
     up = altair.Y("figure:N", sort=list(FIGURES), title=None)
     beside = altair.YOffset("version:N")
     base = altair.Chart().encode(x=across, y=up, yOffset=beside, color=colour)
@@ -239,7 +244,12 @@ def chart(rows: list[dict[str, Any]], before: list[dict[str, Any]] | None) -> An
         ).properties(width=330, height=200, title=altair.TitleParams(kind, anchor="start"))
         for kind in dict.fromkeys(row["kind"] for row in rows)
     ]
-    return altair.hconcat(*panels).configure_view(stroke=None)
+    title = altair.TitleParams(
+        "Denoised by default, on DPBench",
+        subtitle=["a dot per histogram, scale and epsilon; a tick at the geometric mean; dashed: the noisy values"],
+        anchor="start",
+    )
+    return altair.hconcat(*panels, title=title).configure_view(stroke=None)
 
 
 if __name__ == "__main__":

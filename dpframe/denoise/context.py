@@ -96,10 +96,11 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
         coarse, fine = steps
         apart = float(np.square(fine.values - coarse.values).sum())
         return fine if fine.risk + math.sqrt(noise.variance * apart) < coarse.risk else coarse
-    if not (values.size and noise.variance > 0.0):
-        return Context("all", values.copy(), np.zeros(values.shape), 0.0, 0.0)
-    one = posterior(values.ravel(), noise, folds_of(values.size), nonnegative=nonnegative)
-    shape = values.shape
+    one, shape = None, values.shape
+    if values.size and noise.variance > 0.0:
+        one = posterior(values.ravel(), noise, folds_of(values.size), nonnegative=nonnegative)
+    if one is None:
+        return Context("all", values.copy(), np.zeros(shape), 0.0, 0.0)
     return Context("all", one.values.reshape(shape), np.sqrt(one.variances).reshape(shape), one.risk, one.error)
 
 
@@ -162,15 +163,15 @@ def _best_of_class(values: Floats, guessed: Floats, noise: NoiseLaw, folds: Inte
     """
     deviation = math.sqrt(noise.variance)
     best = Posterior(values, np.full(values.size, noise.variance), values.size * noise.variance, 0.0)
-    if (plain := posterior(values, noise, folds, nonnegative=nonnegative)).risk < best.risk:
-        best = plain
+    plain = posterior(values, noise, folds, nonnegative=nonnegative, below=best.risk)
+    best = best if plain is None else plain
     if float(guessed.std()) > WORTH * deviation:
         middle = np.rint(guessed / noise.grid) * noise.grid
-        apart = posterior(values - middle, noise, folds, nonnegative=False)
-        apart = replace(apart, values=middle + apart.values)
-        surely = deviation * float(np.linalg.norm(apart.values - best.values)) if best is plain else 0.0
-        if apart.risk + surely < best.risk:
-            best = apart
+        apart = posterior(values - middle, noise, folds, nonnegative=False, below=best.risk)
+        if apart is not None:
+            apart = replace(apart, values=middle + apart.values)
+            surely = 0.0 if plain is None else deviation * float(np.linalg.norm(apart.values - best.values))
+            best = apart if apart.risk + surely < best.risk else best
     return best
 
 

@@ -108,10 +108,17 @@ class Posterior:
     error: float
 
 
-def posterior(values: Floats, noise: NoiseLaw, folds: Integers, *, nonnegative: bool) -> Posterior:
-    """As `empirical_bayes`, with what is known of its errors; the fold of each value is told."""
+def posterior(
+    values: Floats, noise: NoiseLaw, folds: Integers, *, nonnegative: bool, below: float = math.inf
+) -> Posterior | None:
+    """As `empirical_bayes`, with what is known of its errors; the fold of each value is told.
+
+    None where the risk is not below a limit, which is known before the prior of all is fitted.
+    """
     bins = Bins.of(values, noise, folds)
     risk, error = cross_fitted(bins, nonnegative)
+    if not risk < below:
+        return None
     counts = bins.counts.sum(axis=0)
     if not counts.any():  # values so large that floats have too few digits
         return Posterior(values, np.full(values.size, noise.variance), risk, error)
