@@ -135,7 +135,8 @@ def _fitted(values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, fold
         middle, level = means[other].mean(axis=0), float(kept[other].mean())
         centred = means[other] - middle
         penalty = RIDGE * noise.variance * (1.0 / counts[other]).mean(axis=0)
-        weights = np.linalg.lstsq(centred.T @ centred + np.diag(penalty), centred.T @ (kept[other] - level))[0]
+        squares = centred.T @ centred + np.diag(penalty)
+        weights = np.linalg.lstsq(squares, centred.T @ (kept[other] - level), rcond=None)[0]
         found[own] = level + (means[own] - middle) @ weights
         spread[own] = deviation * np.sqrt((weights**2 / counts[own]).sum(axis=1) + 1.0 / other.sum())
     return found, spread

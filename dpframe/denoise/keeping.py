@@ -10,8 +10,8 @@ from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
-LITTLE = (0.0, 0.5, 0.5, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
-MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.5, 1.75)
+LITTLE = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
+MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
