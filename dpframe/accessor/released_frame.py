@@ -114,7 +114,8 @@ class ReleasedFrame:
         facts = provenance.counted(self._alone("plot"))
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
-        return result_charts.of_result(frame, facts)
+        known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
+        return result_charts.of_result(frame, facts, known)
 
     def table(self) -> Any:
         """A table for a report: each value with its 95% error, and below it what it cost.
@@ -130,11 +131,16 @@ class ReleasedFrame:
             Without the extra ``dpframe[tables]``.
         """
         facts = provenance.counted(self._alone("table"))
-        provenance.checked_numbers(self._frame, facts)
-        return result_tables.of_result(self._frame, facts)
+        places = provenance.checked_numbers(self._frame, facts)
+        return result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places))
 
-    def errors(self) -> Any:
+    def errors(self, *, cells: bool = False) -> Any:
         """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
+
+        Parameters
+        ----------
+        cells : bool
+            Whether to tell the errors of each cell.
 
         Returns
         -------
@@ -149,6 +155,11 @@ class ReleasedFrame:
             bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases the
             column ``part`` comes first, counted from 0.
 
+            With ``cells=True`` a row for each row of the result: its labels, and for each released column ``NAME``
+            what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``. The last is the
+            standard deviation of a total given its noisy value, as far as the prior was learned; null where the
+            method does not know it.
+
         Raises
         ------
         InvalidArgument
@@ -161,12 +172,17 @@ class ReleasedFrame:
         >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
         >>> ages.dp.errors().columns
         ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
+        >>> ages.dp.errors(cells=True).columns
+        ['age_left', 'age_right', 'count_interval', 'count_noisy_rmse', 'count_denoised_rmse']
         """
         rows = []
         for number, (frame, said) in enumerate(parts_of(self._frame)):
             facts = provenance.counted(said)
             places = provenance.checked_numbers(frame, facts)
-            found = provenance.errors(build.reordered(frame, places), facts)
+            if cells:
+                found = provenance.errors_of_cells(frame, facts, places)
+            else:
+                found = provenance.errors(build.reordered(frame, places), facts)
             rows += [{"part": number, **row} for row in found] if "parts" in self._facts else found
         return public(build.of_rows(rows, library_of(self._frame)))
 

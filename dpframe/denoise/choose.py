@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dpframe.denoise.context import Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
-from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_risk
+from dpframe.denoise.keeping import LITTLE, MORE, positive_mean, with_sums
+from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_deviations, empirical_bayes_risk
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.spanning import tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
@@ -25,17 +27,22 @@ ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can 
 WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not worth a bias
 FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
 WORTHWHILE_OF_FEW = 0.999
+SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
+LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
+TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
 LARGEST = 2**18  # edges up to which a trend filter is tried
 LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of degree 1 is: its matrix has an entry each
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A chosen denoiser, its values, and its estimated root mean squared error."""
+    """A chosen denoiser, its values, its estimated root mean squared error, and that of each cell where it is known."""
 
     name: str
     values: Floats
     estimated_rmse: float
+    deviations: Floats | None = None
+    dominated: bool = False  # by noise, which is larger than the differences between cells
 
 
 def auto(
@@ -101,18 +108,83 @@ def auto(
 
 
 def choose(
-    values: Floats, noise: NoiseLaw, *, nonnegative: bool = False, graph: Any = None, order: Order = None
+    values: Floats,
+    noise: NoiseLaw,
+    *,
+    nonnegative: bool = False,
+    graph: Any = None,
+    order: Order = None,
+    never_zero: bool = False,
 ) -> Choice:
-    """As `auto`, with the name and the estimated error of what was chosen."""
+    """As `auto`, with the name and the estimated errors of what was chosen.
+
+    With `never_zero` the values are sums of values, which are not taken for 0 together however small they are.
+    """
     values = np.asarray(values, dtype=np.float64)
     edges = edges_of(() if graph is None else graph, values.size)
-    best = Choice("none", values, math.sqrt(noise.variance))
+    found: Candidate | None = None
+    axes = ordered_axes(values, order)
     if values.size >= FEWEST and noise.variance > 0.0:
-        found = _least(values, noise, nonnegative, edges, order)
-        best = best if found is None else Choice(found.name, found.denoised(), found.rmse(values.size, noise.variance))
+        if never_zero and is_dominated(values, noise):
+            found = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
+        else:
+            found = _least(values, noise, nonnegative, edges, axes)
+            found = climbed(values, noise, found, axes, nonnegative=nonnegative)
+    return _choice(values, noise, found, axes, nonnegative=nonnegative, never_zero=never_zero)
+
+
+def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
+    """James-Stein around the mean, which is taken as not negative, and shrunk until no value is."""
+    found, rest = _james_stein(values, noise, "mean"), values - values.mean()
+    middle = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance)) / values.size
+    kept = 1.0 - shrinkage(rest, noise, fitted("mean"))
+    less = min(kept, LEVEL * middle / max(-float(rest.min()), middle))
+    more = (kept - less) ** 2 * float(np.square(rest).sum())
+    return replace(found, risk=found.risk + more, denoised=lambda: middle + less * rest)
+
+
+def _choice(
+    values: Floats,
+    noise: NoiseLaw,
+    found: Candidate | None,
+    axes: tuple[int, ...],
+    *,
+    nonnegative: bool,
+    never_zero: bool,
+) -> Choice:
+    """The values of a candidate, or as they are, not below 0 and with their sums, and what is known of them."""
+    name, best, rmse = "none", values, math.sqrt(noise.variance)
+    deviations: Floats | None = None
+    if found is not None:
+        name, best, rmse = found.name, found.denoised(), found.rmse(values.size, noise.variance)
+        deviations = found.deviations()
     if nonnegative:
-        return Choice(f"{best.name}, non-negative", projected(best.values, noise), best.estimated_rmse)
-    return best
+        name, best = f"{name}, non-negative", projected(best, noise)
+    dominated = is_dominated(values, noise)
+    doubt: tuple[float, ...] = MORE if found is None else LITTLE
+    if not axes or (never_zero and dominated):  # halves mean nothing
+        doubt = doubt[:1]
+    kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
+    if np.abs(kept - best).max(initial=0.0) > TINY * math.sqrt(noise.variance):
+        name = f"{name}, with its sums"
+        deviations = None if deviations is None else np.hypot(deviations, kept - best)
+        best = kept
+    return Choice(name, best + 0.0, rmse, deviations, dominated)
+
+
+def is_dominated(values: Floats, noise: NoiseLaw) -> bool:
+    """Tell whether the noise is larger than the differences between cells: all in all, and for each of them.
+
+    The sum of squares around the mean is below twice what noise alone makes of it, and no cell is as far from the
+    mean as noise alone puts one of them in a hundred such tables.
+    """
+    if values.size < FEWEST or not noise.variance > 0.0:
+        return False
+    rest = values - values.mean()
+    rare = math.log(100.0 * values.size)
+    far = rare / math.sqrt(2.0) if noise.p == 1.0 else math.sqrt(2.0 * rare)
+    small = float(np.square(rest).sum()) < 2.0 * (values.size - 1) * noise.variance
+    return small and float(np.abs(rest).max()) < max(far, 3.0) * math.sqrt(noise.variance)
 
 
 @dataclass(frozen=True)
@@ -123,6 +195,7 @@ class Candidate:
     risk: float
     margin: float
     denoised: Callable[[], Floats]
+    deviations: Callable[[], Floats | None] = lambda: None  # of each cell, where the method knows them
 
     def rmse(self, size: int, variance: float) -> float:
         """The root mean squared error to be expected, with the margin; never below what is left in one fitted number.
@@ -134,7 +207,36 @@ class Candidate:
         return math.sqrt(max(max(self.risk, 0.0) + MARGIN * self.margin, variance) / size)
 
 
-def _least(values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, order: Order) -> Candidate | None:
+def climbed(
+    values: Floats, noise: NoiseLaw, base: Candidate | None, axes: tuple[int, ...], *, nonnegative: bool
+) -> Candidate | None:
+    """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors.
+
+    What two estimates of risk differ by has a standard error of about sd |t - t'|, where t and t' are their values, and
+    a quarter of the noise's variance in each cell besides.
+    """
+    steps = contexts(values, noise, axes, nonnegative=nonnegative)
+    if not steps:
+        return base
+    risk = values.size * noise.variance if base is None else base.risk
+    current = values if base is None else base.denoised()
+    current = np.maximum(current, 0.0) if nonnegative else current
+    rest = values.size * noise.variance**2 / 8.0
+    for one in steps:
+        apart = float(np.square(one.values - current).sum())
+        if one.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
+            base, risk, current = _candidate(one), one.risk, one.values
+    return base
+
+
+def _candidate(found: Context) -> Candidate:
+    name = f"context-empirical-bayes in {found.name} classes"
+    return Candidate(name, found.risk, found.error, lambda: found.values, lambda: found.deviations)
+
+
+def _least(
+    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
+) -> Candidate | None:
     """The candidate of the least estimate among those that are surely better than no denoising, if any is."""
     spread = values.size * noise.variance
     if values.size < ENOUGH:
@@ -142,13 +244,13 @@ def _least(values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, 
         best = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
         most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
         return best if best.risk < most * spread else None
-    candidates = _candidates(values, noise, nonnegative, edges, order)
+    candidates = _candidates(values, noise, nonnegative, edges, axes)
     admitted = [one for one in candidates if one.risk + MARGIN * one.margin < WORTHWHILE * spread]
     return min(admitted, key=lambda one: one.risk, default=None)
 
 
 def _candidates(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, order: Order
+    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
 ) -> Iterator[Candidate]:
     yield _james_stein(values, noise, 0.0)
     yield _james_stein(values, noise, "mean")
@@ -157,13 +259,15 @@ def _candidates(
     yield Candidate(
         name, best.risk, math.sqrt(best.spread), partial(soft_threshold, values, noise, threshold=best.level)
     )
-    if axes := ordered_axes(values, order):
+    if axes:
         smooth = shrunk(values, noise, axes)
         yield Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     if len(edges):
         yield from _on_graph(values, noise, edges)
     risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
-    yield Candidate("empirical-bayes", risk, error, partial(empirical_bayes, values, noise, nonnegative=nonnegative))
+    denoised = partial(empirical_bayes, values, noise, nonnegative=nonnegative)
+    deviations = partial(empirical_bayes_deviations, values, noise, nonnegative=nonnegative)
+    yield Candidate("empirical-bayes", risk, error, denoised, deviations)
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
@@ -190,4 +294,8 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     else:
         risk = (values.size - taken * (free - 2)) * noise.variance
     name = "james-stein" if centre == 0.0 else "james-stein around the mean"
-    return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre))
+    left = 1.0 - taken * (
+        1.0 - fitted(centre) / values.size
+    )  # of the variance, under the prior that shrinks by so much
+    deviations = partial(np.full, values.shape, math.sqrt(max(left, 1.0 / values.size) * noise.variance))
+    return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)

@@ -71,17 +71,62 @@ def empirical_bayes_risk(values: Floats, noise: NoiseLaw, *, nonnegative: bool =
     knows nothing of the noise of the other half: so the estimate of its risk there is unbiased (`Bins.risks`). A
     prior that is fitted to all cells is closer than those of the halves.
     """
+    return cross_fitted(Bins.of(values, noise), nonnegative)
+
+
+def empirical_bayes_deviations(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> Floats:
+    """The standard deviation of the total of each cell given its noisy value, under the prior that is learned."""
     bins = Bins.of(values, noise)
+    counts = bins.counts.sum(axis=0)
+    if not counts.any():
+        return np.full(values.shape, math.sqrt(noise.variance))
+    variances = bins.read(bins.variance_under(*bins.prior(counts, nonnegative)), values, 1.0)
+    return np.asarray(np.sqrt(variances * noise.variance).reshape(values.shape))
+
+
+def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
+    """The estimate of `empirical_bayes_risk`, for values in bins."""
     total, square = 0.0, 0.0
     for fold in range(FOLDS):
         others = bins.counts.sum(axis=0) - bins.counts[fold]
         own, size = bins.counts[fold], bins.sizes[fold]
         if not others.sum():
-            return values.size * noise.variance, math.inf
+            return sum(bins.sizes) * bins.noise.variance, math.inf
         excess = bins.risks(bins.shift(others, nonnegative)) - 1.0
         total += size + float(own @ excess)
         square += float(own @ excess**2) - float(own @ excess) ** 2 / max(size, 1)
-    return total * noise.variance, math.sqrt(max(square, 0.0)) * noise.variance
+    return total * bins.noise.variance, math.sqrt(max(square, 0.0)) * bins.noise.variance
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior means and variances of cells, the cross-fitted estimate of the summed squared error, its error."""
+
+    values: Floats
+    variances: Floats
+    risk: float
+    error: float
+
+
+def posterior(
+    values: Floats, noise: NoiseLaw, folds: Integers, *, nonnegative: bool, below: float = math.inf
+) -> Posterior | None:
+    """As `empirical_bayes`, with what is known of its errors; the fold of each value is told.
+
+    None where the risk is not below a limit, which is known before the prior of all is fitted.
+    """
+    bins = Bins.of(values, noise, folds)
+    risk, error = cross_fitted(bins, nonnegative)
+    if not risk < below:
+        return None
+    counts = bins.counts.sum(axis=0)
+    if not counts.any():  # values so large that floats have too few digits
+        return Posterior(values, np.full(values.size, noise.variance), risk, error)
+    prior, atoms = bins.prior(counts, nonnegative)
+    found = bins.shifted(values, bins.shift_under(prior, atoms))
+    found = np.maximum(found, 0.0) if nonnegative else found
+    variances = bins.read(bins.variance_under(prior, atoms), values, 1.0) * noise.variance
+    return Posterior(found, variances, risk, error)
 
 
 @dataclass(frozen=True)
@@ -97,15 +142,18 @@ class Bins:
     cut: tuple[bool, bool]  # whether there are values below and above
 
     @classmethod
-    def of(cls, values: Floats, noise: NoiseLaw) -> Self:
-        """The bins of these values: all where they fit, else those of the window that holds most values."""
+    def of(cls, values: Floats, noise: NoiseLaw, mixed: Integers | None = None) -> Self:
+        """The bins of these values: all where they fit, else those of the window that holds most values.
+
+        `mixed` is the fold of each value, by default by its place.
+        """
         width = 2 * int(math.sqrt(noise.variance) / noise.grid / FINENESS / 2.0) + 1
         places = np.rint(values.ravel() / (noise.grid * width))
         low, high = _window(places[np.abs(places) < LARGEST])
         first = low - MARGIN
         size = int(high - low) + 1 + 2 * MARGIN
         counts = np.zeros((FOLDS, size))
-        mixed = _folds(places.size)
+        mixed = folds_of(places.size) if mixed is None else mixed
         folds = [places[mixed == fold] for fold in range(FOLDS)]
         for fold, mine in enumerate(folds):
             inside = mine[(mine >= low) & (mine <= high)] - first
@@ -143,17 +191,39 @@ class Bins:
 
     def shift(self, counts: Floats, nonnegative: bool) -> Floats:
         """The correction of the posterior mean in each bin, in bins, under the prior fitted to these counts."""
-        atoms, size = self.atoms(nonnegative), counts.size
         if not counts.any():
-            return np.zeros(size)
-        seen = np.flatnonzero(counts)
+            return np.zeros(counts.size)
+        return self.shift_under(*self.prior(counts, nonnegative))
+
+    def prior(self, counts: Floats, nonnegative: bool) -> tuple[Floats, Integers]:
+        """The weights and the places of the atoms, fitted to these counts, which are not all 0."""
+        atoms, seen = self.atoms(nonnegative), np.flatnonzero(counts)
         prior = fitted_prior(self.around(seen, atoms), counts[seen])
-        prior += self.unseen(atoms) / counts.sum()
+        return prior + self.unseen(atoms) / counts.sum(), atoms
+
+    def shift_under(self, prior: Floats, atoms: Integers) -> Floats:
+        """The correction of the posterior mean in each bin, in bins."""
         density = self.mixed(prior, atoms)
         mean = self.mixed(prior * (atoms + float(self.first)), atoms)
         known = density > 0.0
-        taken = np.where(known, self.places - mean / np.where(known, density, 1.0), 0.0)
-        ramp = np.clip((np.arange(size) - MARGIN) / RAMP, 0.0, 1.0)
+        return self.faded(np.where(known, self.places - mean / np.where(known, density, 1.0), 0.0))
+
+    def variance_under(self, prior: Floats, atoms: Integers) -> Floats:
+        """The variance of the total given its noisy value, in each bin, in variances of the noise.
+
+        It is at least that of the atoms' own spacing; where nothing is fitted it is that of the noise.
+        """
+        density = self.mixed(prior, atoms)
+        known = np.where(density > 0.0, density, 1.0)
+        mean = self.mixed(prior * atoms, atoms) / known
+        square = self.mixed(prior * atoms.astype(np.float64) ** 2, atoms) / known
+        deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
+        variance = np.where(density > 0.0, np.maximum(square - mean**2, 0.0) / deviation**2, 1.0)
+        return 1.0 - self.faded(1.0 - variance)
+
+    def faded(self, taken: Floats) -> Floats:
+        """What is 0 at those ends of the fitted bins beyond which values lie."""
+        ramp = np.clip((np.arange(taken.size) - MARGIN) / RAMP, 0.0, 1.0)
         taken = taken * ramp if self.cut[0] else taken
         return np.asarray(taken * ramp[::-1] if self.cut[1] else taken)
 
@@ -179,6 +249,11 @@ class Bins:
         shifts = np.interp(values.ravel() / unit, self.places, taken, **outside)
         return np.asarray(values - shifts.reshape(values.shape) * unit)
 
+    def read(self, table: Floats, values: Floats, outside: float) -> Floats:
+        """A table of bins at the places of these values, between bins in proportion."""
+        unit = self.noise.grid * self.width
+        return np.asarray(np.interp(values.ravel() / unit, self.places, table, left=outside, right=outside))
+
     def risks(self, taken: Floats) -> Floats:
         """For each bin the unbiased estimate of the squared error of a shift, in variances of the noise.
 
@@ -194,7 +269,7 @@ class Bins:
         return 1.0 + (taken / deviation) ** 2 - 2.0 * np.gradient(moved)
 
 
-def _folds(size: int) -> Integers:
+def folds_of(size: int) -> Integers:
     """The fold of each cell, by its place alone; mixed, since every other bin may hold another kind of totals."""
     return (np.arange(size, dtype=np.int64) * 2_654_435_761 >> 16) % FOLDS
 

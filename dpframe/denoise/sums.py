@@ -60,8 +60,8 @@ def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: 
     if values.size == 0:
         return values.copy()
     group = np.zeros(values.size, dtype=np.int64)
-    adding_up = _adding_up(values.ravel(), np.ones(values.size), group, np.array([float(total)]), nonnegative)
-    return adding_up.reshape(values.shape) + 0.0  # no -0.0
+    found = adding_up(values.ravel(), np.ones(values.size), group, np.array([float(total)]), nonnegative)
+    return found.reshape(values.shape) + 0.0  # no -0.0
 
 
 def consistent(
@@ -216,7 +216,7 @@ def _rounded(best: Floats, spreads: Floats, tree: Tree, nonnegative: bool) -> Fl
             whole[nodes] = np.rint(np.maximum(best[nodes], 0.0) if nonnegative else best[nodes])
             continue
         owners, group = np.unique(over, return_inverse=True)
-        exact = _adding_up(best[nodes], spreads[nodes], group, whole[owners], nonnegative)
+        exact = adding_up(best[nodes], spreads[nodes], group, whole[owners], nonnegative)
         lower = np.floor(exact)
         missing = np.rint(whole[owners] - np.bincount(group, lower))
         order = np.lexsort((lower - exact, group))  # the largest remainders first
@@ -226,7 +226,7 @@ def _rounded(best: Floats, spreads: Floats, tree: Tree, nonnegative: bool) -> Fl
     return whole
 
 
-def _adding_up(values: Floats, spreads: Floats, group: Integers, totals: Floats, nonnegative: bool) -> Floats:
+def adding_up(values: Floats, spreads: Floats, group: Integers, totals: Floats, nonnegative: bool) -> Floats:
     """The nearest values (each weighed by its variance) that add up to the total of their group."""
     spreads = np.maximum(spreads, spreads[spreads > 0.0].min(initial=1.0))  # without noise all weigh the same
     if not nonnegative:

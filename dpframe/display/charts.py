@@ -20,6 +20,7 @@ LONGEST_LINE = 100  # characters of small print that fit over a chart
 PANELS_BESIDE = 3
 MOST_TICKS = 21
 FILL, INK, LINE = "#8fb3d9", "#2f4b6e", "#333333"
+BAND = "#e0a458"  # of the expected error of a denoised value
 PALE_TO_DARK = ["#f3f6fa", "#9fc2e4", "#3b7ab8", "#0b2f5e"]
 RED_TO_BLUE = ["#d98880", "#f7f7f7", "#8fb3d9"]
 LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(datum.value, ',~g')"
@@ -53,6 +54,7 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
     """A bar per cell, or a point where zero means nothing, and its interval over it.
 
     `cells` are rows of ``value``, ``low``, ``high``, and of ``cell`` (a name) or ``left``, ``middle`` and ``right``.
+    ``band_low`` and ``band_high``, where rows have them, are drawn as a band.
     """
     altair, value = _altair(), no_markup(value)
     label_lengths = [len(str(cell["cell"])) for cell in cells]
@@ -77,9 +79,14 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
         )
         for end in ("low", "high")
     ]
+    if any("band_low" in cell for cell in cells):
+        band = data.mark_rule(color=BAND, strokeWidth=5, opacity=0.6)
+        banded = {other: across_axis("band_low:Q", title=value), f"{other}2": "band_high:Q"}
+        caps.insert(0, band.encode(**_centre(altair, across, along), **banded))
     height = ROW * len(cells) if lying else HEIGHT
     return _titled(
-        altair.layer(bar, interval, *caps).properties(width=WIDTH if words else NARROW, height=height), words
+        altair.layer(bar, *caps[:-2], interval, *caps[-2:]).properties(width=WIDTH if words else NARROW, height=height),
+        words,
     )
 
 

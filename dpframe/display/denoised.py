@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.display.cell_errors import unpacked
+
+Floats = NDArray[np.float64]
+
 NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 
 
@@ -20,23 +28,42 @@ def estimated_rmse(statistic: Mapping[str, Any]) -> list[float | None]:
     return list(first.get("estimated_rmse_of_levels") or [first.get("estimated_rmse")])
 
 
+def cell_rmse(statistic: Mapping[str, Any], size: int) -> Floats | None:
+    """The estimate for each denoised cell, in the order of the declared cells; None where there is none."""
+    first, *later = statistic["denoise"] or [{}]
+    if "cell_rmse" not in first or any(step["name"] not in PROJECTIONS for step in later):
+        return None
+    return unpacked(first["cell_rmse"], size)
+
+
 def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
     """Notes for charts and tables: denoised values are biased, and how far off they are expected to be.
 
     Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
     """
-    parts, cut = [], []
+    parts: list[str] = []
+    cut: list[str] = []
+    lowered: list[str] = []
+    drowned: list[str] = []
     for name, statistic in facts["measures"].items():
+        if any(step.get("noise_dominates") for step in statistic["denoise"] or ()):
+            drowned.append(name)
         if not statistic["denoise"] or all(_does(step) == NOTHING for step in statistic["denoise"]):
             continue
-        if all(_does(step) in (NOTHING, CUT) for step in statistic["denoise"]):
-            cut.append(name)
+        if all(_does(step) in (NOTHING, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
+            (lowered if any(_does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
         errors = [shown(error) for error in estimated_rmse(statistic) if error is not None]
         parts.append(f"{name} {', '.join(errors) or 'not estimated'}")
     words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
     if cut:
         words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
+    if lowered:
+        words.append(
+            f"not denoised but shown as 0 where below 0, the others lowered so that sums stay: {', '.join(lowered)}"
+        )
+    if drowned:
+        words.append(f"the noise is larger than the differences between these groups: {', '.join(drowned)}")
     return words
 
 

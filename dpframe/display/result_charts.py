@@ -8,6 +8,9 @@ from datetime import UTC, date, datetime
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpframe.display import charts, pages
 from dpframe.display.charts import Scale, Words
 from dpframe.display.denoised import denoised_words
@@ -18,18 +21,25 @@ from dpframe.queries.query import ERROR, NOISY
 MOST_MAPS = 24
 PAIR = ("column", "other")  # what names the two columns of a covariance
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
+EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
+BAND = 2  # of them make a band
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 SUMMED = ("each bin", "sums of the first bins")  # the panels of bins that are there to be added up
 
 Row = Mapping[str, Any]
 
 
-def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
-    """A panel per measure: bars with error bars, or a map for a grid of two axes of bins."""
+def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray[np.float64]]) -> Any:
+    """A panel per measure: bars with error bars, or a map for a grid of two axes of bins.
+
+    `errors` are, by measure, the expected errors of denoised values, in the order of the rows: bands around them.
+    """
     rows = build.rows(frame)
     names = list(facts["measures"])
     is_map = _is_map(facts["cells"])
-    words = Words(_title(names, facts), _notes(facts, rows, is_map))
+    words = Words(_title(names, facts), _notes(facts, rows, is_map, banded=bool(errors)))
+    for name, expected in errors.items():
+        rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
     if "levels" in facts:
         return charts.beside(_panels_of_levels(names, rows, facts), words)
     if _is_summed(facts, rows):
@@ -119,7 +129,11 @@ def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
     middle, error = row.get(name + around, row[name]), row[name + ERROR]
     ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
-    return {"value": row[name], **_finite(**ends)}
+    band = {}
+    if name + EXPECTED in row:
+        reach = BAND * row[name + EXPECTED]
+        band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
+    return {"value": row[name], **band, **_finite(**ends)}
 
 
 def _finite(**places: float) -> dict[str, float | None]:
@@ -217,7 +231,7 @@ def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
     return ", ".join(names) + (f" by {columns}" if columns else "")
 
 
-def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple[str, ...]:
+def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, banded: bool) -> tuple[str, ...]:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
     price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
@@ -233,4 +247,6 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool) -> tuple
         is_map = True
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
     denoised = denoised_words(facts, pages.number)
+    if banded and not is_map:
+        denoised.append("bands: twice the expected error of each denoised value")
     return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

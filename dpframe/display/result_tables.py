@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
@@ -12,13 +15,17 @@ from dpframe.frames import build
 from dpframe.queries.query import ERROR, NOISY
 
 Column = tuple[str, list[str]]  # its title, and what stands in it
+Errors = Mapping[str, NDArray[np.float64]]  # of denoised values, by the name of their column
 
 MOST_ACROSS = 30  # columns of a two-way table; a wider one is shown row by row
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
 
 
-def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
-    """A row per cell, each measure as its value and its 95% error; what it cost stands below."""
+def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors) -> Any:
+    """A row per cell, each measure as its value and its 95% error; what it cost stands below.
+
+    `errors` are, by measure, the expected errors of denoised values, in the order of the rows.
+    """
     try:
         import great_tables
     except ImportError:
@@ -29,7 +36,7 @@ def of_result(frame: Any, facts: Mapping[str, Any]) -> Any:
     if _is_two_way(facts):
         named, shown = labels[:1], _two_way(rows, labels, statistics[0], facts["levels"])
     else:
-        named, shown = labels, _long(rows, labels, statistics, "all" if "levels" in facts else "missing")
+        named, shown = labels, _long(rows, labels, errors, statistics, "all" if "levels" in facts else "missing")
     places = [f"column{place}" for place in range(len(shown))]  # a name may be a pattern to great-tables
     cells = {place: column for place, (_, column) in zip(places, shown, strict=True)}
     table = great_tables.GT(build.frame_of(cells, "polars"))
@@ -50,11 +57,14 @@ def _is_two_way(facts: Mapping[str, Any]) -> bool:
 
 
 def _long(
-    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], statistics: Sequence[str], missing: str
+    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], errors: Errors, statistics: Sequence[str], missing: str
 ) -> list[Column]:
     """A line for each row of the result."""
-    keys = [(name, [_label(row[name], missing) for row in rows]) for name in labels]
-    return [*keys, *((name, [_with_error(row, name) for row in rows]) for name in statistics)]
+    columns = [(name, [_label(row[name], missing) for row in rows]) for name in labels]
+    for name in statistics:
+        expected = errors[name].tolist() if name in errors else [None] * len(rows)
+        columns.append((name, [_with_error(row, name, error) for row, error in zip(rows, expected, strict=True)]))
+    return columns
 
 
 def _two_way(
@@ -63,18 +73,20 @@ def _two_way(
     """A line for each key of the first column, a column for each of the second; the margins stand last."""
     down, across = levels[1]["rows"], levels[2]["rows"]
     cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
-    found = [(labels[0], [*(_label(rows[place * across][labels[0]], "") for place in range(down)), "all"])]
+    columns = [(labels[0], [*(_label(rows[place * across][labels[0]], "") for place in range(down)), "all"])]
     for place in range(across):
         lines = [*range(place, cells, across), edge + place]
         title = f"{labels[1]} {_label(rows[place][labels[1]], '')}"
-        found.append((title, [_with_error(rows[line], name) for line in lines]))
-    return [*found, ("all", [_with_error(row, name) for row in (*rows[cells:edge], rows[-1])])]
+        columns.append((title, [_with_error(rows[line], name) for line in lines]))
+    return [*columns, ("all", [_with_error(row, name) for row in (*rows[cells:edge], rows[-1])])]
 
 
-def _with_error(row: Mapping[str, Any], name: str) -> str:
+def _with_error(row: Mapping[str, Any], name: str, expected: float | None = None) -> str:
     noisy = row.get(name + NOISY)
     value = f"{number(row[name])} ± {number(row[name + ERROR])}"
-    return value if noisy is None or noisy == row[name] else f"{value} (around {number(noisy)})"
+    around = [] if noisy is None or noisy == row[name] else [f"around {number(noisy)}"]
+    words = around + ([] if expected is None else [f"itself off by about {number(expected)}"])
+    return f"{value} ({'; '.join(words)})" if words else value
 
 
 def _label(value: Any, missing: str) -> str:

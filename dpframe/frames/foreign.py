@@ -296,6 +296,8 @@ STEP = _object(
         "edges": _whole,
         "estimated_rmse": _positive,
         "estimated_rmse_of_levels": _list(_positive, 2),
+        "cell_rmse": _object({"least": _positive, "ratio": _positive, "codes": _text}),
+        "noise_dominates": _flag,
     },
 )
 MEASURE = _object(

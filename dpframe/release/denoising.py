@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from dpframe import denoise
 from dpframe.denoise import choose, estimators
 from dpframe.denoise.by_name import DENOISERS, named_facts, takes
+from dpframe.display.cell_errors import packed
+from dpframe.display.denoised import NOTHING
 from dpframe.errors import InvalidArgument, ReleaseFailed
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among
@@ -20,6 +22,8 @@ from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
 Floats = NDArray[np.float64]
+
+ESTIMATES = ("estimated_rmse", "cell_rmse")  # of a first denoiser; after it the noise has another law
 
 
 def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
@@ -51,11 +55,12 @@ def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, 
     cells = values.reshape(plan.query.keys.shape) if axes else values
     edges = None if asked.graph is None else edges_among(plan.query.keys, asked.graph)
     told = {"nonnegative": statistic.totals()[0].nonnegative, "order": axes, "graph": edges}
+    told["never_zero"] = not statistic.whole  # sums of values, which are not 0 together because noise is large
     said: list[dict[str, Any]] = []
     for denoiser in asked.steps:
         cells, words = _step(cells, denoiser, law, told)
         if said:  # the noise is no longer of that law once something was done to it, so nothing is known of the error
-            words.pop("estimated_rmse", None)
+            words = {name: said for name, said in words.items() if name not in ESTIMATES}
         said.append(words if edges is None or not takes(denoiser, "graph") else {**words, "edges": len(edges)})
     return cells.reshape(values.shape), said
 
@@ -63,7 +68,7 @@ def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, 
 def _step(cells: Floats, denoiser: Any, law: Any, told: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
         choice = choose.choose(cells, law, **told)
-        return choice.values, {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
+        return choice.values, _said(choice)
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
     try:
@@ -79,6 +84,14 @@ def _step(cells: Floats, denoiser: Any, law: Any, told: dict[str, Any]) -> tuple
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
+
+
+def _said(choice: choose.Choice) -> dict[str, Any]:
+    """The provenance of a choice: what it was, the errors it expects, and whether the noise drowns the differences."""
+    said = {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
+    if choice.deviations is not None and choice.name != NOTHING and choice.values.size:
+        said["cell_rmse"] = packed(choice.deviations)
+    return said | ({"noise_dominates": True} if choice.dominated else {})
 
 
 def is_own(function: Any) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpframe.display.denoised import estimated_rmse
+from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
@@ -241,6 +242,43 @@ def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: floa
         }
         for kind, words in (("bin", ""), ("first", ": sums of the first bins"), ("any", ": sums of neighboring bins"))
     ]
+
+
+def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[np.float64]]:
+    """By column the expected error of each denoised value where it is known, in the order of the frame's rows."""
+    found = {name: cell_rmse(statistic, len(places)) for name, statistic in facts["measures"].items()}
+    known = {name: np.empty(len(places)) for name, errors in found.items() if errors is not None}
+    for name, errors in known.items():
+        errors[places] = found[name]
+    return known
+
+
+def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> list[dict[str, Any]]:
+    """As `errors`, for each row of the frame."""
+    known = cell_errors(facts, places)
+    columns: dict[str, list[Any]] = {}
+    for name, statistic in facts["measures"].items():
+        noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
+        columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
+        columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
+        columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
+    labels = foreign.labels_of(facts)
+    rows = [{label: row[label] for label in labels} for row in build.rows(frame)]
+    return [row | {name: numbers[place] for name, numbers in columns.items()} for place, row in enumerate(rows)]
+
+
+def _noise_of_rows(
+    facts: Mapping[str, Any], statistic: Mapping[str, Any], places: Places
+) -> NDArray[np.float64] | None:
+    """The standard deviation of the noise of each row; None of what is no single total."""
+    if not foreign.is_one_total(statistic):
+        return None
+    sizes = [level["rows"] for level in facts.get("levels") or [{"rows": len(places)}]]
+    each = statistic.get("sums", {}).get("bin", 1.0)  # of bins that are there to be added up: the largest
+    found = np.empty(len(places))
+    spread = [each * math.sqrt(facts["statistics"][place]["variance"]) for place in statistic["statistics"]]
+    found[places] = np.repeat(spread, sizes)
+    return found
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:

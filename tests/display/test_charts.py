@@ -74,7 +74,9 @@ def test_the_title_says_what_and_the_small_print_says_how(frame, ledger):
     denoised = title["subtitle"].pop(2)
     chose = ages.dp.provenance["measures"]["count"]["denoise"][0]["chose"]
     moved = "denoised, so biased; estimated root mean squared error: count "
-    assert denoised.startswith("not denoised but shown as 0 where below 0" if chose == "none, non-negative" else moved)
+    assert denoised.startswith(
+        "not denoised but shown as 0 where below 0" if chose.startswith("none, non-negative") else moved
+    )
     assert title["subtitle"] == [
         "epsilon 0.5, protects each row, add-remove neighbors",
         "error bars: 95% intervals around the unbiased noisy values",
