@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -11,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+DOC = "Private counts, sums, means and histograms: see dpframe."
 WAITED_FOR = ("pandas", "dask.dataframe")  # modules whose DataFrame is given its .dp when they are imported
 
 
@@ -27,7 +30,11 @@ def register(accessor: Callable[[Any], Any]) -> None:
 
 
 def _give(frame_class: Any, accessor: Callable[[Any], Any]) -> None:
-    frame_class.dp = property(accessor, doc="Private counts, sums, means and histograms: see dpframe.")
+    other = inspect.getattr_static(frame_class, "dp", None)
+    if other is not None and getattr(other, "__doc__", None) != DOC:
+        words = f"dpframe replaces the accessor .dp that another library gave {frame_class.__module__} frames."
+        warnings.warn(words, UserWarning, stacklevel=2)
+    frame_class.dp = property(accessor, doc=DOC)
 
 
 class _Finder(MetaPathFinder):
