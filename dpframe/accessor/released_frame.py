@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpframe.accessor.joined import parts_of
-from dpframe.display import result_charts, result_tables
+from dpframe.display import result_charts, result_tables, statements
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
 from dpframe.planning import suggestion
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.query import ERROR
 from dpframe.release import provenance
 
-OF_RESULTS = ("provenance", "errors", "plot", "table", "suggest", "to_numpy", "write_parquet", "parts")
+OF_RESULTS = ("provenance", "errors", "plot", "table", "statement", "suggest", "to_numpy", "write_parquet", "parts")
 VERBS = (
     "count",
     "sum",
@@ -133,6 +134,32 @@ class ReleasedFrame:
         facts = provenance.counted(self._alone("table"))
         places = provenance.checked_numbers(self._frame, facts)
         return result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places))
+
+    def statement(self) -> str:
+        """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
+
+        Returns
+        -------
+        str
+            English sentences, from the record and the errors alone.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame lost columns or rows that were released, or holds other numbers.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> count = people.dp.count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1), label="Patients in 2026")
+        >>> print(count.dp.statement())  # doctest: +ELLIPSIS
+        Patients in 2026. The numbers were computed exactly, and then a random amount was added to each: ...
+        """
+        facts = provenance.counted(self._alone("statement"))
+        provenance.checked_numbers(self._frame, facts)
+        errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
+        return statements.statement_of(facts, errors)
 
     def errors(self, *, cells: bool = False) -> Any:
         """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.

@@ -1,0 +1,78 @@
+"""A released result in a paragraph for readers without mathematics, from its record alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpframe.display.denoised import denoised_words
+from dpframe.display.pages import number
+from dpframe.errors.words import harmless
+
+
+def statement_of(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> str:
+    """What was published, how it is protected, and how far to trust each number.
+
+    `errors` are, by column, the half-widths of the 95% intervals, a row each.
+    """
+    sentences = [_subject(facts), _method(facts), _promise(facts), *_accuracy(facts, errors)]
+    denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
+    left_out = [f"Note: {note}." for note in facts["notes"]]
+    return harmless(" ".join([*sentences, *denoised, *left_out]))
+
+
+def _subject(facts: Mapping[str, Any]) -> str:
+    columns = [column for axis in facts["cells"] for column in axis["columns"]]
+    by = f" by {' and '.join(columns)}" if columns else ""
+    return f"{facts['label']}." if facts["label"] else f"This is {_listed(list(facts['measures']))}{by}."
+
+
+def _method(facts: Mapping[str, Any]) -> str:
+    if "model" in facts:
+        return (
+            "Every person's value was randomized before anybody collected it, and the numbers are estimated from the "
+            "randomized values."
+        )
+    return (
+        "The numbers were computed exactly, and then a random amount was added to each: enough to hide what any one "
+        f"{_one(facts)} adds to them."
+    )
+
+
+def _promise(facts: Mapping[str, Any]) -> str:
+    cost = facts["cost"]
+    epsilon = facts["per_report"] if "model" in facts else cost["epsilon"]
+    factor = f"{math.exp(epsilon):,.3g}" if epsilon < 50 else f"e^{epsilon:.4g}"  # beyond, a float has no such number
+    but = f", but for a chance of {cost['delta']:.3g}" if cost["delta"] else ""
+    what = (
+        "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
+    )
+    together = "" if facts["unit"]["column"] is None else f" All rows of one {_one(facts)} are protected together."
+    return (
+        f"Whatever else a reader knows, no outcome is more than {factor} times as likely as if one {_one(facts)} "
+        f"{what}{but} (differential privacy, epsilon {epsilon:.4g}).{together}"
+    )
+
+
+def _one(facts: Mapping[str, Any]) -> str:
+    return str(facts["unit"]["column"] or "row")
+
+
+def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> list[str]:
+    said = []
+    for name, all_of_them in errors.items():
+        least, most = min(all_of_them), max(all_of_them)
+        if not math.isfinite(most):
+            said.append(f"For some rows of {name} the noise leaves nothing to be said.")
+        elif math.isclose(least, most):
+            said.append(f"In 95 of 100 cases the noise moves {name} by at most {number(most)}.")
+        else:
+            said.append(
+                f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, by the row."
+            )
+    return said
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

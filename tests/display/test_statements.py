@@ -1,0 +1,51 @@
+"""Statements: what was published, how it is protected and how accurate it is, in sentences."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62] * 300, "id": range(900), "ward": ["a", "b", "c"] * 300})
+
+
+def test_a_statement_says_what_how_protected_and_how_accurate():
+    ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("id", max_rows=1))
+    count = PEOPLE.dp.count(epsilon=0.5, denoise=None, ledger=ledger, label="Patients in 2026")
+    words = count.dp.statement()
+    assert words.startswith("Patients in 2026. The numbers were computed exactly")
+    assert "no outcome is more than 1.65 times as likely as if one id were not in the data (" in words
+    assert "epsilon 0.5). All rows of one id are protected together." in words
+    assert f"In 95 of 100 cases the noise moves count by at most {count['count_error'][0]:.4g}" in words
+    assert "rows without a id are left out." in words
+
+
+def test_delta_and_replaced_rows_are_in_the_promise():
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, unit=dpf.PrivacyUnit(neighbors="replace"), accounting="basic")
+    words = PEOPLE.dp.count(epsilon=0.5, delta=1e-6, ledger=ledger).dp.statement()
+    assert "as if one row had another value, but for a chance of 1e-06 (differential privacy" in words
+
+
+def test_errors_that_differ_by_row_are_a_range():
+    means = PEOPLE.dp.group_by("ward", keys=["a", "b", "z"]).mean(
+        "age", bounds=(0, 100), epsilon=1, ledger=dpf.Ledger(epsilon=1)
+    )
+    least, most = sorted(means["age_mean_error"])[0], sorted(means["age_mean_error"])[-1]
+    assert least < most
+    assert "by the row." in means.dp.statement()
+
+
+def test_a_statement_of_the_local_model_names_what_each_person_gave():
+    method = dpf.local.RandomizedResponse(["a", "b", "c"], epsilon=1)
+    words = method.estimate(method.randomize(PEOPLE["ward"])).dp.statement()
+    assert "randomized before anybody collected it" in words
+    assert "no outcome is more than 2.72 times as likely as if one row had another value" in words
+
+
+def test_a_changed_number_has_no_statement():
+    ages = PEOPLE.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+    changed = ages.clone()
+    changed[0, "count_noisy"] = 10_000.0
+    with pytest.raises(dpf.DpframeError):
+        changed.dp.statement()
