@@ -42,7 +42,7 @@ RESULTS = (
     bug(
         "results",
         "rows in the order of the data",
-        "frame_of",
+        "build.frame_of",
         "        return pandas.DataFrame({name: _pandas_column(values) for name, values in columns.items()})",
         "        made = pandas.DataFrame({name: _pandas_column(values) for name, values in columns.items()})\n"
         "        return made.sort_values(made.columns[-2], ignore_index=True) if len(made) > 1 else made",

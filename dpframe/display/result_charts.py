@@ -97,12 +97,13 @@ def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Word
         cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
         return charts.heat_map(cells, _scale(axes[0], rows), _scale(axes[1], rows), value, words)
     across = _scale(axes[0], rows) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
-    counted = foreign.is_around_noisy(facts["measures"][name])
-    around = NOISY if counted else ""
+    statistic = facts["measures"][name]
+    is_sum = foreign.is_around_noisy(statistic)
+    around = NOISY if is_sum else ""
     cells = [_interval(row, name, around) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
     if across.kind != "name":
         cells = [cell | _stretch(row, axes[0]) for cell, row in zip(cells, rows, strict=False)]
-    return charts.bars(cells, across, value, words, from_zero=counted)
+    return charts.bars(cells, across, value, words, from_zero=is_sum or "counts" in statistic)
 
 
 def _is_summed(facts: Mapping[str, Any], rows: Sequence[Row]) -> bool:

@@ -12,7 +12,7 @@ from dpframe.errors.words import harmless
 
 
 def statement_of(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> str:
-    """What was published, how it is protected, and how far to trust each number.
+    """Sentences on what was published, how it is protected, and how far to trust each number.
 
     `errors` are, by column, the half-widths of the 95% intervals, a row each.
     """

@@ -148,10 +148,16 @@ def test_a_weight_of_four_halves_gaussian_noise():
 
 
 def test_a_mean_divides_its_weight_between_its_two_vectors():
-    plan = PREVIEW.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 4)), epsilon=1, weights={"n": 2, "m": 2})
+    price = {"epsilon": 1, "delta": DELTA}
+    plan = PREVIEW.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 4)), weights={"n": 2, "m": 2}, **price)
     assert [part.share for part in plan.parts] == [0.5, 0.25, 0.25]
-    shared = PREVIEW.agg(c=dpf.count("cost"), m=dpf.mean("cost", bounds=(0, 4)), epsilon=1, weights={"c": 1})
+    shared = PREVIEW.agg(c=dpf.count("cost"), m=dpf.mean("cost", bounds=(0, 4)), weights={"c": 1}, **price)
     assert sorted(part.share for part in shared.parts) == [0.25, 0.75]  # the count is measured once, for both
+
+
+def test_a_mean_under_pure_noise_is_one_vector_with_one_weight():
+    plan = PREVIEW.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 4)), epsilon=1, weights={"n": 2, "m": 2})
+    assert [part.share for part in plan.parts] == [0.5, 0.5]
 
 
 def test_weights_of_a_pure_call_divide_epsilon():
@@ -243,7 +249,7 @@ def test_a_joint_plan_shows_itself():
     joint = dpf.plan_together({"n": PREVIEW.count(), "m": PREVIEW.mean("cost", bounds=(0, 4))}, epsilon=1)
     assert "for all together" in repr(joint)
     assert "for all together" in joint._repr_html_()
-    assert joint.to_frame()["name"].to_list() == ["n", "m", "m"]
+    assert joint.to_frame()["name"].to_list() == ["n", "m"]
     assert set(joint.error) == {"n", "m"}
     assert joint.question == "n: count(); m: mean(cost) in [0, 4]"
 
