@@ -222,7 +222,7 @@ class Bins:
         return 1.0 - self.faded(1.0 - variance)
 
     def faded(self, taken: Floats) -> Floats:
-        """The part taken, 0 at those ends of the fitted bins beyond which values lie."""
+        """The correction, faded to 0 at those ends of the fitted bins beyond which values lie."""
         ramp = np.clip((np.arange(taken.size) - MARGIN) / RAMP, 0.0, 1.0)
         taken = taken * ramp if self.cut[0] else taken
         return np.asarray(taken * ramp[::-1] if self.cut[1] else taken)
