@@ -59,6 +59,7 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
+from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.statistics import (
     Count,
     Mean,
@@ -89,6 +90,7 @@ __all__ = [
     "BudgetExceeded",
     "Comparison",
     "Count",
+    "Discovery",
     "DpframeError",
     "ExponentialMechanism",
     "Gaussian",
@@ -137,6 +139,7 @@ __all__ = [
     "count",
     "default_ledger",
     "denoise",
+    "discover",
     "exponential_mechanism",
     "generalized_gaussian",
     "generalized_gaussian_scale",

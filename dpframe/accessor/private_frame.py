@@ -19,7 +19,8 @@ from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts
 from dpframe.queries.clipping import check_column
 from dpframe.queries.contributions import Grouping, grid_of
-from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.discovery import Discovery, found_axes
+from dpframe.queries.keys import Keys, bin_axes, key_axes, key_columns
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Statistic
 from dpframe.queries.statistics import mean as mean_of
@@ -384,16 +385,18 @@ class PrivateFrame(Quantities[F]):
         ----------
         *by : str
             The columns to group by.
-        keys : list, tuple, range, dict or frame
+        keys : list, tuple, range, dict, frame or Discovery
             The groups, declared: values of one column, a dict of values per column (their product), or a frame of
-            the allowed combinations. None among them asks for the rows whose key is missing.
+            the allowed combinations. None among them asks for the rows whose key is missing. Or, where nobody can list
+            them, `dpframe.discover`, which finds those of many units.
         **others
             Refused: options belong to the question that follows.
 
         Returns
         -------
         PrivateFrame
-            With the same verbs; each answers with one row per declared key, in the order of `keys`.
+            With the same verbs; each answers with one row per declared key, in the order of `keys`; keys that were
+            found stand in the order of their values.
 
         Examples
         --------
@@ -459,6 +462,8 @@ def _flat(by: tuple[Any, ...]) -> tuple[str, ...]:
 
 def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
     """The axes of declared keys, of which many are made later."""
+    if isinstance(keys, Discovery):
+        return found_axes(key_columns(by), keys)
     framed = is_frame(keys)
     size = height_of(keys) if framed else counts.of_keys(keys)
     return counts.axes_or_later(size, lambda: key_axes(by, keys, key_rows(keys, by) if framed else None))

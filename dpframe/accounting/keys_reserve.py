@@ -75,7 +75,11 @@ class KeysReserve(Accounting):
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         said = self.inside.hint(amount[:-1], limit[:-1])
-        return f"{said} Its keys take {float(amount[-1]):g} of the keys_delta {float(limit[-1]):g}." if amount[-1] else said
+        return (
+            f"{said} Its keys take {float(amount[-1]):g} of the keys_delta {float(limit[-1]):g}."
+            if amount[-1]
+            else said
+        )
 
     def _with(self, loss: PrivacyLoss, amount: Amount) -> PrivacyLoss:
         """A loss and the deltas of keys, rounded up."""

@@ -41,6 +41,17 @@ def column_of(name: str, values: Any, library: str) -> Any:
     return _series(name, values)
 
 
+def label_column(name: str, values: Any, library: str, *, nulls: bool) -> Any:
+    """A column of labels whose dtype is fixed: a Polars column, or an array of Python values (of pandas)."""
+    if library == "pandas":
+        import pandas
+
+        if isinstance(values, pl.Series) and nulls and values.dtype.is_integer():
+            return pandas.Series(values.to_list(), dtype=f"{'U' if values.dtype.is_unsigned_integer() else ''}Int64")
+        return values.to_pandas() if isinstance(values, pl.Series) else pandas.Series(values)
+    return values.alias(name) if isinstance(values, pl.Series) else _series(name, values.tolist())
+
+
 def rows_at(frame: Any, places: list[int]) -> Any:
     """Some rows of a built frame, in this order, as a frame of its own with the same dtypes."""
     return frame.iloc[places].reset_index(drop=True) if is_pandas(frame) else frame[places]

@@ -127,7 +127,7 @@ class FoundAxis(KeyAxis):
 
     @property
     def size(self) -> int:
-        return max(len(self.rows), self.room, 0 if self.discovery is None else 1)
+        return max(len(self.rows), self.room, 0 if self.discovery is None else 2)
 
     @property
     def people(self) -> Total:

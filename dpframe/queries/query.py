@@ -15,6 +15,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import Grouping
+from dpframe.queries.discovery import FoundAxis, found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, labels_of, levels_of
 from dpframe.queries.statistics import Measured, Statistic, Total
@@ -35,6 +36,8 @@ class Query:
     grouping: Grouping | None = None  # of a question about contributions: the groups that it speaks of
 
     def __post_init__(self) -> None:
+        if self.found is not None:
+            self._check_found()
         if self.rollup:
             self._check_rollup()
         names = list(self.keys.names)
@@ -46,6 +49,19 @@ class Query:
                     f"output columns must have different names, but {name!r} occurs twice (a statistic NAME also adds "
                     "NAME_noisy and NAME_error). Name the statistics yourself, as in agg(n=dpf.count())."
                 )
+
+    def _check_found(self) -> None:
+        """Keys that are found have no subtotals, and stand alone."""
+        if self.rollup:
+            raise InvalidArgument(
+                "rollup must be left out with keys=dpf.discover(...): subtotals would hold groups that are not shown. "
+                "Ask for the total by itself, without group_by, or declare the keys."
+            )
+        if len(self.keys.axes) > 1 or self.chooses:
+            raise InvalidArgument(
+                "keys=dpf.discover(...) must stand alone, without bins, declared values of another column or a choice. "
+                "Let it find the combinations of all columns: group_by(*columns, keys=dpf.discover(...))."
+            )
 
     def _check_rollup(self) -> None:
         """Only sums of declared keys have subtotals that can be told apart from the cells."""
@@ -70,6 +86,11 @@ class Query:
                     f"rollup must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
                 )
+
+    @cached_property
+    def found(self) -> FoundAxis | None:
+        """The keys that are still to be found; None where all are declared. Their units are measured in any case."""
+        return found_axis(self.keys)
 
     @cached_property
     def chooses(self) -> bool:
@@ -158,7 +179,8 @@ class Query:
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
         """Those over the declared cells; the others are sums of them."""
-        return tuple(dict.fromkeys(total for _, statistic in self.statistics for total in statistic.totals()))
+        asked = [total for _, statistic in self.statistics for total in statistic.totals()]
+        return tuple(dict.fromkeys(asked if self.found is None else [self.found.people, *asked]))
 
     @cached_property
     def groupings(self) -> tuple[tuple[str, ...] | None, ...]:

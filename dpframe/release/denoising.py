@@ -42,8 +42,8 @@ def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
 def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, asked = plan.noise_of(statistic)[0], plan.asked.denoising
-    if asked.denoise is None or not statistic.denoisable or not law.additive:
-        return values, None
+    if asked.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
+        return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
     if plan.query.rollup:
         return consistent(values, statistic, plan)
     axes = ordered_axes(plan.query.keys, asked.order)

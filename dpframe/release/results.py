@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.frames import build
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.total import Measured, Total
@@ -34,12 +35,12 @@ def built(
     measured = {}
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.total))
-        measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
+        measured[part.total] = as_measured(noisy, part.mechanism)
     if plan.query.chooses:
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
         return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
-    columns, steps = _numbers(plan, measured)
+    columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
     return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
 
@@ -54,7 +55,12 @@ def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], 
     return chosen, {name: values[chosen], name + ERROR: errors[chosen]}
 
 
-def _numbers(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
+def as_measured(noisy: NDArray[np.int64], law: Mechanism) -> Measured:
+    """Noisy steps in the user's units."""
+    return Measured(noisy.astype(np.float64) * law.grid, law)
+
+
+def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of numbers, and by statistic what was done to denoise it."""
     columns: dict[str, Any] = {}
     steps: dict[str, Any] = {}

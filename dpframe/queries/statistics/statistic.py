@@ -121,6 +121,10 @@ class Statistic:
         """The further columns, by the ends of their names."""
         return {}
 
+    def by_rows(self) -> Statistic:
+        """The same where each row is a unit, and the number of units that of rows."""
+        return self
+
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
         return self
