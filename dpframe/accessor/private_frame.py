@@ -311,6 +311,11 @@ class PrivateFrame(Quantities[F]):
                 "contributions must be asked of the whole frame, not per group: it counts in how many groups each unit "
                 'is. Name them as by=, as in contributions(by="ward", epsilon=0.1).'
             )
+        if isinstance(keys, Discovery):
+            raise InvalidArgument(
+                "keys must be declared or left out of contributions, whose groups are the distinct values of `by`, and "
+                "not found. Leave keys out."
+            )
         if by is None and keys is not None:
             raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
         columns = _flat(() if by is None else (by,))
@@ -464,6 +469,11 @@ def _declared(by: tuple[str, ...], keys: Any) -> tuple[Any, ...]:
     """The axes of declared keys, of which many are made later."""
     if isinstance(keys, Discovery):
         return found_axes(key_columns(by), keys)
+    if isinstance(keys, dict) and any(isinstance(values, Discovery) for values in keys.values()):
+        raise InvalidArgument(
+            "keys=dpf.discover(...) must stand alone, without declared values of another column: it finds the "
+            "combinations of all columns. Write group_by(*columns, keys=dpf.discover(...))."
+        )
     framed = is_frame(keys)
     size = height_of(keys) if framed else counts.of_keys(keys)
     return counts.axes_or_later(size, lambda: key_axes(by, keys, key_rows(keys, by) if framed else None))

@@ -172,14 +172,17 @@ def _in_words(noises: Sequence[Mechanism]) -> str:
 
 def _basic(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     """Epsilons add up; the noises that are not pure share delta equally."""
-    counts = Counter(noises)
-    part = typed_down(delta / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
+    counts, left = Counter(noises), _left(noises, delta)
+    if not left:
+        return Compared("basic", None, ALL_KEYS)
+    part = typed_down(left / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
     whole = sum((count * _epsilon(noise, part) for noise, count in counts.items()), Fraction(0))
     return Compared("basic", up(whole), "epsilons and deltas add up")
 
 
 def _epsilon(noise: Mechanism, delta: float) -> Fraction:
     """Of one release: of pure noise without a delta, of any other at this one; rounded up."""
+    delta = math.nextafter(delta + noise.infinite, 1.0) if noise.infinite else delta
     return Fraction(noise.epsilon(delta) if noise.pure_epsilon is None else noise.pure_epsilon)
 
 

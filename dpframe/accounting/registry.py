@@ -37,7 +37,7 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
 
 
 def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Fraction) -> Accounting:
-    """The accounting that a caller names, with a reserve of its delta for keys that are found; without where it is 0."""
+    """The accounting that a caller names, with a part of its delta kept for keys that are found, unless that is 0."""
     if not reserve:
         return accounting_of(name, epsilon, delta)
     if reserve >= delta:
@@ -48,8 +48,8 @@ def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Frac
     found = accounting_of(name, epsilon, delta - reserve)
     if found.takes_keys:
         raise InvalidArgument(
-            f"keys_delta must be left out with {found.name} accounting, which adds the deltas of keys to its own delta. "
-            "Drop it."
+            f"keys_delta must be left out with {found.name} accounting, which adds the deltas of keys to its own "
+            "delta. Drop it."
         )
     if not is_shipped(found):
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Candidates for keys: what was found in a table together with what is known, and the labels of those that are shown."""
+"""Candidates for keys: those of a table together with what is known, and the labels of those that are shown."""
 
 from __future__ import annotations
 

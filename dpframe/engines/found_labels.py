@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines.identity import CLOCK, NOTHING, SPAN, Identity, stored
+from dpframe.engines.identity import NOTHING, Identity, stored
 from dpframe.engines.key_codes import UNNAMED, code_of, value_of
 from dpframe.engines.source import ColumnType, Source, tick_of
 from dpframe.errors import InvalidArgument, WrongDtype, shown
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import kind_of
-from dpframe.queries.sameness import same_key
+from dpframe.queries.sameness import CLOCK, SPAN, same_key
 
 UNITS = {1: "ns", 10**3: "us", 10**6: "ms"}
 CODED = ("integer", "float", "objects")  # forms of identity of what pandas may turn into another by a single value
@@ -54,20 +54,29 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
 
 def check_labels(source: Source, axis: FoundAxis) -> None:
     """Refuse columns whose values have no label of their own, and known keys that a column cannot hold."""
+    discovery = axis.discovery
+    assert discovery is not None
     for place, name in enumerate(axis.columns):
         column = source.column(name)
         if not is_coded(column) and dtype_of(column) is None:
             raise WrongDtype(
-                f"column {name!r} must have a dtype whose values can be told apart and named to find keys in it, unlike "
-                f"{column.dtype}. Cast it to integers, strings or another time unit."
+                f"column {name!r} must have a dtype whose values can be told apart and named to find keys in it, "
+                f"unlike {column.dtype}. Cast it to integers, strings or another time unit."
             )
-        assert axis.discovery is not None
-        for row in axis.discovery.known:
+        for row in discovery.known:
             if _code(row[place], column) in (NOTHING, UNNAMED):
                 raise InvalidArgument(
                     f"known of column {name!r} must convert exactly to its dtype {column.dtype}, unlike "
                     f"{shown(row[place])}. Leave it out, or write it as the column does."
                 )
+
+    codes = codes_of_known(source, axis)
+    for code, row in zip(codes, discovery.known, strict=True):
+        if codes.count(code) > 1:
+            raise InvalidArgument(
+                f"known must be distinct as the columns compare them, but {shown(row)} is there again in other words. "
+                "Name each value once."
+            )
 
 
 def _identity(column: ColumnType) -> Identity:

@@ -28,8 +28,6 @@ from dpframe.queries.discovery import FoundAxis
 STEPS, UNITS = "steps", "units"  # what is summed for each key: the weights of its units, and how many hold it
 OWNER = "unit"
 
-Secret = tuple[int, int, int, int]
-
 
 class KeyedPartial(Partial):
     """Exact totals by key of some units: sorted keys, each with its int64 numbers. They are added key by key."""
@@ -60,11 +58,11 @@ class KeyedTask:
     axis: FoundAxis
     unit: PrivacyUnit
     weights: tuple[int, ...]  # v(t) of t = 1, 2, ..., T
-    secret: Secret  # of the order; it reaches no result
+    secret: int  # of the order; it reaches no result
     types: dict[str, ColumnType]
 
     @classmethod
-    def of(cls, engine: Engine, axis: FoundAxis, unit: PrivacyUnit, weights: tuple[int, ...], secret: Secret) -> Self:
+    def of(cls, engine: Engine, axis: FoundAxis, unit: PrivacyUnit, weights: tuple[int, ...], secret: int) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
         names = [*axis.columns, *([] if unit.column is None else [unit.column])]
@@ -130,7 +128,7 @@ class KeyedTask:
             return kept
         names = keys_of(pairs)
         few = pairs[beyond].select(names).with_columns(pl.Series(" owner", owner[beyond]), pl.Series(" place", beyond))
-        few = few.with_columns(few.select(names).hash_rows(*self.secret).alias(" order"))
+        few = few.with_columns(few.select(names).hash_rows(self.secret).alias(" order"))
         few = few.sort([" owner", " order", *names], nulls_last=True)
         rank = few.select(pl.int_range(pl.len()).over(" owner"))
         kept[few[" place"].to_numpy()] = rank.to_series().to_numpy() < most
@@ -149,7 +147,7 @@ def keyed(
     axis: FoundAxis,
     unit: PrivacyUnit,
     weights: tuple[int, ...],
-    secret: Secret,
+    secret: int,
     reading: Reading | None = None,
 ) -> pl.DataFrame:
     """The keys of a table in their order: what they are, the steps of each, and its units. No key is shown by this."""

@@ -115,7 +115,7 @@ class Mechanism:
 
     @derived
     def infinite(self) -> float:
-        """The chance of an infinite loss, which no epsilon covers; `delta` holds it. None but of keys that are found."""
+        """The chance of a loss that no epsilon covers, as of keys that are found; it is part of `delta`."""
         return 0.0
 
     @derived

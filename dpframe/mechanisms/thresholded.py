@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframe import noise as draws
 from dpframe.errors import InvalidArgument
 from dpframe.exact import down
-from dpframe.mechanisms import curves, thresholds
+from dpframe.mechanisms import curves, key_lines
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.truncated_laplace import TruncatedLaplace, shown_above
 
@@ -191,12 +191,12 @@ def of_noise(
 ) -> Thresholded:
     """The noise with the smallest line at which a unit alone shows a key with a chance of at most `delta`.
 
-    With `at_least` m > 1 keys of fewer units are dropped before the noise: a key that one unit brings over that line has
+    With `at_least` m > 1 keys of fewer units are dropped before the noise: a key that one unit brings to m units has
     m - 1 others, who add at most m - 1 in full, by which the line rises.
     """
     if isinstance(law, TruncatedLaplace):
-        line, shown = shown_above(law), law.end
+        line, shown = shown_above(law), law.infinite
     else:
-        line = thresholds.smallest_line(law.tail, weights, down(delta))
-        shown = thresholds.chance_shown(law.tail, weights, line)
+        line = key_lines.smallest_line(law.tail, weights, down(delta))
+        shown = key_lines.chance_shown(law.tail, weights, line)
     return Thresholded(law, line + (at_least - 1) * int(weights[0]), delta, shown, apart)

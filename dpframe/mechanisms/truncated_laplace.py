@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe.exact import down, exact_delta, exact_epsilon, rounded_up, up
+from dpframe.exact import down, exact_delta, exact_epsilon, rounded_up
 from dpframe.mechanisms import curves
 from dpframe.mechanisms.asked import LARGEST_LAPLACE, checked_confidence, checked_integers, curve_point, scale_of
 from dpframe.mechanisms.asked import wrapped as added
@@ -36,6 +36,8 @@ class TruncatedLaplace(Stepped):
         1.
     reach : int
         k.
+    counts : int
+        How many counts a unit moves by 1: 1, or under replace 2.
 
     Notes
     -----
@@ -51,24 +53,27 @@ class TruncatedLaplace(Stepped):
     """
 
     reach: int = 0
+    counts: int = 1
     p: ClassVar[float] = 1.0
     norm: ClassVar[float] = 1.0
     name: ClassVar[str] = "truncated Laplace"
 
     @classmethod
-    def calibrate(cls, *, epsilon: float | Fraction, delta: float | Fraction) -> Self:
-        """The noise of the smallest k that is (epsilon, delta)-private.
+    def calibrate(cls, *, epsilon: float | Fraction, delta: float | Fraction, counts: int = 1) -> Self:
+        """The noise of the smallest k that is (epsilon, delta)-private; of two counts each is so at half of both.
 
         Parameters
         ----------
         epsilon, delta : float or Fraction
             epsilon finite and above 0, 0 < delta < 1.
+        counts : int
+            How many counts a unit moves.
         """
-        scale = scale_of(Fraction(1), exact_epsilon(epsilon), LARGEST_LAPLACE)
-        outside = down(exact_delta(delta))
-        found = cls(1, scale, reach=max(1, _guessed(1.0 / scale, outside)))
+        scale = scale_of(Fraction(counts), exact_epsilon(epsilon), LARGEST_LAPLACE)
+        outside = down(exact_delta(delta) / counts)
+        found = cls(1, scale, reach=max(1, _guessed(1.0 / scale, outside)), counts=counts)
         while found.end > outside:  # the formula in double precision may be short by one
-            found = cls(1, scale, reach=found.reach + 1)
+            found = replace(found, reach=found.reach + 1)
         return found
 
     @property
@@ -84,7 +89,7 @@ class TruncatedLaplace(Stepped):
     @property
     def infinite(self) -> float:
         """The chance of an infinite loss: of an end that only one of two neighboring counts reaches."""
-        return self.end
+        return min(1.0, self.counts * self.end)
 
     @property
     def variance(self) -> float:
@@ -119,18 +124,26 @@ class TruncatedLaplace(Stepped):
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon, between counts that differ by one; rounded up."""
         point = down(curve_point(epsilon))
-        return self.end if point >= 1.0 / self.step_scale else float(self.deltas(np.array([point]))[0])
+        if point >= self.counts / self.step_scale:
+            return self.infinite
+        return float(self.deltas(np.array([point]))[0])
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
         return curves.both_sides(epsilons, self._of_atoms)
 
     def _of_atoms(self, epsilons: curves.Floats) -> curves.Floats:
-        """Only to the one side of the middle are losses positive: 1 / t each, but for the end, which is lost."""
-        rate = 1.0 / self.step_scale
-        positive = float(self._masses(np.arange(0.0, self.reach)).sum())
-        finite = positive * -np.expm1(np.minimum(epsilons - rate, 0.0))
-        return np.asarray(np.minimum((self.end + finite) * (1.0 + 2.0**-40), 1.0))
+        """Only to the one side of the middle are losses positive: 1 / t each, but for the end, which is lost.
+
+        Of two counts that of any release which is as private: Kairouz, Oh and Viswanath (2015), Theorem 2.
+        """
+        rate = self.counts / self.step_scale
+        below = np.minimum(epsilons - rate, 0.0)
+        if self.counts == 1:
+            finite = float(self._masses(np.arange(0.0, self.reach)).sum()) * -np.expm1(below)
+        else:
+            finite = -np.expm1(below) / (1.0 + math.exp(-rate))
+        return np.asarray(np.minimum((self.infinite + finite) * (1.0 + 2.0**-40), 1.0))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """Counts (int64) plus noise of their own each, modulo 2**64."""
@@ -148,17 +161,6 @@ def _guessed(rate: float, delta: float) -> int:
     return math.ceil(most / rate * (1.0 - 1e-12))
 
 
-def of_epsilon(epsilon: Fraction, delta: Fraction, *, replaced: bool) -> TruncatedLaplace:
-    """For a part of the price; under replace a unit leaves one count and joins another, each at half of both."""
-    part = 2 if replaced else 1
-    return TruncatedLaplace.calibrate(epsilon=epsilon / part, delta=delta / part)
-
-
 def shown_above(law: TruncatedLaplace) -> int:
     """The line from which on counts are shown: above k."""
     return law.reach + 1
-
-
-def is_enough(law: TruncatedLaplace, delta: Fraction) -> bool:
-    """Tell whether a count of 1 is shown with at most this chance."""
-    return law.end <= up(delta)

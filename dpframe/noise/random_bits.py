@@ -63,9 +63,9 @@ def word() -> int:
     return int.from_bytes(_source.get()(8), "little")
 
 
-def fresh_key() -> tuple[int, int, int, int]:
-    """256 bits for one keyed order: what they order cannot be foreseen, and no two releases share one."""
-    return word(), word(), word(), word()
+def fresh_key() -> int:
+    """64 bits for one keyed order, which no release shares with another."""
+    return word()
 
 
 def numbers(count: int, bits: int) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Keys that nobody can list: which of the column's values are groups is found privately, by how many units hold them."""
+"""Keys that nobody can list: which values of a column are groups is found privately, by how many units hold them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
+
+from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import checked_whole, exact_delta
@@ -134,7 +136,7 @@ class FoundAxis(KeyAxis):
         """The Total that tells which keys are shown, and the answer of n_units."""
         return Total() if self.by_rows else Total(per_unit=True)
 
-    def labels(self) -> dict[str, Sequence[Any]]:
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: [] for column in self.columns}
 
     def __str__(self) -> str:
@@ -145,9 +147,9 @@ def found_axes(by: tuple[str, ...], discovery: Discovery) -> tuple[FoundAxis, ..
     """The axis of ``group_by(*by, keys=dpf.discover(...))``."""
     for row in discovery.known:
         if len(row) != len(by):
+            way_out = f"tuples of {len(by)}" if len(by) > 1 else "plain values"
             raise InvalidArgument(
-                f"known must have a value for each of {', '.join(by)}, unlike {shown(row[0] if len(row) == 1 else row)}."
-                f" Write {'tuples of ' + str(len(by)) if len(by) > 1 else 'plain values'}."
+                f"known must have a value for each of {', '.join(by)}, unlike {shown(row)}. Write {way_out}."
             )
         if None in row and not discovery.nulls:
             raise InvalidArgument("known must not hold None without nulls=True, which counts missing keys. Add it.")

@@ -1,7 +1,7 @@
 """Keys that are found: the second half of a release whose groups nobody declared.
 
-The numbers of units by key get their noise first. The keys that reach the line are then public, with these numbers; what
-else is asked is asked of them, as of declared ones, in weights and noise that were fixed before the charge.
+The numbers of units by key get their noise first. The keys that reach the line are then public, with these numbers;
+what else is asked is asked of them, as of declared ones, in weights and noise that were fixed before the charge.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.thresholded import Thresholded
-from dpframe.planning.discovering import weights_of_units
+from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
 from dpframe.queries.discovery import FoundAxis, Needed
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
 from dpframe.release import replay, results
-from dpframe.release.found_labels import labels_of, nothing_of
+from dpframe.release.shown_labels import labels_of, nothing_of
 
 Integers = NDArray[np.int64]
 
@@ -88,7 +88,7 @@ def _rest(plan: Plan, rows: tuple[tuple[Any, ...], ...]) -> Plan:
 def _numbers(
     plan: Plan, measured: Mapping[Total, Measured], rows: list[tuple[Any, ...]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of numbers, and what was done to denoise them. Of no keys they are those of a made-up one, cut off."""
+    """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
     size = len(rows)
     if not size:
         noises = {total: one.noise for total, one in measured.items()}

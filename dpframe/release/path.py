@@ -21,8 +21,8 @@ from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
-from dpframe.planning.discovering import check_asked, priced_with_keys
 from dpframe.planning.graph import check_graph
+from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import Priced, priced

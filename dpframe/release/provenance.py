@@ -10,8 +10,8 @@ import numpy as np
 
 from dpframe.display.denoised import estimated_rmse
 from dpframe.errors import InvalidArgument, shown
-from dpframe.frames import build, foreign, prints
 from dpframe.exact import shown_up
+from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
@@ -236,7 +236,7 @@ def _axis(axis: Any) -> dict[str, Any]:
 
 
 def _found_axis(axis: FoundAxis) -> dict[str, Any]:
-    """Keys that are found: how, and no kind of values, which only these would tell. Their number is told by the frame."""
+    """Keys that are found: how; their number and their kinds only the frame tells."""
     discovery = axis.discovery
     assert discovery is not None
     told = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}

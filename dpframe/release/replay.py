@@ -17,8 +17,8 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import promise
-from dpframe.release.found_labels import labels_again
 from dpframe.release.results import cells_at
+from dpframe.release.shown_labels import labels_again
 
 FORMAT = "dpframe.answer/1"
 

@@ -15,7 +15,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
-from dpframe.mechanisms.truncated_laplace import of_epsilon
+from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.price import Priced, calibrated, is_pure, parts_of
 from dpframe.planning.request import Calibration
 from dpframe.planning.sensitivity import Sensitivity, of
@@ -42,14 +42,15 @@ def priced_with_keys(
     """Price a query whose keys are to be found, and whose columns were already checked against the frame's schema."""
     if mechanism not in (None, "laplace", "gaussian"):
         raise InvalidArgument(
-            "mechanism must be 'laplace', 'gaussian' or None for keys that are found, whose threshold is known for these "
-            f"alone, not {shown(mechanism)}. Leave it out."
+            "mechanism must be 'laplace', 'gaussian' or None for keys that are found, whose threshold is known for "
+            f"these alone, not {shown(mechanism)}. Leave it out."
         )
-    axis, discovery = _found(query)
+    axis, _ = _found(query)
     if not accounting.takes_keys:
         raise MissingArgument(
             f"keys_delta must be given where a ledger with {accounting.name} accounting is made, for keys to be found: "
-            "a part of its delta is kept for them. Write for instance dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)."
+            "a part of its delta is kept for them. Write for instance "
+            "dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)."
         )
     pure = is_pure(query, mechanism, price, accounting, limit)
     query = query.under(pure)
@@ -96,8 +97,9 @@ def _people(
 ) -> Thresholded:
     """The noise of the numbers of units, and the line above which their key is shown.
 
-    Where each unit has one key, and the price is charged as it is, truncated noise shows more keys than any other. There
-    the unit whose key nobody else has, and the unit whose key others have, are not one: `apart`.
+    Where each unit has one key, and the price is charged as it is, truncated noise shows more keys than any other. A
+    unit that is added there has a key that nobody else has or one that others have, and not both: `apart`. A unit that
+    is replaced may have left the one and joined the other, so there the deltas add up.
     """
     axis, discovery = _found(query)
     single = axis.by_rows or discovery.max_keys == 1
@@ -105,11 +107,13 @@ def _people(
     law: Mechanism
     if single and pure and accounting.charges_price:
         assert part.epsilon is not None
-        law = of_epsilon(part.epsilon, discovery.delta, replaced=unit.neighbors == "replace")
+        counts = 2 if unit.neighbors == "replace" else 1
+        law = TruncatedLaplace.calibrate(epsilon=part.epsilon, delta=discovery.delta, counts=counts)
     else:
         law = calibrated(None, pure, reach, part)
+    apart = single and alone and unit.neighbors == "add-remove"
     weights = found_weights.as_array(weights_of_units(axis, unit, law.norm))
-    return of_noise(law, weights, discovery.delta, at_least=discovery.at_least, apart=single and alone)
+    return of_noise(law, weights, discovery.delta, at_least=discovery.at_least, apart=apart)
 
 
 def _found(query: Query) -> tuple[FoundAxis, Discovery]:

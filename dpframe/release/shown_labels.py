@@ -8,10 +8,10 @@ from dpframe.engines.found_keys import label_columns, read
 from dpframe.engines.keyed import keyed
 from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.frames import build
-from dpframe.planning.discovering import weights_of_units
+from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
 
-NO_ORDER = (0, 0, 0, 0)  # of no rows
+NO_ORDER = 0  # of no rows
 
 
 def nothing_of(plan: Plan) -> Any:
