@@ -42,12 +42,11 @@ def keys_of(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
 
 
 def rehearse(plan: Plan, empty: Any) -> None:
-    """Both looks at rows, on none."""
-    keys_of(plan, empty)
+    """Both looks at rows, on none, with no bits drawn."""
+    labels_of(plan, nothing_of(plan))
     rest = _rest(plan, ())
     if rest.query.statistics:
         totals(empty, rest.query, rest.unit, rest.parts[0].mechanism.norm)
-    labels_of(plan, nothing_of(plan))
 
 
 def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any, measure: Callable[[Plan], Any]) -> Any:
