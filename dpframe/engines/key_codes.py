@@ -35,11 +35,22 @@ def code_of(value: Any) -> str | None:
     exact = Fraction(token)
     if exact.denominator == 1 and LOW <= exact < HIGH:
         return f"{WHOLE}{int(exact)}"
-    if abs(exact) < 2**1023 and Fraction(float(exact)) == exact:
-        return _floating(float(exact))
+    if (found := _as_float(exact)) is not None:
+        return _floating(found)
     if abs(exact) >= LARGE or LARGE % exact.denominator:
         return UNNAMED
+    if exact.denominator == 1:
+        return f"{WHOLE}{int(exact)}"
     return f"{QUOTIENT}{exact.numerator}/{exact.denominator}"
+
+
+def _as_float(value: Fraction) -> float | None:
+    """The float that is exactly this number, if there is one."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if Fraction(found) == value else None
 
 
 def _floating(value: float) -> str:
