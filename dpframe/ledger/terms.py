@@ -61,7 +61,9 @@ class Limit:
         if not isinstance(facts["one_is_enough"], bool) or not amount or max(amount) > LARGEST:
             raise ValueError("no limit")
         reserve = Fraction(*reading.pair(facts["keys_delta"])) if "keys_delta" in facts else Fraction(0)
-        if reserve and not (_is_normal(reserve) and reserve < delta and len(amount) > 1):
+        if "keys_delta" in facts and not (
+            _is_normal(reserve) and reserve < delta and amount[1:] and amount[-1] == reserve
+        ):
             raise ValueError("no limit")
         return cls(epsilon, delta, amount, facts["one_is_enough"], reserve)
 
