@@ -9,6 +9,7 @@ from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
@@ -39,4 +40,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CONTRACTS,
     *LOCAL,
     *ENGINES,
+    *KEYS,
 )
