@@ -87,7 +87,7 @@ KEYS = (
     bug(
         "keys",
         "weights of the keys that are left, not of those that are held",
-        "weights_of",
+        "key_weights",
         "    if most_keys <= most_groups:",
         "    if True:",
         NEIGHBORS,
@@ -103,7 +103,7 @@ KEYS = (
     bug(
         "keys",
         "rare keys are not dropped",
-        "candidates",
+        "key_candidates",
         "pl.col(UNITS) >= axis.discovery.at_least",
         "pl.col(UNITS) >= 1",
         "test_found_keys.py::test_groups_of_fewer_units_than_asked_are_never_shown",
@@ -168,7 +168,7 @@ KEYS = (
     bug(
         "keys",
         "both zeros are two keys",
-        "of_rows",
+        "identity.of_rows",
         "pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)",
         "number.fill_nan(None)",
         "test_found_keys.py::test_missing_keys_are_a_group_only_where_they_are_asked_for",

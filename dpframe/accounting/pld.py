@@ -84,7 +84,8 @@ def _distribution(mechanism: Mechanism, reach: float, step: float) -> Any:
     accounting = _dp_accounting()
     last = max(1, math.ceil(reach / step))
     epsilons = np.asarray(np.arange(-last, last + 1) * step, dtype=np.float64)
-    deltas = np.minimum.accumulate(np.clip(_finite(mechanism, epsilons), 0.0, 1.0))
+    deltas = np.minimum.accumulate(np.clip(mechanism.deltas(epsilons), 0.0, 1.0))
+    deltas = np.maximum(deltas - mechanism.infinite, 0.0)  # what no epsilon covers is taken off delta once
     pmf = accounting.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
     return accounting.privacy_loss_distribution.PrivacyLossDistribution(pmf)
 

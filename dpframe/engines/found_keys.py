@@ -18,7 +18,9 @@ KNOWN = "known"
 Integers = NDArray[np.int64]
 
 
-def candidates(frame: Any, axis: FoundAxis, table: pl.DataFrame) -> tuple[pl.DataFrame, Integers, NDArray[np.bool_]]:
+def key_candidates(
+    frame: Any, axis: FoundAxis, table: pl.DataFrame
+) -> tuple[pl.DataFrame, Integers, NDArray[np.bool_]]:
     """The keys that get noise, the steps of each, and which are known: these are there whether a row holds them or not.
 
     Of the others those of fewer than `at_least` units are dropped.

@@ -89,7 +89,7 @@ def weights_of_units(axis: FoundAxis, unit: PrivacyUnit, p: float) -> tuple[int,
     assert axis.discovery is not None
     if axis.by_rows:
         return (1,)
-    return found_weights.weights_of(axis.discovery.max_keys, unit.contribution.max_groups, p)
+    return found_weights.key_weights(axis.discovery.max_keys, unit.contribution.max_groups, p)
 
 
 def _people(

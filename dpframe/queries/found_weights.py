@@ -10,7 +10,7 @@ from dpframe.queries.unit_weights import Integers, unit_steps
 
 
 @lru_cache(maxsize=64)
-def weights_of(most_keys: int, most_groups: int, p: float) -> tuple[int, ...]:
+def key_weights(most_keys: int, most_groups: int, p: float) -> tuple[int, ...]:
     """v(t) of t = 1, 2, ..., the most keys that a unit keeps; 1 each where all of them count in full."""
     if most_keys <= most_groups:
         return (1,) * most_keys

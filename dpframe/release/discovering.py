@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe.engines.found_keys import candidates, ordered, written
+from dpframe.engines.found_keys import key_candidates, ordered, written
 from dpframe.engines.keyed import keyed
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
@@ -41,7 +42,7 @@ def keys_of(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
     return keyed(frame, axis, plan.unit, weights, noise.fresh_key(), reading)
 
 
-def rehearse(plan: Plan, empty: Any) -> None:
+def rehearse_keys(plan: Plan, empty: Any) -> None:
     """Both looks at rows, on none, with no bits drawn."""
     labels_of(plan, nothing_of(plan))
     rest = _rest(plan, ())
@@ -52,12 +53,12 @@ def rehearse(plan: Plan, empty: Any) -> None:
 def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any, measure: Callable[[Plan], Any]) -> Any:
     """The released frame: keys that reach the line, in the order of their values."""
     axis, law = _axis(plan), _law(plan)
-    keys, steps, known = candidates(plan.frame, axis, table)
+    keys, steps, known = key_candidates(plan.frame, axis, table)
     noisy = law.add_noise(steps)
     shown = np.flatnonzero(known | law.is_shown(noisy))
     order = shown[ordered(plan.frame, axis, keys[shown])]
     keys, noisy = keys[order], noisy[order]
-    measured = {axis.people: results.as_measured(noisy, law), **_measured(plan, keys.rows(), measure)}
+    measured = {axis.people: _as_measured(noisy, law), **_measured(plan, keys.rows(), measure)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
     frame = build.frame_of({**labels_of(plan, keys), **columns}, plan.asked.library)
     facts = results.facts(plan, frame, steps_of, receipt, plan.asked.recording.label)
@@ -72,7 +73,7 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan],
     exact, found = measure(rest), {}
     for part in rest.parts:
         there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
-        found[part.total] = results.as_measured(part.mechanism.add_noise(there), part.mechanism)
+        found[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
     return found
 
 
@@ -97,6 +98,11 @@ def _numbers(
     if not size:
         return {name: values[:0] for name, values in columns.items()}, dict.fromkeys(steps)
     return columns, steps
+
+
+def _as_measured(noisy: Integers, law: Mechanism) -> Measured:
+    """Noisy steps in the user's units."""
+    return Measured(noisy.astype(np.float64) * law.grid, law)
 
 
 def _axis(plan: Plan) -> FoundAxis:

@@ -77,11 +77,10 @@ def _rehearse_totals(plan: Plan) -> None:
     """Let the engine compute the totals of no rows."""
     columns, norm = columns_of(plan.query, plan.unit), plan.parts[0].mechanism.norm
     try:
-        empty = emptied(plan.frame, columns)
         if plan.query.found is not None:
-            discovering.rehearse(plan, empty)
+            discovering.rehearse_keys(plan, emptied(plan.frame, columns))
         else:
-            totals(empty, plan.query, plan.unit, norm)
+            totals(emptied(plan.frame, columns), plan.query, plan.unit, norm)
     except STOPS:
         raise
     except BaseException as error:

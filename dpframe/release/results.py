@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.frames import build
-from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.total import Measured, Total
@@ -35,7 +34,7 @@ def built(
     measured = {}
     for part in plan.parts:
         noisy = part.mechanism.add_noise(found.pop(part.total))
-        measured[part.total] = as_measured(noisy, part.mechanism)
+        measured[part.total] = Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism)
     if plan.query.chooses:
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
@@ -53,11 +52,6 @@ def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], 
         return chosen, {}
     values, errors = plan.query.answer(statistic, measured)
     return chosen, {name: values[chosen], name + ERROR: errors[chosen]}
-
-
-def as_measured(noisy: NDArray[np.int64], law: Mechanism) -> Measured:
-    """Noisy steps in the user's units."""
-    return Measured(noisy.astype(np.float64) * law.grid, law)
 
 
 def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -19,7 +19,7 @@ from dpframe.mechanisms.key_lines import chance_shown, chances_shown, smallest_l
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
 from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
-from dpframe.queries.found_weights import as_array, weights_of
+from dpframe.queries.found_weights import as_array, key_weights
 
 FINE = 2.0**-20
 ONE = np.array([1])
@@ -72,7 +72,7 @@ def test_the_smallest_line_under_rounded_gaussian(sigma, keys, delta, line):
 @pytest.mark.parametrize(("most", "line"), [(10, 162790880), (1000, 210041498)])
 def test_weighted_keys_under_discrete_laplace(most, line):
     law = Laplace(10 << 20, float(10 << 20), FINE)
-    assert smallest_line(law.tail, as_array(weights_of(most, 10, 1)) << (20 if most == 10 else 0), 1e-6) == line
+    assert smallest_line(law.tail, as_array(key_weights(most, 10, 1)) << (20 if most == 10 else 0), 1e-6) == line
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_weighted_keys_under_discrete_laplace(most, line):
 )
 def test_weighted_keys_under_rounded_gaussian(epsilon, delta, groups, most, sigma, line, worst):
     law = Gaussian.calibrate(sensitivity=math.sqrt(groups), epsilon=epsilon, delta=delta / 2, grid=FINE)
-    weights = as_array(weights_of(most, groups, 2)) << (20 if most <= groups else 0)
+    weights = as_array(key_weights(most, groups, 2)) << (20 if most <= groups else 0)
     assert law.scale == pytest.approx(sigma, rel=1e-10)
     assert smallest_line(law.tail, weights, delta / 2) == line
     assert chances_shown(law.tail, weights, line).argmax() + 1 == worst
@@ -95,7 +95,7 @@ def test_weighted_keys_under_rounded_gaussian(epsilon, delta, groups, most, sigm
 
 def test_the_drill_of_the_audit():
     law = Gaussian(math.sqrt(3) * 2**20, 2.0 * 2**20, FINE)
-    weights = as_array(weights_of(20, 3, 2))
+    weights = as_array(key_weights(20, 3, 2))
     line = smallest_line(law.tail, weights, 0.01)
     shown = chances_shown(law.tail, weights, line)[[0, 3, 19]]
     assert line * FINE == pytest.approx(6.965667724609375, abs=3 * FINE)
@@ -125,7 +125,7 @@ def test_the_chance_is_rounded_up_down_to_deltas_of_1e_12(kind, most, delta):
         law, p = Laplace(3 << 20, 3.3 * 2**20, FINE), 1
     else:
         law, p = Gaussian(math.sqrt(3) * 2**20, 7.7 * 2**20, FINE), 2
-    weights = as_array(weights_of(most, 3, p))
+    weights = as_array(key_weights(most, 3, p))
     line = smallest_line(law.tail, weights, delta)
     exact = exact_chance(law, weights, line)
     assert exact <= chance_shown(law.tail, weights, line) <= exact * (1 + 1e-11)
@@ -196,7 +196,7 @@ def test_at_least_raises_the_line_by_the_others():
     law = Laplace.calibrate(sensitivity=1, epsilon=1)
     assert of_noise(law, ONE, Fraction(1, 10**6), at_least=5).line == 15 + 4
     fine = Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6, grid=FINE)
-    weights = as_array(weights_of(9, 1, 2))
+    weights = as_array(key_weights(9, 1, 2))
     plain, raised = (of_noise(fine, weights, Fraction(1, 10**6), at_least=least) for least in (1, 3))
     assert raised.line - plain.line == 2 << 20
 
