@@ -42,7 +42,7 @@ def key_candidates(
 
 def ordered(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> Integers:
     """The places of keys in the order of their labels."""
-    return np.array(in_order(list(label_columns(frame, axis, keys).values())), dtype=np.int64)
+    return in_order(list(label_columns(frame, axis, keys).values())).to_numpy().astype(np.int64)
 
 
 def label_columns(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> dict[str, Any]:

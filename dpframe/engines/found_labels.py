@@ -128,10 +128,20 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
     return codes.cast(pl.Int64).cast(dtype) if dtype in (pl.Datetime, pl.Duration, pl.Time) else codes.cast(dtype)
 
 
-def in_order(columns: Sequence[Any]) -> list[int]:
+def in_order(columns: Sequence[Any]) -> pl.Series:
     """The places of keys in the order of their labels: numbers, texts, times; missing ones last."""
-    rows = zip(*[[_ranked(value) for value in column] for column in columns], strict=True)
-    return [place for place, _ in sorted(enumerate(rows), key=lambda one: one[1])]
+    named = {f"key{place}": column for place, column in enumerate(columns)}
+    table = pl.DataFrame([_sortable(column).alias(name) for name, column in named.items()])
+    return table.select(pl.arg_sort_by(table.columns, nulls_last=True)).to_series()
+
+
+def _sortable(column: Any) -> pl.Series:
+    """A column that sorts as its labels do: itself, or of Python values their ranks."""
+    if isinstance(column, pl.Series):
+        return column
+    ranked = [_ranked(value) for value in column]
+    ranks = {value: place for place, value in enumerate(sorted(set(ranked)))}
+    return pl.Series([ranks[value] for value in ranked], dtype=pl.Int64)
 
 
 def _ranked(value: Any) -> tuple[str, Any]:

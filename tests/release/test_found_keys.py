@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
+import jsonschema
 import numpy as np
 import polars as pl
 import pytest
@@ -15,6 +18,7 @@ import dpframe as dpf
 from dpframe import noise
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidType, LedgerError, MissingArgument, WrongDtype
 
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
 FOUND = dpf.discover(delta=1e-7)
 LIBRARIES = ["polars", "lazy", "pandas"]
 
@@ -279,7 +283,7 @@ def test_known_keys_have_noise_of_their_own():
 def test_groups_of_fewer_units_than_asked_are_never_shown():
     frame = pl.DataFrame({"u": range(300 * 30)}).with_columns(k=pl.col("u") % 300)
     shown = {
-        least: frame.dp.group_by("k", keys=dpf.discover(delta=0.2, at_least=least)).n_units(
+        least: frame.dp.group_by("k", keys=dpf.discover(delta=0.2, max_keys=1, at_least=least)).n_units(
             max_groups=1, epsilon=0.3, ledger=ledger(delta=0.5, keys_delta=0.4)
         ).height
         for least in (1, 30, 31)
@@ -464,6 +468,7 @@ def test_the_record_is_whole(tmp_path):
         n=dpf.n_units(), c=dpf.count(), max_rows=2, max_groups=1, epsilon=50, ledger=ledger(), label="keys"
     )
     facts = result.dp.provenance
+    jsonschema.validate(facts, SCHEMA)
     told = {"delta": 1e-7, "max_keys": 1000, "at_least": 2, "known": 1, "nulls": False}
     assert facts["cells"] == [{"columns": ["k"], "size": 3, "discovered": told}]
     assert facts["statistics"][0]["keys_delta"] == 1e-7
@@ -516,3 +521,57 @@ def test_an_empty_answer_is_replayed(tmp_path):
     assert results[0].height == 0
     assert results[0].equals(results[1])
     book.verify(*results)
+
+
+class Halves:
+    """An engine from outside, which shows its rows in two frames, or people by the parity of their number."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def schema(self):
+        return self.frame.schema
+
+    def fold(self, columns, piece, by):
+        odd = pl.col(by) % 2 == 1 if by else pl.int_range(pl.len()) % 2 == 1
+        return sum(piece(self.frame.filter(half)) for half in (odd, ~odd))
+
+    def push(self, task):
+        raise AssertionError("a task of keys is none that an engine from outside knows")
+
+
+def test_engines_from_outside_find_keys_by_their_pieces():
+    result = (
+        dpf.of(Halves(visits(4)))
+        .group_by("k", keys=FOUND)
+        .agg(n=dpf.n_units(), max_groups=2, epsilon=50, ledger=ledger())
+    )
+    assert result["k"].to_list() == [0, 1, 2, 3]
+    assert result["n"].to_numpy() == pytest.approx(400, abs=10)
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
+def test_as_many_products_are_found_as_was_simulated():
+    orders = pl.read_parquet(DATA / "online_retail" / "online_retail.parquet")
+    found = [
+        orders.dp.group_by("description", keys=dpf.discover(delta=5e-6)).n_units(
+            max_groups=groups, epsilon=1, ledger=ledger(epsilon=1, delta=1e-5, keys_delta=5e-6, unit="customer_id")
+        )
+        for groups in (1, 5, 20)
+    ]
+    assert [result.height for result in found] == pytest.approx([340, 339, 322], abs=40)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
+def test_nothing_is_found_on_a_hundred_patients():
+    codes = pl.read_csv(DATA / "mimic_iii_demo" / "diagnoses_icd.csv", infer_schema_length=None)
+    result = codes.dp.group_by("icd9_code", keys=FOUND).agg(
+        n=dpf.n_units(),
+        max_groups=5,
+        epsilon=1,
+        ledger=ledger(epsilon=1, delta=1e-6, keys_delta=1e-7, unit="subject_id"),
+    )
+    assert result.height == 0
