@@ -155,7 +155,23 @@ KEYS = (
         "with_reserve",
         "found = accounting_of(name, epsilon, delta - reserve)",
         "found = accounting_of(name, epsilon, delta)",
+        "test_keys_delta.py::test_the_cost_of_a_call_is_read_with_its_keys",
+    ),
+    bug(
+        "keys",
+        "the limit of noise is that of the whole delta",
+        "KeysReserve.limit",
+        "self.inside.limit(epsilon, delta - self.reserve)",
+        "self.inside.limit(epsilon, delta)",
         "test_keys_delta.py::test_the_limit_of_noise_is_read_at_the_rest_of_delta",
+    ),
+    bug(
+        "keys",
+        "the deltas of keys are no part of basic amounts",
+        "Basic.charge",
+        "return (epsilon, with_keys(delta, mechanisms))",
+        "return (epsilon, delta)",
+        "test_keys_delta.py::test_basic_adds_the_delta_of_keys_to_its_own",
     ),
     bug(
         "keys",

@@ -21,7 +21,7 @@ EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
 
 @dataclass(frozen=True)
 class Discovery:
-    """How groups are found that nobody can list; made by `dpframe.discover`."""
+    """The way to find groups that nobody can list; made by `dpframe.discover`."""
 
     delta: Fraction
     max_keys: int = 1_000
