@@ -381,5 +381,5 @@ def test_keys_are_found_in_spark_as_in_memory(spark_frame, unit):
     (axis,) = found_axes(("w", "k"), dpf.discover(delta=1e-6, max_keys=6, nulls=True))
     weights = (1 << 20,) * 6
     expected = keyed(frame, axis, unit, weights, 77)
-    assert expected.height > 20
+    assert expected.height > 10
     assert keyed(spark_frame(frame), axis, unit, weights, 77).equals(expected)
