@@ -48,6 +48,9 @@ def label_column(name: str, values: Any, library: str, *, nulls: bool) -> Any:
 
         if isinstance(values, pl.Series) and nulls and values.dtype.is_integer():
             return pandas.Series(values.to_list(), dtype=f"{'U' if values.dtype.is_unsigned_integer() else ''}Int64")
+        if isinstance(values, pl.Series) and (zone := getattr(values.dtype, "time_zone", None)):  # not through Arrow
+            instants = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+            return pandas.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zone)
         return values.to_pandas() if isinstance(values, pl.Series) else pandas.Series(values)
     return values.alias(name) if isinstance(values, pl.Series) else _series(name, values.tolist())
 

@@ -157,7 +157,7 @@ def test_nothing_found_gives_an_empty_frame_of_the_planned_dtypes(library):
         )  # fmt: skip
 
     full = visits(2).with_columns(w=pl.lit("A"))
-    none, some = asked(full.head(4)), asked(full)
+    none, some = asked(full.head(2)), asked(full)
     assert (len(none), len(some)) == (0, 2)
     assert list(none.columns) == list(some.columns)
     assert list(map(str, none.dtypes)) == list(map(str, some.dtypes))
@@ -513,7 +513,7 @@ def test_answers_are_replayed_with_their_keys(tmp_path, library):
 
 def test_an_empty_answer_is_replayed(tmp_path):
     book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
-    frame = visits(3).head(5)
+    frame = visits(3).head(3)
     results = [
         frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=1, ledger=book, label="a", snapshot="b")
         for _ in range(2)
