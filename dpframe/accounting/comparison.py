@@ -212,6 +212,7 @@ def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     exact = all(noise.exact_mu for noise in noises)
     note = "exact: all noise is Gaussian" if exact else "pure noise enters by its mu"
     left = _left(noises, delta)
+    note = note if left == delta else "the chance that a key is shown is taken off delta"
     if not left:
         return Compared("gdp", None, ALL_KEYS)
     return Compared("gdp", gaussian_curve.epsilon_of_mu(mu, down(left)), note)
