@@ -59,7 +59,7 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
-from dpframe.queries.discovery import Discovery, discover
+from dpframe.queries.discovery import discover
 from dpframe.queries.statistics import (
     Count,
     Mean,
@@ -90,7 +90,6 @@ __all__ = [
     "BudgetExceeded",
     "Comparison",
     "Count",
-    "Discovery",
     "DpframeError",
     "ExponentialMechanism",
     "Gaussian",

@@ -266,7 +266,7 @@ class Ledger:
         Parameters
         ----------
         epsilon, delta : float, optional
-            The new limit; what is left out stays. Under ``gdp`` accounting delta stays.
+            The new limit; what is left out stays. Under ``gdp`` accounting delta stays, and its part for keys.
         reason : str
             Why, for those who read the ledger later.
 

@@ -21,7 +21,14 @@ EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
 
 @dataclass(frozen=True)
 class Discovery:
-    """The way to find groups that nobody can list; made by `dpframe.discover`."""
+    """The way to find groups that nobody can list; made by `dpframe.discover`, whose arguments it holds.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.discover(delta=1e-7, at_least=5))
+    keys to be found at delta 1e-07, held by at least 5 units
+    """
 
     delta: Fraction
     max_keys: int = 1_000
