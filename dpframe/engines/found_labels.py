@@ -21,7 +21,7 @@ from dpframe.engines.source import ColumnType, Source, tick_of
 from dpframe.errors import InvalidArgument, WrongDtype, shown
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import kind_of
-from dpframe.queries.sameness import CLOCK, SPAN, same_key
+from dpframe.queries.sameness import SPAN, same_key
 
 UNITS = {1: "ns", 10**3: "us", 10**6: "ms"}
 CODED = ("integer", "float", "objects")  # forms of identity of what pandas may turn into another by a single value
@@ -47,8 +47,8 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
         return pl.Duration(unit) if identity.token == SPAN else pl.Datetime(unit, zone if column.aware else None)
     if column.polars is None:
         return pl.String() if identity.form == "text" else None
-    if identity.form == "ticks" and identity.token != CLOCK and identity.tick != tick_of(column.polars):
-        return None  # of Arrow's seconds, which Polars has not
+    if identity.form == "ticks" and identity.tick != (1 if column.polars == pl.Time else tick_of(column.polars)):
+        return None  # of Arrow's seconds and clocks, which Polars holds in other steps
     return column.polars
 
 

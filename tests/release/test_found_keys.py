@@ -229,6 +229,69 @@ def test_pandas_columns_that_one_value_turns_into_others_give_the_same_frame():
         assert result["c"].to_numpy() == pytest.approx(200, abs=20)
 
 
+PANDAS = {
+    "datetime64[ns]": ["2024-01-01T00:00:00.000000001", "2023-01-01"],
+    "datetime64[us, Europe/Berlin]": ["2024-01-01", "2023-01-01"],
+    "timedelta64[us]": [5, 3],
+    "Int64": [2, None],
+    "boolean": [True, False],
+    "float32": [0.5, 2],
+    "uint64": [2**64 - 1, 1],
+    "string": ["b", "a"],
+    "category": ["b", "a"],
+    "object": ["b", "a"],
+    "int8[pyarrow]": [3, 1],
+    "string[pyarrow]": ["b", "a"],
+    "date32[pyarrow]": ["2024-01-01", "2023-01-01"],
+    "decimal128(5, 2)[pyarrow]": [Decimal("1.10"), Decimal("-2.00")],
+}
+
+
+@pytest.mark.parametrize("dtype", PANDAS)
+@pytest.mark.parametrize("nulls", [False, True])
+def test_pandas_dtypes_of_labels_are_the_same_whatever_is_found(dtype, nulls):
+    pandas = pytest.importorskip("pandas")
+    values = PANDAS[dtype]
+    found = [date.fromisoformat(one) for one in values] if dtype.startswith("date32") else values
+    kind = dtype if "pyarrow" not in dtype or dtype == "string[pyarrow]" else pandas.ArrowDtype(arrow_type(dtype))
+    keys = pandas.Series(pandas.Series(found).tolist() * 200).astype(kind)
+    frame = pandas.DataFrame({"u": range(400), "k": keys})
+    some, none = [
+        one.dp.group_by("k", keys=dpf.discover(delta=1e-7, nulls=nulls)).agg(
+            n=dpf.n_units(), c=dpf.count(), max_rows=1, max_groups=1, epsilon=50, ledger=ledger()
+        )
+        for one in (frame, frame.head(0))
+    ]
+    assert some["k"].dtype == none["k"].dtype
+    assert some["c"].to_numpy() == pytest.approx(200, abs=20)
+    present = keys.dropna().nunique()
+    assert len(some) == present + (nulls and keys.isna().any())
+    assert not some.dp.provenance["altered"]
+
+
+def arrow_type(dtype):
+    pyarrow = pytest.importorskip("pyarrow")
+    return {"int8": pyarrow.int8(), "date32": pyarrow.date32()}.get(dtype.partition("[")[0], pyarrow.decimal128(5, 2))
+
+
+def test_dtypes_whose_steps_polars_has_not_are_refused():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for kind in (pyarrow.time64("us"), pyarrow.timestamp("s")):
+        keys = pandas.Series([None, None], dtype=pandas.ArrowDtype(kind))
+        with pytest.raises(WrongDtype, match="time unit"):
+            pandas.DataFrame({"u": [1, 2], "k": keys}).dp.group_by("k", keys=FOUND).n_units(
+                max_groups=1, epsilon=1, ledger=ledger()
+            )
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+def test_integers_of_any_width_reach_pandas(nulls):
+    pytest.importorskip("pandas")
+    frame = pl.DataFrame({"k": pl.Series([2**100, 1] * 300, dtype=pl.Int128)}).with_columns(u=pl.int_range(pl.len()))
+    groups = dpf.of(frame, like="pandas").group_by("k", keys=dpf.discover(delta=1e-7, nulls=nulls))
+    assert groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"].tolist() == [1, 2**100]
+
+
 def test_pandas_objects_of_many_kinds_are_told_apart():
     pandas = pytest.importorskip("pandas")
     values = [
