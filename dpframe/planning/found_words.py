@@ -23,7 +23,7 @@ def found_notes(query: Query, law: Mechanism) -> list[str]:
         said.append("the numbers of units take their part of the price, and are told at no other: ask for n_units too")
     if axis.discovery.max_keys > 1 and not axis.by_rows:
         said.append(f"of a unit with more than {axis.discovery.max_keys:,} groups a random choice of them counts")
-    if law.p == 1 and not axis.by_rows:
+    if law.p == 1 and axis.discovery.max_keys > 1 and not axis.by_rows:
         said.append(
             "Laplace noise finds few groups: with a delta of the call, and so Gaussian noise, far more are found"
         )

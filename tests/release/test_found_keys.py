@@ -197,6 +197,30 @@ def test_labels_are_those_of_the_column_in_their_order(name, library):
         assert result["k"].dtype == dtype
 
 
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_known_keys_have_the_labels_of_their_column(name, library):
+    dtype, values = COLUMNS[name]
+    finite = [value for value in values if value is not None and value != math.inf]
+    frame = pl.DataFrame({"k": pl.Series(values, dtype=dtype)}).with_columns(u=pl.int_range(pl.len())).head(1)
+    known = dpf.discover(delta=1e-7, known=finite)
+    if library == "pandas" and name == "day":
+        known = dpf.discover(delta=1e-7, known=[datetime(one.year, one.month, one.day) for one in finite])
+    result = given(frame, library).dp.group_by("k", keys=known).n_units(max_groups=1, epsilon=40, ledger=ledger())
+    days = name == "day" and library == "pandas"
+    assert [key.date() if days else key for key in result["k"]] == sorted(finite)
+    there = [float(value == values[0]) for value in sorted(finite)]
+    assert plain(result)["n_units"].to_numpy() == pytest.approx(there, abs=0.9)
+
+
+def test_plans_say_that_a_delta_finds_more():
+    groups = visits(3).dp.preview.group_by
+    price = {"max_groups": 2, "epsilon": 1, "ledger": rows_ledger(unit="u")}
+    assert "far more are found" in repr(groups("k", keys=FOUND).n_units(**price))
+    for keys, more in ((dpf.discover(delta=1e-7, max_keys=1), {}), (FOUND, {"delta": 1e-6})):
+        assert "far more are found" not in repr(groups("k", keys=keys).n_units(**price, **more))
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_missing_keys_are_a_group_only_where_they_are_asked_for(library):
     frame = pl.DataFrame({"k": [1.0, None, math.nan, -0.0, 0.0] * 300}).with_columns(u=pl.int_range(pl.len()))
