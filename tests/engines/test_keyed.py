@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -17,8 +18,12 @@ from dpframe.engines.identity import stored
 from dpframe.engines.key_codes import UNNAMED, code_of, value_of
 from dpframe.engines.keyed import KeyedPartial, KeyedTask, keyed
 from dpframe.engines.source import source_of, types_of
+from dpframe.engines.totals import totals
+from dpframe.planning import sensitivity
 from dpframe.planning.key_pricing import of_people, weights_of_units
-from dpframe.queries.discovery import found_axes
+from dpframe.queries.discovery import Needed, found_axes
+from dpframe.queries.keys import Keys
+from dpframe.queries.query import Query
 
 SECRET = 0x0123456789ABCDEF
 
@@ -204,6 +209,37 @@ def test_random_neighbors_are_within_the_sensitivity(p, neighbors, groups, least
             assert shown.height <= held
             assert set(shown["steps"]) == {weights[held - 1]}
     assert 0.9 < largest <= 1.0
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("groups", [1, 3, 9])
+def test_what_is_asked_of_groups_that_are_shown_is_of_max_groups(p, neighbors, groups):
+    """Three groups are shown, and a unit may count in full in so many: weights, grids and noise are those of the plan."""
+    rng = np.random.default_rng([7, p, groups, len(neighbors)])
+    unit = dpf.PrivacyUnit("u", max_rows=2, max_groups=groups, neighbors=neighbors)
+    axis = replace(axis_of(), rows=((0,), (1,), (2,)), room=groups + 1, discovery=None)
+    asked = [one for each in (dpf.count(), dpf.sum("x", bounds=(-3, 10)), dpf.n_units("x")) for one in each.totals()]
+    query = Query("agg", Keys((axis,)), tuple((str(place), Needed(one)) for place, one in enumerate(asked)))
+    schema = {"u": pl.Int64, "k": pl.Int64, "x": pl.Float64}
+
+    def measured(rows):
+        return totals(pl.DataFrame(rows, schema=schema, orient="row"), query, unit, p)
+
+    def mine():
+        values = rng.choice([-9.0, 0.0, 20.0], int(rng.choice([1, 2, 6, 30])))
+        return [(9, int(rng.integers(0, 5)), float(value)) for value in values]
+
+    largest = 0.0
+    for _ in range(30):
+        others = [(int(owner), int(rng.integers(0, 5)), 1.0) for owner in rng.integers(0, 3, 8)]
+        one = measured([*others, *mine()])
+        other = measured([*others, *(mine() if neighbors == "replace" else [])])
+        for total in asked:
+            steps = [abs(int(a) - int(b)) for a, b in zip(one[total], other[total], strict=True)]
+            far = sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
+            largest = max(largest, far / sensitivity.of(total, unit, groups + 1).steps(p))
+    assert 0.4 < largest <= 1.0
 
 
 VALUES = [
