@@ -215,7 +215,7 @@ def test_random_neighbors_are_within_the_sensitivity(p, neighbors, groups, least
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("groups", [1, 3, 9])
 def test_what_is_asked_of_groups_that_are_shown_is_of_max_groups(p, neighbors, groups):
-    """Three groups are shown, and a unit may count in full in so many: weights, grids and noise are those of the plan."""
+    """Three groups are shown, whatever the number in which a unit may count: weights and grids are the plan's."""
     rng = np.random.default_rng([7, p, groups, len(neighbors)])
     unit = dpf.PrivacyUnit("u", max_rows=2, max_groups=groups, neighbors=neighbors)
     axis = replace(axis_of(), rows=((0,), (1,), (2,)), room=groups + 1, discovery=None)
