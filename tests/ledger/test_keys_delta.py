@@ -232,3 +232,26 @@ def test_the_default_ledger_records_keys():
     last = dpf.default_ledger().to_frame()
     assert last.height == before + 1
     assert last["delta"][-1] == 1e-7
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_everything_else_is_released_from_a_ledger_with_a_reserve(accounting):
+    ledger = book(accounting=accounting, epsilon=9)
+    groups = FRAME.dp.preview.group_by("k", keys=[0, 1, 2])
+    plans = {
+        "n": groups.n_units(max_groups=1, epsilon=1, ledger=ledger),
+        "c": groups.count(max_rows=1, epsilon=1, ledger=ledger),
+    }
+    both = dpf.release_together(plans, epsilon=1, ledger=ledger)
+    assert both["n"].height == both["c"].height == 3
+    FRAME.dp.group_by("k", keys=[0, 1, 2]).count(max_rows=1, share=0.1, rollup=True, ledger=ledger)
+    FRAME.dp.contributions(by="k", epsilon=0.1, ledger=ledger)
+    FRAME.dp.count(max_rows=1, within=30, ledger=ledger)
+    FRAME.dp.count(max_rows=1, epsilon=0.1, mechanism="laplace", ledger=ledger)
+    total = ledger._store.last().total
+    assert len(total) == len(ledger.limit_amount)
+    assert total[-1] == 0
+    assert 0 < ledger.spent.epsilon < 9
+    assert ledger.spent.delta == 5e-7
+    assert 0 < ledger.remaining.epsilon < 9
+    assert ledger.to_frame().height == 5
