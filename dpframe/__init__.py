@@ -60,6 +60,7 @@ from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
+from dpframe.queries.discovery import discover
 from dpframe.queries.group_axes import bins
 from dpframe.queries.statistics import (
     Correlation,
@@ -149,6 +150,7 @@ __all__ = [
     "dates",
     "default_ledger",
     "denoise",
+    "discover",
     "exponential_mechanism",
     "generalized_gaussian",
     "generalized_gaussian_scale",

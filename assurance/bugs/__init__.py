@@ -10,6 +10,7 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
@@ -41,4 +42,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LOCAL,
     *ENGINES,
     *GRIDS,
+    *KEYS,
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks, nearest_of, sorted_out, summed, undenoised
+from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
 from dpframe.accessor.pairs_of_columns import PairsOfColumns
@@ -13,14 +14,13 @@ from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.kinds import Library, is_frame
-from dpframe.frames.load import height_of, key_rows
+from dpframe.frames.kinds import Library
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts, statistics
-from dpframe.queries.clipping import check_column
 from dpframe.queries.contributions import Grouping, grid_of
-from dpframe.queries.group_axes import Bins, group_axes, named, size_of
+from dpframe.queries.discovery import Discovery
+from dpframe.queries.group_axes import Bins
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Statistic, share
@@ -321,10 +321,15 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
                 "contributions must be asked of the whole frame, not per group: it counts in how many groups each unit "
                 'is. Name them as by=, as in contributions(by="ward", epsilon=0.1).'
             )
+        if isinstance(keys, Discovery):
+            raise InvalidArgument(
+                "keys must be declared or left out of contributions, whose groups are the distinct values of `by`, and "
+                "not found. Leave keys out."
+            )
         if by is None and keys is not None:
             raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
-        columns = _flat(() if by is None else (by,))
-        declared = None if keys is None else Keys(counts.made(_declared(columns, keys), _most(options)))
+        columns = flat_columns(() if by is None else (by,))
+        declared = None if keys is None else Keys(counts.made(declared_axes(columns, keys), _most(options)))
         grouping = Grouping(columns, declared)
         return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
@@ -396,17 +401,19 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         ----------
         *by : str or dpf.bins
             The columns to group by, and bins of columns: ``dpf.bins("age", [0, 18, 65, 120])``.
-        keys : list, tuple, range, dpf.dates, dict or frame
+        keys : list, tuple, range, dpf.dates, dict, frame or Discovery
             The groups of the named columns, declared: values of one column, a dict of values per column (their
             product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
-            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``.
+            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, where nobody can list them,
+            `dpframe.discover`, which finds those of many units.
         **others
             Refused: options belong to the question that follows.
 
         Returns
         -------
         PrivateFrame
-            With the same verbs; each answers with one row per declared key, in the order of `keys`.
+            With the same verbs; each answers with one row per declared key, in the order of `keys`; keys that were
+            found stand in the order of their values.
 
         Examples
         --------
@@ -423,7 +430,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
                     f"group_by(...).count({name}=...)."
                 )
             raise InvalidType(f"{name} is not an argument of group_by. {nearest_of(name, ['keys'])}")
-        return self._inside(_declared(_flat(by, binned=True), keys))
+        return self._inside(declared_axes(flat_columns(by, binned=True), keys))
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
@@ -461,22 +468,6 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
 
     def __repr__(self) -> str:
         return "<.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>"
-
-
-def _flat(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
-    """The columns to group by, given one by one or as one list; `binned` where bins may stand among them."""
-    flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
-    for column in flat:
-        if not (binned and isinstance(column, Bins)):
-            check_column(column)
-    return flat
-
-
-def _declared(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
-    """The axes of declared keys and bins, of which many are made later."""
-    framed = is_frame(keys)
-    size = size_of(by, height_of(keys) if framed else counts.of_keys(keys))
-    return counts.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
 
 
 def _most(options: Any) -> int:

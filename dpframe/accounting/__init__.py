@@ -3,7 +3,7 @@
 from dpframe.accounting.basic import Basic
 from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting, Part
-from dpframe.accounting.registry import accounting_of
+from dpframe.accounting.registry import accounting_of, with_reserve
 from dpframe.accounting.renyi_dp import RenyiDP
 
-__all__ = ["Accounting", "Basic", "GaussianDP", "Part", "RenyiDP", "accounting_of"]
+__all__ = ["Accounting", "Basic", "GaussianDP", "Part", "RenyiDP", "accounting_of", "with_reserve"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.protocol import Accounting, Part, Shares, share_of
+from dpframe.accounting.protocol import Accounting, Part, Shares, share_of, with_keys
 from dpframe.exact import Amount, down, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism
@@ -25,6 +25,7 @@ class Basic(Accounting):
     charges_price: ClassVar[bool] = True
     has_own_delta: ClassVar[bool] = False
     tight: ClassVar[bool] = True
+    takes_keys: ClassVar[bool] = True
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         return (epsilon, delta)
@@ -44,7 +45,8 @@ class Basic(Accounting):
         )
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
-        return self._offered(price, limit)
+        epsilon, delta = self._offered(price, limit)
+        return (epsilon, with_keys(delta, mechanisms))
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
         return self.loss(amount)

@@ -21,6 +21,7 @@ from dpframe.mechanisms.contract import Mechanism, is_mechanism
 SPLITS = tuple(Fraction(tenths, 10) for tenths in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
 REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
+ALL_KEYS = "the keys that are found take all of delta"
 EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
 
 
@@ -171,14 +172,17 @@ def _in_words(noises: Sequence[Mechanism]) -> str:
 
 def _basic(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     """Epsilons add up; the noises that are not pure share delta equally."""
-    counts = Counter(noises)
-    share = typed_down(delta / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
+    counts, left = Counter(noises), _left(noises, delta)
+    if not left:
+        return Compared("basic", None, ALL_KEYS)
+    share = typed_down(left / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
     whole = sum((count * _epsilon(noise, share) for noise, count in counts.items()), Fraction(0))
     return Compared("basic", up(whole), "epsilons and deltas add up")
 
 
 def _epsilon(noise: Mechanism, delta: float) -> Fraction:
     """Of one release: of pure noise without a delta, of any other at this one; rounded up."""
+    delta = math.nextafter(delta + noise.infinite, 1.0) if noise.infinite else delta
     return Fraction(noise.epsilon(delta) if noise.pure_epsilon is None else noise.pure_epsilon)
 
 
@@ -207,15 +211,26 @@ def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     mu = math.nextafter(math.sqrt(up(total)), math.inf)
     exact = all(noise.exact_mu for noise in noises)
     note = "exact: all noise is Gaussian" if exact else "pure noise enters by its mu"
-    return Compared("gdp", gaussian_curve.epsilon_of_mu(mu, down(delta)), note)
+    left = _left(noises, delta)
+    note = note if left == delta else "the chance that a key is shown is taken off delta"
+    if not left:
+        return Compared("gdp", None, ALL_KEYS)
+    return Compared("gdp", gaussian_curve.epsilon_of_mu(mu, down(left)), note)
+
+
+def _left(noises: Sequence[Mechanism], delta: Fraction) -> Fraction:
+    """The delta that is left for noise: what is certain to be lost, with keys that are found, is taken off."""
+    return max(Fraction(0), delta - sum((Fraction(noise.infinite) for noise in noises), Fraction(0)))
 
 
 def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     """The best of many orders, which is valid since the workload is declared: first far apart, then closer."""
-    counts = Counter(noises)
+    counts, left = Counter(noises), _left(noises, delta)
+    if not left:
+        return Compared("rdp", None, ALL_KEYS)
 
     def at(order: Fraction) -> Fraction:
-        return conversion(order, delta) + sum(count * noise.renyi(order) for noise, count in counts.items())
+        return conversion(order, left) + sum(count * noise.renyi(order) for noise, count in counts.items())
 
     best = min(ORDERS, key=at)
     for factor in REFINEMENTS:

@@ -46,7 +46,11 @@ class Composition:
         counts = Counter(mechanisms)
         tail = delta * TRUNCATED / len(mechanisms)
         reaches = {mechanism: _reach(mechanism, tail) for mechanism in counts}
-        self._delta = delta
+        self._delta = delta - math.fsum(mechanism.infinite for mechanism in mechanisms)  # an infinite loss is all delta
+        if self._delta < LEAST_DELTA:
+            raise InvalidArgument(
+                "delta must be above the deltas of keys that are found, which no epsilon covers. Write more."
+            )
         self._step = max(min(reaches.values()) / POINTS, max(reaches.values()) / MOST_POINTS)
         whole: Any = None
         for mechanism, count in counts.items():
@@ -65,9 +69,14 @@ def _reach(mechanism: Mechanism, tail: float) -> float:
     """An epsilon at which the curve is not above `tail`, nearly the least; of pure noise its own, on the grid."""
     if mechanism.pure_epsilon is not None:
         return mechanism.pure_epsilon
-    reach = float(TRIED[np.argmax(mechanism.deltas(TRIED) <= tail)])
+    reach = float(TRIED[np.argmax(_finite(mechanism, TRIED) <= tail)])
     nearer = np.linspace(reach / 4.0, reach, 64)
-    return float(nearer[np.argmax(mechanism.deltas(nearer) <= tail)])
+    return float(nearer[np.argmax(_finite(mechanism, nearer) <= tail)])
+
+
+def _finite(mechanism: Mechanism, epsilons: Any) -> Any:
+    """The curve of the losses that are finite."""
+    return mechanism.deltas(epsilons) - mechanism.infinite if mechanism.infinite else mechanism.deltas(epsilons)
 
 
 def _distribution(mechanism: Mechanism, reach: float, step: float) -> Any:
@@ -76,6 +85,7 @@ def _distribution(mechanism: Mechanism, reach: float, step: float) -> Any:
     last = max(1, math.ceil(reach / step))
     epsilons = np.asarray(np.arange(-last, last + 1) * step, dtype=np.float64)
     deltas = np.minimum.accumulate(np.clip(mechanism.deltas(epsilons), 0.0, 1.0))
+    deltas = np.maximum(deltas - mechanism.infinite, 0.0)  # what no epsilon covers is taken off delta once
     pmf = accounting.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
     return accounting.privacy_loss_distribution.PrivacyLossDistribution(pmf)
 

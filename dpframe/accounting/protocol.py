@@ -60,6 +60,9 @@ class Accounting:
     has_own_delta: ClassVar[bool] = True
     """True where every loss is read at one delta, fixed with the limit, so that a call need not name any."""
 
+    takes_keys: ClassVar[bool] = False
+    """True where its amounts have a place for the delta of keys that are found, besides the curve of the noise."""
+
     tight: ClassVar[bool] = False
     """True where one Gaussian (or pure) call may take the whole limit."""
 
@@ -172,6 +175,16 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
     if at == 0:
         raise InvalidArgument("delta must be above 0 for Gaussian noise. Leave it out to take the ledger's delta.")
     return Fraction(gaussian_curve.largest_mu(down(price.epsilon), down(at))) ** 2
+
+
+def with_keys(delta: Fraction, mechanisms: tuple[Mechanism, ...]) -> Fraction:
+    """A call's delta and those of its keys: their sum, or where they speak of different units the larger one.
+
+    delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/privacy.md``, "Keys that nobody declared").
+    """
+    keys = sum((mechanism.keys_delta for mechanism in mechanisms), Fraction(0))
+    apart = all(mechanism.apart for mechanism in mechanisms if mechanism.keys_delta)
+    return max(delta, keys) if apart else delta + keys
 
 
 def share_of(price: Price, limit: Amount | None) -> Amount:

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 from dpframe.accounting.basic import Basic
 from dpframe.accounting.gaussian_dp import GaussianDP
+from dpframe.accounting.keys_reserve import KeysReserve
 from dpframe.accounting.protocol import Accounting
 from dpframe.accounting.renyi_dp import RenyiDP
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, named, shown
-from dpframe.exact import Amount, is_exact
+from dpframe.exact import Amount, is_exact, shown_down
 
 SHIPPED = (Basic, GaussianDP, RenyiDP)
 
@@ -35,9 +36,31 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
     return GaussianDP(delta) if name == "gdp" else RenyiDP(epsilon, delta)
 
 
+def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Fraction) -> Accounting:
+    """The accounting that a caller names, with a part of its delta kept for keys that are found, unless that is 0."""
+    if not reserve:
+        return accounting_of(name, epsilon, delta)
+    if reserve >= delta:
+        raise InvalidArgument(
+            f"keys_delta must be below delta, of which it is a part, not {shown_down(reserve)!r} of "
+            f"{shown_down(delta)!r}. Write for instance delta=1e-6, keys_delta=1e-7."
+        )
+    found = accounting_of(name, epsilon, delta - reserve)
+    if found.takes_keys:
+        raise InvalidArgument(
+            f"keys_delta must be left out with {found.name} accounting, which adds the deltas of keys to its own "
+            "delta. Drop it."
+        )
+    if not is_shipped(found):
+        raise InvalidArgument(
+            f"keys_delta must be left out with accounting={found.name}, which is not dpframe's. Use 'gdp' or 'rdp'."
+        )
+    return KeysReserve(found, reserve)
+
+
 def is_shipped(accounting: Accounting) -> bool:
     """Tell whether every process that opens a ledger knows it."""
-    return type(accounting) in SHIPPED
+    return type(accounting) in SHIPPED or isinstance(accounting, KeysReserve)
 
 
 def checked_limit(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Amount:

@@ -16,9 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.identity import NOWHERE, Declared, combinations, combined, declared
+from dpframe.engines.found_labels import told_apart
+from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.queries.bins import BinAxis
+from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis, Keys
 
 Integers = NDArray[np.int64]
@@ -131,9 +133,11 @@ def added(values: Integers, code: Integers, cells: int) -> Integers:
 
 def declared_keys(source: Source, axis: KeyAxis, place: int) -> Declared:
     """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
-    identity = source.column(axis.columns[place]).identity
-    assert identity is not None
-    return declared(axis.values(place), identity)
+    column = source.column(axis.columns[place])
+    assert column.identity is not None
+    if isinstance(axis, FoundAxis):
+        return as_stored([told_apart(code, column) for code in axis.values(place)])
+    return declared(axis.values(place), column.identity)
 
 
 def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:

@@ -244,12 +244,16 @@ class Declared:
 
 def declared(values: Sequence[Any], identity: Identity) -> Declared:
     """The keys of one column as they were declared, one for each combination."""
+    return as_stored([stored(value, identity) for value in values])
+
+
+def as_stored(kept: Sequence[Any]) -> Declared:
+    """The same of keys as they are stored."""
     known: dict[Any, int] = {}
-    kept = [stored(value, identity) for value in values]
     for key in kept:
         if key is not None and key is not NOTHING:
             known.setdefault(key, len(known))
-    missing = len(known) if None in values else NOWHERE
+    missing = len(known) if any(key is None for key in kept) else NOWHERE
     places = {**known, None: missing, NOTHING: NOWHERE}
     return Declared(tuple(known), missing, np.array([places[key] for key in kept], dtype=np.int64))
 

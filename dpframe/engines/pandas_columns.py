@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines import identity
+from dpframe.engines import key_codes as key_codes_of
 from dpframe.engines.identity import NOWHERE, Declared, Identity
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.frames.kinds import is_missing
@@ -125,11 +126,13 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
     kind, _ = kind_of(series.dtype)
     if role == "present" and not _may_hold_nan(series.dtype):
         return _present(series)
+    if role == "found" and is_plain(series.dtype):
+        return _key_texts(series)
     if kind == "category":
         return _category_codes(series, role, declared)
     if is_coded(series.dtype):
         return _from_objects(series.to_numpy(dtype=object), role, declared)
-    is_name = role in ("key", "unit")
+    is_name = role in ("key", "unit", "found")
     if kind == "datetime" or isinstance(series.dtype, np.dtype):
         values = (_in_utc(series) if kind == "datetime" else series).to_numpy()
         if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
@@ -139,6 +142,56 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
 
     array = pyarrow.array(series, from_pandas=True)
     return pl.Series(pl.from_arrow(identity.arrow_storage(array) if is_name else array))
+
+
+def is_plain(dtype: Any) -> bool:
+    """Tell whether a column is of numbers or objects, which are one kind: a single value turns one into the other."""
+    own = identity_of(dtype)
+    return own is not None and own.form in ("integer", "float", "objects") and kind_of(dtype)[0] != "arrow"
+
+
+def _key_texts(series: Any) -> pl.Series:
+    """The keys of such a column as `key_codes` writes them down; null where they are missing."""
+    if kind_of(series.dtype)[0] == "category":
+        texts = pl.Series([*map(_key_text, series.cat.categories), None], dtype=pl.String)
+        return texts.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(texts)))  # -1 is missing
+    if is_coded(series.dtype):
+        return pl.Series(each(series.to_numpy(dtype=object), _key_text).tolist(), dtype=pl.String)
+    if isinstance(series.dtype, np.dtype):
+        values = pl.Series(_native(series.to_numpy()))
+    else:
+        import pyarrow
+
+        values = pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+    if values.dtype == pl.Boolean:
+        values = values.cast(pl.Int8)
+    return _number_texts(values)
+
+
+def _number_texts(values: pl.Series) -> pl.Series:
+    """Numbers as `key_codes.code_of` writes them, all at once."""
+    number = pl.col("x")
+    if values.dtype.is_integer():
+        return values.alias("x").to_frame().select(pl.format("n{}", number)).to_series()
+    floats = values.cast(pl.Float64).fill_nan(None)
+    bits = pl.Series("bits", floats.fill_null(0.0).to_numpy().view(np.int64))
+    table = pl.DataFrame([floats.alias("x"), bits])
+    whole = number == number.floor()
+    return table.select(
+        pl.when(whole & (number >= -(2.0**63)) & (number < 2.0**63))
+        .then(pl.format("n{}", number.cast(pl.Int64, strict=False)))
+        .when(whole & (number >= 2.0**63) & (number < 2.0**64))
+        .then(pl.format("n{}", number.cast(pl.UInt64, strict=False)))
+        .when(number.is_not_null())
+        .then(pl.format("f{}", pl.col("bits")))
+    ).to_series()
+
+
+def _key_text(value: Any) -> str | None:
+    try:
+        return None if type(value) is not str and is_missing(value) else key_codes_of.code_of(value)
+    except Exception:  # unhashable, or a hash that raises: no key
+        return key_codes_of.UNNAMED
 
 
 def _native(values: NDArray[Any]) -> NDArray[Any]:

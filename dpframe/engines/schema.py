@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.engines.found_labels import check_labels
 from dpframe.engines.identity import Declared, declared, twice
 from dpframe.engines.quiet import check_quiet
 from dpframe.engines.source import ColumnType, Source, source_of
@@ -15,6 +16,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.contributions import Grouping
+from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import Query
 from dpframe.queries.vectors import Matches
@@ -39,7 +41,9 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     """
     check_quiet()
     source = source_of(frame)
-    if query.grouping is None:
+    if query.found is not None:
+        resolved = _checked_found(source, query, query.found, unit)
+    elif query.grouping is None:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
@@ -57,6 +61,16 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
 
 def _checked(source: Source, keys: Keys) -> Keys:
     return replace(keys, axes=tuple(_checked_axis(source, axis) for axis in keys.axes))
+
+
+def _checked_found(source: Source, query: Query, axis: FoundAxis, unit: PrivacyUnit) -> Query:
+    """Keys that are found: columns whose values have one label each, and known values that they can hold."""
+    check_labels(source, axis)
+    by_rows = unit.column is None
+    room = 2 if by_rows else unit.contribution.max_groups + 1
+    keys = Keys((replace(axis, room=room, by_rows=by_rows),))
+    statistics = tuple((name, one.by_rows() if by_rows else one) for name, one in query.statistics)
+    return replace(query, keys=keys, statistics=statistics)
 
 
 def _checked_grouping(source: Source, grouping: Grouping) -> Grouping:

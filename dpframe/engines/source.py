@@ -22,7 +22,7 @@ from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDty
 from dpframe.frames.kinds import checked_frame, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
-Role = Literal["value", "present", "key", "bin", "unit"]
+Role = Literal["value", "present", "key", "bin", "unit", "found"]
 ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run

@@ -52,6 +52,29 @@ def _pandas_column(values: Any) -> Any:
     return pandas.array(values, dtype="Int64")
 
 
+def label_column(name: str, values: Any, library: str, *, nulls: bool) -> Any:
+    """A column of labels whose dtype is fixed: a Polars column, or an array of Python values (of pandas)."""
+    if library == "pandas":
+        return _pandas_labels(values, nulls)
+    return values.alias(name) if isinstance(values, pl.Series) else _series(name, values.tolist())
+
+
+def _pandas_labels(values: Any, nulls: bool) -> Any:
+    """Labels in pandas. No value decides on the dtype, and none can fail: integers of 128 bits are objects."""
+    import pandas
+
+    if not isinstance(values, pl.Series):
+        return pandas.Series(values, dtype=object)
+    if values.dtype.is_integer() and "128" in str(values.dtype):
+        return pandas.Series(values.to_list(), dtype=object)
+    if values.dtype.is_integer() and nulls:
+        return pandas.Series(values.to_list(), dtype="UInt64" if values.dtype.is_unsigned_integer() else "Int64")
+    if zone := getattr(values.dtype, "time_zone", None):  # not through Arrow, with which older pandas warns
+        instants = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+        return pandas.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zone)
+    return values.to_pandas()
+
+
 def rows_at(frame: Any, places: list[int]) -> Any:
     """Some rows of a built frame, in this order, as a frame of its own with the same dtypes."""
     return frame.iloc[places].reset_index(drop=True) if is_pandas(frame) else frame[places]

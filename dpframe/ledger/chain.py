@@ -97,7 +97,9 @@ def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pa
 def _holds(place: _Place, total: tuple[Pair, ...]) -> bool:
     """As `Limit.holds`, in whole numbers."""
     within = [n * per <= most * d for (n, d), (most, per) in zip(total, place.most, strict=True)]
-    return any(within) if place.limit.one_is_enough else all(within)
+    if not place.limit.one_is_enough:
+        return all(within)
+    return any(within[:-1]) and within[-1] if place.limit.keys_delta else any(within)
 
 
 def _is_raised(before: Limit, after: Limit) -> bool:

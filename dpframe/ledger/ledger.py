@@ -54,6 +54,9 @@ class Ledger:
         already must agree in everything; `Ledger.open` asks it instead. Without a path it ends with the process.
     dataset : str, optional
         Whose data it is: shown, kept, and told in the provenance of releases from a durable ledger.
+    keys_delta : float
+        Under ``gdp`` and ``rdp`` accounting: the part of `delta` that is kept for groups that are found
+        (`dpframe.discover`), fixed for good. ``basic`` needs none.
 
     Raises
     ------
@@ -90,8 +93,10 @@ class Ledger:
         accounting: Literal["basic", "gdp", "rdp"] | Accounting | None = None,
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        keys_delta: float | Fraction = 0,
     ) -> None:
-        how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=path is not None)
+        durable = path is not None
+        how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=durable, keys_delta=keys_delta)
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.ledger.sql import SqlStore
@@ -261,7 +266,7 @@ class Ledger:
         Parameters
         ----------
         epsilon, delta : float, optional
-            The new limit; what is left out stays. Under ``gdp`` accounting delta stays.
+            The new limit; what is left out stays. Under ``gdp`` accounting delta stays, and its part for keys.
         reason : str
             Why, for those who read the ledger later.
 

@@ -20,6 +20,11 @@ LATER = (
 def promised(record: Mapping[str, Any]) -> str:
     """The hash of those facts of a record; TypeError or ValueError where it is no record in plain JSON values."""
     facts = {name: fact for name, fact in record.items() if name not in LATER}
+    if "cells" in facts:  # how many keys were found is known later
+        facts["cells"] = [
+            {key: fact for key, fact in axis.items() if key != "size" or "discovered" not in axis}
+            for axis in facts["cells"]
+        ]
     statistics = {
         name: {key: fact for key, fact in statistic.items() if key != "denoise"}
         for name, statistic in facts.get("measures", {}).items()

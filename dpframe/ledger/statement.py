@@ -10,7 +10,7 @@ from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
-from dpframe.exact import Amount, plus, up
+from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry, Summary
 from dpframe.ledger.terms import Limit, Terms
@@ -100,6 +100,11 @@ class Statement:
             f"protects {'what each call names' if self.terms is None else self.terms.unit}",
             f"{self.accounting.name} accounting, {count} charge{'' if count == 1 else 's'}",
         ]
+        if self.limit is not None and self.limit.keys_delta:
+            taken = shown_up(spent[-1]) if spent else 0.0
+            facts.append(
+                f"keys that are found have taken {taken:g} of their keys_delta {float(self.limit.keys_delta):g}"
+            )
         if self.terms is not None and self.terms.dataset is not None:
             facts.append(f"data set {self.terms.dataset!r}")
         return facts if self.kept is None else [*facts, f"kept at {self.kept}"]

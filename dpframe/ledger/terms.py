@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe import noise
-from dpframe.accounting import Accounting, accounting_of
+from dpframe.accounting import Accounting, with_reserve
 from dpframe.accounting.registry import checked_limit, is_shipped
 from dpframe.errors import InvalidArgument, InvalidType, LedgerError, MissingArgument, checked_name, shown
 from dpframe.errors.words import LONGEST_REASON
@@ -28,6 +28,7 @@ from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
 FORMAT = "dpframe.ledger/2"
 FIRST = "dpframe.ledger/1"  # of dpframe 0.1: no random bytes in its terms and entries
+LIMIT = {"epsilon", "delta", "amount", "one_is_enough"}  # what every limit says
 LAST = 2**31  # beyond every entry's number
 LARGEST = Fraction(1.7976931348623157e308)  # of epsilon and of its amounts, which people read as floats
 
@@ -40,16 +41,18 @@ class Limit:
     delta: Fraction
     amount: Amount  # kept beside epsilon and delta: every process compares with one and the same number
     one_is_enough: bool = False  # of Rényi orders one must stay within its part, of anything else every part
+    keys_delta: Fraction = Fraction(0)  # the part of delta that is kept for keys; then the last part of an amount is it
 
     def facts(self) -> dict[str, Any]:
         """As plain JSON values."""
         typed = {"epsilon": exact_text(self.epsilon), "delta": exact_text(self.delta)}
-        return {**typed, "amount": exact_texts(self.amount), "one_is_enough": self.one_is_enough}
+        reserve = {"keys_delta": exact_text(self.keys_delta)} if self.keys_delta else {}  # older ledgers know none
+        return {**typed, "amount": exact_texts(self.amount), "one_is_enough": self.one_is_enough, **reserve}
 
     @classmethod
     def of(cls, facts: Any) -> Limit:
         """Read what `facts` wrote; ValueError where it is no limit."""
-        if not isinstance(facts, dict) or facts.keys() != {"epsilon", "delta", "amount", "one_is_enough"}:
+        if not isinstance(facts, dict) or facts.keys() - {"keys_delta"} != LIMIT:
             raise ValueError("no limit")
         epsilon, delta = (Fraction(*reading.pair(facts[name])) for name in ("epsilon", "delta"))
         amount = tuple(Fraction(*part) for part in reading.pairs(facts["amount"]))
@@ -57,7 +60,12 @@ class Limit:
             raise ValueError("no limit")
         if not isinstance(facts["one_is_enough"], bool) or not amount or max(amount) > LARGEST:
             raise ValueError("no limit")
-        return cls(epsilon, delta, amount, facts["one_is_enough"])
+        reserve = Fraction(*reading.pair(facts["keys_delta"])) if "keys_delta" in facts else Fraction(0)
+        if "keys_delta" in facts and not (
+            _is_normal(reserve) and reserve < delta and amount[1:] and amount[-1] == reserve
+        ):
+            raise ValueError("no limit")
+        return cls(epsilon, delta, amount, facts["one_is_enough"], reserve)
 
     @property
     def whole(self) -> PrivacyLoss:
@@ -66,17 +74,21 @@ class Limit:
 
     def holds(self, amount: Amount) -> bool:
         """Tell whether so much may be spent."""
+        if amount and self.keys_delta:  # whatever the noise took, the keys keep to their own
+            rest = keeps(amount[:-1], self.amount[:-1], one_is_enough=self.one_is_enough)
+            return rest and keeps(amount[-1:], self.amount[-1:])
         return not amount or keeps(amount, self.amount, one_is_enough=self.one_is_enough)
 
     def joined(self, other: Limit) -> Limit:
         """The higher of both, part by part."""
         most = tuple(map(max, self.amount, other.amount))
-        return Limit(max(self.epsilon, other.epsilon), max(self.delta, other.delta), most, self.one_is_enough)
+        typed = max(self.epsilon, other.epsilon), max(self.delta, other.delta)
+        return Limit(*typed, most, self.one_is_enough, max(self.keys_delta, other.keys_delta))
 
     def within(self, other: Limit) -> bool:
         """Tell whether `other` is this limit or a higher one."""
-        typed = (self.epsilon <= other.epsilon, self.delta <= other.delta, self.one_is_enough == other.one_is_enough)
-        return all(typed) and keeps(self.amount, other.amount)
+        typed = (self.epsilon <= other.epsilon, self.delta <= other.delta, self.keys_delta == other.keys_delta)
+        return all(typed) and self.one_is_enough == other.one_is_enough and keeps(self.amount, other.amount)
 
 
 @dataclass(frozen=True)
@@ -166,7 +178,14 @@ class Terms:
 
 
 def new_terms(
-    epsilon: object, delta: object, unit: object, accounting: object, dataset: object, *, durable: bool = False
+    epsilon: object,
+    delta: object,
+    unit: object,
+    accounting: object,
+    dataset: object,
+    *,
+    durable: bool = False,
+    keys_delta: object = 0,
 ) -> tuple[Accounting, Terms]:
     """The accounting and the terms of a new ledger."""
     if epsilon is None:
@@ -177,13 +196,14 @@ def new_terms(
     if dataset is not None:
         checked_name("dataset", dataset)
     typed = (exact_epsilon(epsilon), exact_delta(delta))
-    how = accounting_of(accounting, *typed)
+    reserve = exact_delta(keys_delta, "keys_delta")
+    how = with_reserve(accounting, *typed, reserve)
     if durable and not is_shipped(how):
         raise InvalidArgument(
             f"accounting must be 'basic', 'gdp', 'rdp' or None for a durable ledger, not {how.name}, which is not "
             "dpframe's: whoever opens the ledger must know it. Leave path out."
         )
-    limit = Limit(*typed, checked_limit(how, *typed), how.one_is_enough)
+    limit = Limit(*typed, checked_limit(how, *typed), how.one_is_enough, reserve)
     return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now(), noise.nonce())
 
 
@@ -247,7 +267,8 @@ def changed(where: str, fault: str) -> LedgerError:
 def accounting_of_terms(terms: Terms, where: str) -> Accounting:
     """The accounting of a stored ledger; that of its first limit, which fixes the orders of rdp for good."""
     try:
-        found = accounting_of(reading.text(terms.accounting), terms.limit.epsilon, terms.limit.delta)
+        first = terms.limit
+        found = with_reserve(reading.text(terms.accounting), first.epsilon, first.delta, first.keys_delta)
         parts = len(found.limit(terms.limit.epsilon, terms.limit.delta))
     except (ValueError, ArithmeticError):
         raise changed(where, "its terms name no accounting of this limit") from None
@@ -261,6 +282,7 @@ def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
     pairs = {
         "epsilon": (limit.epsilon, asked.limit.epsilon),
         "delta": (limit.delta, asked.limit.delta),
+        "keys_delta": (limit.keys_delta, asked.limit.keys_delta),
         "unit": (found.unit, _with_defaults(asked.unit, found.unit)),
         "accounting": (found.accounting, asked.accounting),
         "dataset": (found.dataset, asked.dataset),

@@ -113,6 +113,21 @@ class Mechanism:
         """Tell whether `mu_squared` says all of its curve, as of Gaussian noise; it does not."""
         return False
 
+    @derived
+    def infinite(self) -> float:
+        """The chance of a loss that no epsilon covers, as of keys that are found; it is part of `delta`."""
+        return 0.0
+
+    @derived
+    def keys_delta(self) -> Fraction:
+        """The delta that is charged besides its curve: of keys that are found, of nothing else."""
+        return Fraction(0)
+
+    @derived
+    def apart(self) -> bool:
+        """Tell whether `keys_delta` and the curve speak of different units, so that the larger one holds for each."""
+        return False
+
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """Totals (int64, in grid steps, of any shape) plus noise of their own each, modulo 2**64."""
         raise self._incomplete("add_noise", "add_noise(totals)")

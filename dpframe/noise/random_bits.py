@@ -63,6 +63,11 @@ def word() -> int:
     return int.from_bytes(_source.get()(8), "little")
 
 
+def fresh_key() -> int:
+    """64 bits for one keyed order, which no release shares with another."""
+    return word()
+
+
 def numbers(count: int, bits: int) -> NDArray[Any]:
     """Numbers of 1 to 63 random bits, in the smallest type that fits and that NumPy mixes with int64."""
     size = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)

@@ -39,6 +39,15 @@ def discrete_laplace(scale: float, size: int) -> Integers:
     return drawn(table_of(Law(1.0, checked_scale(scale), discrete=True)), size)
 
 
+def truncated_discrete_laplace(scale: float, reach: int, size: int) -> Integers:
+    """Draws of the same law given that they lie in -reach, ..., reach: others are drawn again."""
+    table = table_of(Law(1.0, checked_scale(scale), discrete=True))
+    found = drawn(table, size)
+    while (beyond := np.flatnonzero((found < -reach) | (found > reach))).size:
+        found[beyond] = drawn(table, beyond.size)
+    return found
+
+
 def rounded_generalized_gaussian(p: float, scale: float, size: int) -> Integers:
     """Draws of round(Z), Z with density proportional to exp(-(|z| / scale)**p), for 1 <= p <= 16."""
     if not 1.0 <= p <= LARGEST_SHAPE:

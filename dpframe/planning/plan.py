@@ -13,6 +13,7 @@ from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
+from dpframe.planning.found_words import found_notes
 from dpframe.planning.request import Request
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
@@ -151,7 +152,8 @@ class Plan:
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        return (*self.query.notes(), *subtotals, *_weight_notes(self.unit, self.query), *together)
+        found = found_notes(self.query, self.parts[0].mechanism)
+        return (*self.query.notes(), *found, *subtotals, *_weight_notes(self.unit, self.query), *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
@@ -243,7 +245,9 @@ class Plan:
             ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
             ("reads", "nothing yet, spends nothing yet"),
         ]
-        if self.query.chooses:
+        if self.query.found is not None:
+            facts.insert(2, ("releases", "the groups that are found, and nothing of any other"))
+        elif self.query.chooses:
             facts.insert(2, ("releases", f"{self.query.number_words} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))

@@ -102,7 +102,14 @@ class PlanTable:
     def _facts(self) -> list[tuple[str, str]]:
         first = self.first
         facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
-        facts += [("note", note) for note in first.notes]
+        shared = [note for note in first.notes if all(note in plan.notes for plan in self.plans)]
+        facts += [
+            ("note", f"at epsilon {pages.number(plan.cost.epsilon)} {note}")
+            for plan in self.plans
+            for note in plan.notes
+            if note not in shared
+        ]
+        facts += [("note", note) for note in shared]
         if self._has_means:
             facts.append(("note", f"a mean's error is shown for a group of {first.assumed_size:,} values"))
         return facts

@@ -312,6 +312,12 @@ def _check_one_kind(keys: str, values: list[Any]) -> None:
     check_zones(keys, (value.tzinfo is not None for value in values if isinstance(value, datetime)))
 
 
+def key_columns(by: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of ``group_by``, checked."""
+    _check_by(by)
+    return by
+
+
 def _check_by(by: tuple[str, ...]) -> None:
     if not by:
         raise MissingArgument('by must be given: name the columns to group by, as in group_by("ward", keys=[...]).')

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
 from dpframe.queries.contributions import Grouping
+from dpframe.queries.discovery import FoundAxis, found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, cube_of, labels_of, levels_of, rollup_of
 from dpframe.queries.statistics import Measured, Statistic, Total
@@ -37,6 +38,8 @@ class Query:
     cube: bool = False  # whether all subtotals are released, by every choice of columns
 
     def __post_init__(self) -> None:
+        if self.found is not None:
+            self._check_found()
         if self.subtotals is not None:
             self._check_subtotals(self.subtotals)
         self._check_axes()
@@ -49,6 +52,19 @@ class Query:
                     f"output columns must have different names, but {name!r} occurs twice (a statistic NAME also adds "
                     "NAME_noisy and NAME_error). Name the statistics yourself, as in agg(n=dpf.count())."
                 )
+
+    def _check_found(self) -> None:
+        """Keys that are found have no subtotals, and stand alone."""
+        if self.subtotals is not None:
+            raise InvalidArgument(
+                f"{self.subtotals} must be left out with keys=dpf.discover(...): subtotals would hold groups that are "
+                "not shown. Ask for the total by itself, without group_by, or declare the keys."
+            )
+        if len(self.keys.axes) > 1 or self.chooses:
+            raise InvalidArgument(
+                "keys=dpf.discover(...) must stand alone, without bins, declared values of another column or a choice. "
+                "Let it find the combinations of all columns: group_by(*columns, keys=dpf.discover(...))."
+            )
 
     def _check_axes(self) -> None:
         """Refuse other statistics beside one that has several rows for each group."""
@@ -111,6 +127,11 @@ class Query:
                 f"cube must be of at most {MOST_CUBED} columns, not {len(self.keys.axes)}, since each choice of them "
                 "takes a part of the price. Group by fewer, or write rollup=True."
             )
+
+    @cached_property
+    def found(self) -> FoundAxis | None:
+        """The keys that are still to be found; None where all are declared. Their units are measured in any case."""
+        return found_axis(self.keys)
 
     @cached_property
     def chooses(self) -> bool:
@@ -223,7 +244,8 @@ class Query:
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
         """Those over the declared cells; the others are sums of them."""
-        return tuple(dict.fromkeys(total for _, statistic in self.statistics for total in statistic.totals()))
+        asked = [total for _, statistic in self.statistics for total in statistic.totals()]
+        return tuple(dict.fromkeys(asked if self.found is None else [self.found.people, *asked]))
 
     @cached_property
     def groupings(self) -> tuple[tuple[str, ...] | None, ...]:

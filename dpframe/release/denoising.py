@@ -47,8 +47,8 @@ def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, 
     law, asked = plan.noise_of(statistic)[0], plan.asked.denoising
     if asked.denoise is not None and (own := statistic.fitted(values, law)) is not None:
         return own[0], [{"name": "auto", "chose": own[1]}]
-    if asked.denoise is None or not statistic.denoisable or not law.additive:
-        return values, None
+    if asked.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
+        return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
     if plan.query.subtotals:
         return consistent(values, statistic, plan)
     axes = ordered_axes(plan.query.keys, asked.order)

@@ -9,9 +9,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.accounting import Basic
 from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.schema import check
@@ -25,6 +22,7 @@ from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.graph import check_graph
+from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import Priced, priced
@@ -32,8 +30,7 @@ from dpframe.planning.request import Pricing, Request
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import Query
-from dpframe.queries.total import Total
-from dpframe.release import replay, results
+from dpframe.release import discovering, replay, results
 from dpframe.release.denoising import check_denoising
 from dpframe.release.order import ordered_axes
 from dpframe.release.rehearsal import rehearse
@@ -61,6 +58,8 @@ def release(request: Request) -> Any:
         return replay.replayed(plan, receipt.content)
     found = measure(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
+    if plan.query.found is not None:
+        return discovering.released(plan, found, entry, ledger, receipt, measure)
     frame, chosen = results.built(plan, found, receipt, labels, request.recording.label)
     return replay.kept(plan, frame, chosen, entry, ledger)
 
@@ -99,12 +98,13 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
     refuse_many("keys and bins must make", "cells", checked.shown.cells, request.max_cells)  # those of a dtype as well
     if checked.cube:
         refuse_many("cube must make", "rows", checked.rows, request.max_cells)
+    check_asked(checked, order=request.denoising.order, graph=request.denoising.graph)
     ordered_axes(checked.keys, request.denoising.order)  # refused before anything is charged
     check_graph(checked, request.denoising.graph, request.denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
 
     def priced_at(price: Price) -> Priced:
-        found = priced(
+        found = (priced if checked.found is None else priced_with_keys)(
             checked,
             unit=unit,
             price=price,
@@ -165,8 +165,8 @@ def rehearsed(plan: Plan) -> dict[str, Any]:
     return rehearse(plan, lambda frame: results.facts(plan, frame, {}, None, ""))
 
 
-def measure(plan: Plan) -> dict[Total, NDArray[np.int64]]:
-    """The exact totals: the only look at rows."""
+def measure(plan: Plan) -> Any:
+    """The exact totals, or of keys that are to be found a table of them: the only look at rows."""
     found = _measured(plan)
     if found is None:
         raise ReleaseFailed(
@@ -176,10 +176,12 @@ def measure(plan: Plan) -> dict[Total, NDArray[np.int64]]:
     return found
 
 
-def _measured(plan: Plan) -> dict[Total, NDArray[np.int64]] | None:
+def _measured(plan: Plan) -> Any:
     """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     reading = Reading(plan.asked.reading.bytes, plan.asked.reading.progress)
     try:
+        if plan.query.found is not None:
+            return discovering.keys_of(plan, plan.frame, reading)
         return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading)
     except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
         stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")

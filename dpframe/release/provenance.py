@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
+from dpframe.exact import shown_up
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.planning.plan import Plan
 from dpframe.queries.bins import BinAxis, DateAxis
+from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE
@@ -45,6 +47,8 @@ def record(
     facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
+    if plan.query.found is not None:
+        facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
     if receipt is not None:
         facts["ledger"] = dict(receipt)
@@ -289,11 +293,21 @@ def _axis(axis: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
     if isinstance(axis, DateAxis):
         described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
+    elif isinstance(axis, FoundAxis):
+        described |= _found_axis(axis)
     elif isinstance(axis, BinAxis):
         described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
     elif isinstance(axis, KeyAxis):
         described |= {"keys": [axis.kind(place) for place in range(len(axis.columns))]}
     return described
+
+
+def _found_axis(axis: FoundAxis) -> dict[str, Any]:
+    """Keys that are found: how; their number and their kinds only the frame tells."""
+    discovery = axis.discovery
+    assert discovery is not None
+    told = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
+    return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls}}
 
 
 def _plain(axis: BinAxis, place: int) -> float | str:

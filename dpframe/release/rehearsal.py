@@ -19,6 +19,7 @@ from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
+from dpframe.release import discovering
 from dpframe.release.denoising import denoised, is_own
 from dpframe.release.results import stand_in
 
@@ -76,7 +77,10 @@ def _rehearse_totals(plan: Plan) -> None:
     """Let the engine compute the totals of no rows."""
     columns, norm = columns_of(plan.query, plan.unit), plan.parts[0].mechanism.norm
     try:
-        totals(emptied(plan.frame, columns), plan.query, plan.unit, norm)
+        if plan.query.found is not None:
+            discovering.rehearse_keys(plan, emptied(plan.frame, columns))
+        else:
+            totals(emptied(plan.frame, columns), plan.query, plan.unit, norm)
     except STOPS:
         raise
     except BaseException as error:

@@ -18,6 +18,7 @@ from dpframe.planning.request import Request
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import promise
 from dpframe.release.results import cells_at
+from dpframe.release.shown_labels import labels_again
 
 FORMAT = "dpframe.answer/1"
 
@@ -49,10 +50,13 @@ def promise_of(plan: Plan, label: str | None) -> str:
     return promise(plan, label=label, secure=noise.is_secure(), keep_noisy=plan.asked.denoising.keep_noisy)
 
 
-def content_of(frame: Any, chosen: list[int] | None, facts: dict[str, Any]) -> bytes:
+def content_of(
+    frame: Any, chosen: list[int] | None, facts: dict[str, Any], found: list[list[Any]] | None = None
+) -> bytes:
     """The bytes to store of a released frame: its provenance and its exact numbers. The keys are the caller's.
 
-    Of a selection the places of the chosen cells are stored, since two may look alike once they are written down.
+    Of a selection the places of the chosen cells are stored, since two may look alike once they are written down. Keys
+    that were found are stored as they are told apart, column by column.
     """
     if chosen is not None:
         labels = [name for axis in facts["cells"] for name in axis["columns"]]
@@ -67,7 +71,8 @@ def content_of(frame: Any, chosen: list[int] | None, facts: dict[str, Any]) -> b
         is_float = values.dtype == np.float64
         columns[name] = None if is_float else frame[name].to_list()
         numbers += [values.astype("<f8").tobytes()] if is_float else []
-    header = {"format": FORMAT, "rows": len(frame), "columns": columns, "provenance": facts}
+    keys = {} if found is None else {"found": found}
+    header = {"format": FORMAT, "rows": len(frame), "columns": columns, **keys, "provenance": facts}
     return json.dumps(header).encode() + b"\n" + b"".join(numbers)
 
 
@@ -79,7 +84,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
         places = np.atleast_1d(header["chosen"]).tolist()
         frame = cells_at(plan, places, plan.query.labels(), header.get("numbers", {}))
         return build.attach(frame, header["provenance"])
-    columns: dict[str, Any] = dict(plan.query.labels())
+    columns: dict[str, Any] = dict(labels_again(plan, header["found"]) if "found" in header else plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
@@ -87,10 +92,17 @@ def replayed(plan: Plan, content: bytes) -> Any:
     return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
 
 
-def kept(plan: Plan, frame: Any, chosen: list[int] | None, entry: Entry, ledger: Ledger) -> Any:
+def kept(
+    plan: Plan,
+    frame: Any,
+    chosen: list[int] | None,
+    entry: Entry,
+    ledger: Ledger,
+    found: list[list[Any]] | None = None,
+) -> Any:
     """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
     if entry.name is None:
         return frame
-    content = content_of(frame, chosen, build.record_of(frame) or {})
+    content = content_of(frame, chosen, build.record_of(frame) or {}, found)
     stored = ledger.keep(entry, content)
     return frame if stored == content else replayed(plan, stored)

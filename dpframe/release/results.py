@@ -40,7 +40,7 @@ def built(
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
         return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
-    columns, steps = _numbers(plan, measured)
+    columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
     return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
 
@@ -55,7 +55,7 @@ def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], 
     return chosen, {name: values[chosen], name + ERROR: errors[chosen]}
 
 
-def _numbers(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
+def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of numbers, and by statistic what was done to denoise it."""
     columns: dict[str, Any] = {}
     steps: dict[str, Any] = {}

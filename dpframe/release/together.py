@@ -201,6 +201,11 @@ def _checked(plans: Any) -> dict[str, Plan]:
                 f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."
             )
+        if one.query.found is not None:
+            raise InvalidArgument(
+                f"plans must be of declared keys to be released together, and {name!r} finds its own. Release it by "
+                "itself, and take the keys that it shows for the others."
+            )
         found[name] = one
     return found
 

@@ -14,8 +14,10 @@ import dpframe as dpf
 from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
 from dpframe.engines import choice
 from dpframe.engines import spark as engine
+from dpframe.engines.keyed import keyed
 from dpframe.engines.source import types_of
 from dpframe.engines.task import Task
+from dpframe.queries.discovery import found_axes
 from dpframe.testing import check_engine
 
 VISITS = pl.DataFrame(
@@ -322,3 +324,19 @@ def test_a_column_leaves_spark_by_an_expression_that_cannot_fail():
     zero = "cast(0 as double)"
     expected = f"case when isnan(c0) then null when c0 = {zero} then {zero} else c0 end"
     assert engine._in_sql("c0", pl.Float64(), True) == expected
+
+
+@pytest.mark.parametrize("unit", [dpf.PrivacyUnit("u", max_groups=2), dpf.PrivacyUnit()], ids=str)
+def test_keys_are_found_in_spark_as_in_memory(spark_frame, unit):
+    rows = 2_000
+    numbers = pl.int_range(rows)
+    frame = pl.DataFrame({"u": range(rows)}).with_columns(
+        u=pl.when(numbers % 13 > 0).then(numbers % 37),
+        k=pl.when(numbers % 7 > 0).then(numbers * numbers % 41),
+        w=pl.format("é{}", numbers % 3),
+    )
+    (axis,) = found_axes(("w", "k"), dpf.discover(delta=1e-6, max_keys=6, nulls=True))
+    weights = (1 << 20,) * 6
+    expected = keyed(frame, axis, unit, weights, 77)
+    assert expected.height > 10
+    assert keyed(spark_frame(frame), axis, unit, weights, 77).equals(expected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpframe.queries.statistics.statistic import Counted
@@ -22,6 +22,11 @@ class NUnits(Counted):
 
     verb: ClassVar[str] = "n_units"
     adds_up: ClassVar[bool] = False  # a unit may be in several groups
+    of_rows: bool = False  # whether each row is a unit
+
+    def by_rows(self) -> NUnits:
+        """The number of rows, which are the units."""
+        return replace(self, of_rows=True)
 
     @property
     def counts(self) -> str:
@@ -30,7 +35,7 @@ class NUnits(Counted):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, per_unit=True),)
+        return (Total(self.column, per_unit=not self.of_rows),)
 
 
 def n_units(column: str | None = None) -> NUnits:

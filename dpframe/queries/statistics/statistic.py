@@ -140,6 +140,10 @@ class Statistic:
         """The values by its own denoiser, and what that does in words; None where it has none of its own."""
         return None
 
+    def by_rows(self) -> Statistic:
+        """The same where each row is a unit, and the number of units that of rows."""
+        return self
+
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
         return self

@@ -1,0 +1,202 @@
+"""Noise with a line: counts of groups that nobody declared, of which those are shown that reach the line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import noise as draws
+from dpframe.errors import InvalidArgument
+from dpframe.exact import down
+from dpframe.mechanisms import curves, key_lines
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.truncated_laplace import TruncatedLaplace, shown_above
+
+HALF, MOST = 0.5, 0.95  # of the chances that a plan tells in words
+
+
+@dataclass(frozen=True)
+class Thresholded(Mechanism):
+    """The noise of counts of keys that are found, and the line that a noisy count must reach to be shown.
+
+    Parameters
+    ----------
+    noise : Mechanism
+        Of the counts.
+    line : int
+        In grid steps. A key is shown where its noisy count is not below it.
+    charged : Fraction
+        The delta that was asked for the keys.
+    shown : float
+        The chance that a unit shows a key which nobody else has, the largest over its numbers of keys; rounded up, and
+        at most `charged`.
+    apart : bool
+        Whether that chance and the loss of the noise belong to different units: then the larger one holds, and not
+        their sum.
+
+    Notes
+    -----
+    With d for `shown` and d1 for the curve of the noise, delta(epsilon) <= d + (1 - d) d1(epsilon) in both directions
+    (``docs/privacy.md``, "Keys that nobody declared"). What is charged is `charged`, which is not below d.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> from fractions import Fraction
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> found = of_noise(noise, np.array([1]), Fraction(1, 10**6))
+    >>> found.line, f"{found.shown:.4e}", found.likely_shown(0.95)
+    (15, '6.0790e-07', 17.0)
+    """
+
+    noise: Mechanism
+    line: int
+    charged: Fraction
+    shown: float
+    apart: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the noise."""
+        return self.noise.name
+
+    @property
+    def norm(self) -> float:
+        """The norm in which the noise covers the sensitivity."""
+        return self.noise.norm
+
+    @property
+    def p(self) -> float:
+        """The shape of the noise."""
+        return self.noise.p
+
+    @property
+    def cells(self) -> float:
+        """Any number: who is in many groups counts for less in each."""
+        return math.inf
+
+    @property
+    def sensitivity(self) -> float:
+        """The sensitivity that the noise was calibrated for."""
+        return self.noise.sensitivity
+
+    @property
+    def grid(self) -> float:
+        """The length of a grid step."""
+        return self.noise.grid
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise."""
+        return self.noise.scale
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise, of all counts; of those that are shown it is smaller."""
+        return self.noise.variance
+
+    @property
+    def threshold(self) -> float:
+        """The line in the user's units: a number of people."""
+        return self.line * self.grid
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The facts that the provenance states of it besides its shape and scale."""
+        return {**self.noise.details, "threshold": self.threshold, "keys_delta": down(self.charged)}
+
+    @property
+    def infinite(self) -> float:
+        """The chance of an infinite loss."""
+        return self.shown
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """The delta that is charged besides the curve of the noise."""
+        return self.charged
+
+    def tail(self, steps: curves.Floats) -> curves.Floats:
+        """The chance of noise of at least so many grid steps."""
+        return self.noise.tail(steps)
+
+    def interval(self, confidence: float) -> float:
+        """The smallest half-width that holds the noise with this confidence."""
+        return self.noise.interval(confidence)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon, rounded up."""
+        curve = self.noise.delta(epsilon)
+        return max(curve, self.shown) if self.apart else min(1.0, math.nextafter(curve + self.shown, math.inf))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up. Below the chance that a key is shown there is none."""
+        if delta < self.shown:
+            raise InvalidArgument(f"delta must be at least {self.shown:g}, with which a key of one unit is shown.")
+        left = delta if self.apart else max(0.0, math.nextafter(delta - self.shown, 0.0))
+        return self.noise.epsilon(left)
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        curve = self.noise.deltas(epsilons)
+        return np.maximum(curve, self.shown) if self.apart else np.minimum(curve + self.shown, 1.0)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The charge of the noise in Gaussian differential privacy; `keys_delta` is charged besides."""
+        return self.noise.mu_squared
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """The charge of the noise in Rényi differential privacy; `keys_delta` is charged besides."""
+        return self.noise.renyi(order)
+
+    def add_noise(self, totals: draws.Integers) -> draws.Integers:
+        """Counts plus noise of their own each."""
+        return self.noise.add_noise(totals)
+
+    def is_shown(self, noisy: draws.Integers) -> NDArray[np.bool_]:
+        """Tell which noisy counts reach the line."""
+        return noisy >= self.line
+
+    def likely_shown(self, chance: float) -> float:
+        """The smallest number of people whose group is shown with at least this chance, each of them counting in full.
+
+        A count c is shown with P(c + Z >= line), which is 1/2 or more from the line on, as the law is symmetric.
+        """
+        if chance <= HALF:
+            return math.ceil(self.threshold)
+        low, high = 0, 1
+        while float(self.tail(np.array([float(high)]))[0]) > 1.0 - chance:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = float(self.tail(np.array([float(middle)]))[0]) <= 1.0 - chance
+            low, high = (low, middle) if enough else (middle, high)
+        return float(math.ceil((self.line + high - 1) * self.grid))  # P(Z < -g) = P(Z >= g + 1)
+
+    @property
+    def words(self) -> str:
+        """The line in words."""
+        half, most = self.likely_shown(HALF), self.likely_shown(MOST)
+        people = "1 person" if half == 1 else f"{half:,.0f} people"
+        return f"a group of {people} is shown half the time, of {most:,.0f} people {MOST:.0%} of the time"
+
+
+def of_noise(
+    law: Mechanism, weights: NDArray[np.int64], delta: Fraction, *, at_least: int = 1, apart: bool = False
+) -> Thresholded:
+    """The noise with the smallest line at which a unit alone shows a key with a chance of at most `delta`.
+
+    With `at_least` m > 1 keys of fewer units are dropped before the noise: a key that one unit brings to m units has
+    m - 1 others, who add at most m - 1 in full, by which the line rises.
+    """
+    if isinstance(law, TruncatedLaplace):
+        line, shown = shown_above(law), law.infinite
+    else:
+        line = key_lines.smallest_line(law.tail, weights, down(delta))
+        shown = key_lines.chance_shown(law.tail, weights, line)
+    return Thresholded(law, line + (at_least - 1) * int(weights[0]), delta, shown, apart)

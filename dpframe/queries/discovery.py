@@ -1,0 +1,194 @@
+"""Keys that nobody can list: which values of a column are groups is found privately, by how many units hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.exact import checked_whole, exact_delta
+from dpframe.queries.keys import KeyAxis, Keys, plain_key
+from dpframe.queries.sameness import same_key
+from dpframe.queries.statistics import Statistic, Total
+
+MOST_KEYS = 2**20  # of one unit; each number of them up to here is looked at
+EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The way to find groups that nobody can list; made by `dpframe.discover`, whose arguments it holds.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.discover(delta=1e-7, at_least=5))
+    keys to be found at delta 1e-07, held by at least 5 units
+    """
+
+    delta: Fraction
+    max_keys: int = 1_000
+    at_least: int = 1
+    known: tuple[tuple[Any, ...], ...] = ()
+    nulls: bool = False
+
+    def __str__(self) -> str:
+        rare = f", held by at least {self.at_least:,} units" if self.at_least > 1 else ""
+        known = f", {len(self.known):,} of them known" if self.known else ""
+        return f"keys to be found at delta {float(self.delta):g}{rare}{known}"
+
+
+def discover(
+    *, delta: Any = None, max_keys: int = 1_000, at_least: int = 1, known: Iterable[Any] = (), nulls: bool = False
+) -> Discovery:
+    """Find the groups privately, where nobody can list them: for ``group_by(..., keys=dpf.discover(...))``.
+
+    A group is shown where the noisy number of its units reaches a threshold, which a group of a single unit does with a
+    chance of at most `delta`. That noisy number is the answer of ``dpf.n_units()``, at no further price.
+
+    Parameters
+    ----------
+    delta : float
+        The chance that a group which only one unit has is shown, 0 < delta < 1; charged besides the call's own price.
+        Take it far below one over the number of units. A ledger with ``gdp`` or ``rdp`` accounting needs a reserve for
+        it: ``dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)``.
+    max_keys : int
+        In how many groups a unit counts at most. Of more a random choice counts, made anew in each release. A large one
+        costs little: the threshold grows with the root of its logarithm.
+    at_least : int
+        Groups of fewer units are never shown, whatever the noise; the threshold rises by as much.
+    known : list
+        Values whose groups are shown in any case, from what you know and never from the data; of several columns
+        tuples.
+    nulls : bool
+        Whether rows whose key is missing are a group that may be found as well. They are left out otherwise.
+
+    Returns
+    -------
+    Discovery
+        What `keys` takes.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    The exact threshold for weighted units is of dpframe; its proof is in ``docs/privacy.md``. Thresholds are due to
+    Korolova, Kenthapadi, Mishra and Ntoulas (2009); the truncated noise of row units under ``basic`` to Desfontaines,
+    Voss, Gipson and Mandayam (2022). ``docs/keys.md`` is a how-to.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> visits = pl.DataFrame({"patient": range(3_000), "ward": ["A", "B", "B"] * 1_000})
+    >>> ledger = dpf.Ledger(epsilon=1, delta=1e-6, keys_delta=1e-7, unit="patient")
+    >>> wards = visits.dp.group_by("ward", keys=dpf.discover(delta=1e-7)).n_units(
+    ...     max_groups=1, epsilon=0.5, ledger=ledger
+    ... )
+    >>> wards["ward"].to_list()
+    ['A', 'B']
+    """
+    if delta is None:
+        raise MissingArgument(
+            f"delta must be given: the chance that a group which only one unit has is shown. {EXAMPLE}"
+        )
+    chance = exact_delta(delta)
+    if not chance:
+        raise InvalidArgument(f"delta must be above 0 for keys to be found. {EXAMPLE}")
+    most = checked_whole("max_keys", max_keys, 1, MOST_KEYS, "a whole number from 1 to 2**20")
+    fewest = checked_whole("at_least", at_least, 1, 2**31, "a whole number from 1 to 2**31")
+    if not isinstance(nulls, bool):
+        raise InvalidType(f"nulls must be True or False, not {shown(nulls)}.")
+    return Discovery(chance, most, fewest, _known(known), nulls)
+
+
+def _known(known: object) -> tuple[tuple[Any, ...], ...]:
+    if not isinstance(known, (list, tuple, range)):
+        raise InvalidType(
+            f"known must be a list of values that you wrote down, not {shown(known, kind=True)}. "
+            'Write for instance known=["A", "B"].'
+        )
+    rows = [one if isinstance(one, tuple) else (one,) for one in known]
+    return tuple(tuple(plain_key(value, "known") for value in row) for row in rows)
+
+
+@dataclass(frozen=True)
+class FoundAxis(KeyAxis):
+    """Keys that are found: at first the columns and how, later the keys that were found, as they are told apart.
+
+    `room` is a number of cells above the groups in which a unit may count: weights and grids are those of so many
+    groups, however many are found.
+    """
+
+    rows: tuple[tuple[Any, ...], ...] = ()
+    discovery: Discovery | None = field(kw_only=True)
+    room: int = field(default=0, kw_only=True)
+    by_rows: bool = field(default=False, kw_only=True)  # whether each row is a unit
+
+    def __post_init__(self) -> None:
+        """Nothing is declared that could be checked."""
+
+    @property
+    def size(self) -> int:
+        return max(len(self.rows), self.room, 0 if self.discovery is None else 2)
+
+    @property
+    def people(self) -> Total:
+        """The Total that tells which keys are shown, and the answer of n_units."""
+        return Total() if self.by_rows else Total(per_unit=True)
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        return {column: [] for column in self.columns}
+
+    def __str__(self) -> str:
+        return f"{' x '.join(self.columns)}: {self.discovery}"
+
+
+def found_axes(by: tuple[str, ...], discovery: Discovery) -> tuple[FoundAxis, ...]:
+    """The axis of ``group_by(*by, keys=dpf.discover(...))``."""
+    for row in discovery.known:
+        if len(row) != len(by):
+            way_out = f"tuples of {len(by)}" if len(by) > 1 else "plain values"
+            raise InvalidArgument(
+                f"known must have a value for each of {', '.join(by)}, unlike {shown(row)}. Write {way_out}."
+            )
+        if None in row and not discovery.nulls:
+            raise InvalidArgument("known must not hold None without nulls=True, which counts missing keys. Add it.")
+    _check_twice(discovery.known)
+    for place, column in enumerate(by):
+        if discovery.known:
+            KeyAxis((column,), tuple({same_key(row[place]): (row[place],) for row in discovery.known}.values()))
+    return (FoundAxis(by, discovery=discovery),)
+
+
+def _check_twice(known: tuple[tuple[Any, ...], ...]) -> None:
+    seen: set[tuple[Any, ...]] = set()
+    for row in known:
+        tokens = tuple(map(same_key, row))
+        if tokens in seen:
+            twice = shown(row[0] if len(row) == 1 else row)
+            raise InvalidArgument(f"known must be distinct, but {twice} occurs twice. Name each value once.")
+        seen.add(tokens)
+
+
+def found_axis(keys: Keys) -> FoundAxis | None:
+    """The axis of keys that are still to be found; None where all are declared."""
+    return next((axis for axis in keys.axes if isinstance(axis, FoundAxis) and axis.discovery is not None), None)
+
+
+@dataclass(frozen=True)
+class Needed(Statistic):
+    """A Total as a statistic of its own: what is measured of the groups that were found."""
+
+    verb: ClassVar[str] = "needed"
+    total: Total
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Total itself."""
+        return (self.total,)

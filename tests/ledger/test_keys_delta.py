@@ -1,0 +1,257 @@
+"""The delta of keys that are found as a coordinate of its own: in limits, charges, stores, words and readings."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.accounting import Basic
+from dpframe.accounting.keys_reserve import KeysReserve
+from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError
+from dpframe.ledger.terms import Limit
+from dpframe.mechanisms import gaussian_curve
+
+OLD = Path(__file__).parent.parent / "data" / "0.1"
+FRAME = pl.DataFrame({"u": range(900)}).with_columns(k=pl.col("u") % 3)
+
+
+def found(book, epsilon=0.1, delta=1e-7, **more):
+    groups = FRAME.dp.group_by("k", keys=dpf.discover(delta=delta))
+    return groups.n_units(max_groups=1, epsilon=epsilon, ledger=book, **more)
+
+
+def book(**more):
+    return dpf.Ledger(**{"epsilon": 2, "delta": 1e-6, "keys_delta": 5e-7, "unit": "u", **more})
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "reserve", "mu"),
+    [
+        (2, 1e-6, 0, 0.44833474039519),
+        (2, 1e-6, 1e-7, 0.44626060132368),
+        (2, 1e-6, 5e-7, 0.43516019804487),
+        (1, 1e-5, 1e-6, 0.26636463310517),
+    ],
+)
+def test_the_limit_of_noise_is_read_at_the_rest_of_delta(epsilon, delta, reserve, mu):
+    found = dpf.Ledger(epsilon=epsilon, delta=delta, keys_delta=reserve).limit_amount
+    assert math.sqrt(found[0]) == pytest.approx(mu, rel=1e-12)
+    assert found[1:] == ((Fraction(str(reserve)),) if reserve else ())
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_charges_of_keys_add_up_exactly_beside_those_of_noise(accounting):
+    ledger = book(accounting=accounting)
+    parts = len(ledger.limit_amount)
+    found(ledger, delta=1e-7)
+    FRAME.dp.count(max_rows=1, epsilon=0.1, ledger=ledger)
+    found(ledger, delta=2e-7)
+    total = ledger._store.last().total
+    assert len(total) == parts
+    assert total[-1] == Fraction(3, 10**7)
+    spent = ledger.spent
+    assert spent.delta == pytest.approx(5e-7 + 3e-7, rel=1e-12)
+    assert ledger.remaining.delta == 5e-7
+    assert f"{ledger!r}".count("keys that are found have taken 3e-07 of their keys_delta 5e-07") == 1
+    found(ledger, delta=2e-7)
+    with pytest.raises(BudgetExceeded, match="keys_delta"):
+        found(ledger, delta=1e-9)
+
+
+def test_the_cost_of_a_call_is_read_with_its_keys():
+    plan = FRAME.dp.preview.group_by("k", keys=dpf.discover(delta=1e-7)).n_units(
+        max_groups=1, epsilon=0.5, ledger=book()
+    )
+    mu = gaussian_curve.largest_mu(0.5, 5e-7)
+    assert math.sqrt(plan.amount[0]) == pytest.approx(mu, rel=1e-9)
+    assert plan.amount[1] == Fraction(1, 10**7)
+    assert (plan.cost.epsilon, plan.cost.delta) == (0.5, pytest.approx(6e-7))
+
+
+def test_noise_cannot_use_the_reserve_nor_keys_the_noise():
+    ledger = book(epsilon=1)
+    FRAME.dp.count(max_rows=1, epsilon=1, ledger=ledger)
+    with pytest.raises(BudgetExceeded):
+        FRAME.dp.count(max_rows=1, epsilon=0.01, ledger=ledger)
+    with pytest.raises(BudgetExceeded):
+        found(ledger, epsilon=0.01)
+
+
+def test_one_order_is_enough_but_never_for_keys():
+    limit = Limit(Fraction(1), Fraction(1, 10), (Fraction(1), Fraction(1), Fraction(1, 100)), True, Fraction(1, 100))
+    assert limit.holds((Fraction(9), Fraction(1), Fraction(1, 100)))
+    assert not limit.holds((Fraction(1), Fraction(1), Fraction(1, 99)))
+    assert not limit.holds((Fraction(9), Fraction(9), Fraction(0)))
+
+
+def test_basic_adds_the_delta_of_keys_to_its_own():
+    ledger = dpf.Ledger(epsilon=9, delta=1e-5, accounting="basic", unit="u")
+    found(ledger, delta=1e-7)
+    groups = FRAME.dp.group_by("k", keys=dpf.discover(delta=2e-7))
+    groups.agg(n=dpf.n_units(), c=dpf.count(), max_rows=1, max_groups=1, epsilon=1, delta=1e-6, ledger=ledger)
+    assert ledger._store.last().total == (Fraction(11, 10), Fraction(13, 10**7))
+    with pytest.raises(BudgetExceeded, match="delta"):
+        found(dpf.Ledger(epsilon=9, unit="u"))
+
+
+def test_a_share_is_of_the_noise_alone():
+    ledger = book()
+    found(ledger, epsilon=None, share=0.25)
+    total = ledger._store.last().total
+    assert float(total[0] / ledger.limit_amount[0]) == pytest.approx(0.25, rel=1e-9)
+    assert total[1] == Fraction(1, 10**7)
+
+
+def test_a_reserve_is_checked():
+    for wrong, words in (
+        ({"keys_delta": 1e-6}, "below delta"),
+        ({"keys_delta": 2e-6}, "below delta"),
+        ({"keys_delta": -1e-7}, "keys_delta"),
+        ({"keys_delta": 1e-7, "accounting": "basic"}, "left out with basic"),
+        ({"delta": 0, "keys_delta": 1e-7}, "below delta"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            book(**wrong)
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_durable_ledgers_keep_the_reserve(tmp_path, accounting):
+    path = tmp_path / "book.ledger"
+    ledger = book(path=path, accounting=accounting)
+    result = found(ledger, label="a", snapshot="b")
+    again = dpf.Ledger.open(path)
+    assert again.limit_amount == ledger.limit_amount
+    assert again._store.last().total == ledger._store.last().total
+    assert again.spent == ledger.spent
+    assert again.verify(result)["releases"][0]["record"] == "as charged"
+    assert book(path=path, accounting=accounting).limit == ledger.limit
+    for _ in range(4):
+        found(again)
+    with pytest.raises(BudgetExceeded, match="keys_delta"):
+        found(dpf.Ledger.open(path))
+    with pytest.raises(LedgerError, match="keys_delta"):
+        book(path=path, accounting=accounting, keys_delta=1e-7)
+    dpf.Ledger.open(path).verify()
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_a_raised_limit_keeps_its_reserve(tmp_path, accounting):
+    path = tmp_path / "book.ledger"
+    ledger = book(path=path, accounting=accounting)
+    ledger.raise_limit(epsilon=4, reason="the board agreed")
+    fresh = book(epsilon=4, accounting=accounting)
+    assert ledger.limit_amount[-1] == Fraction(5, 10**7)
+    if accounting == "gdp":
+        assert ledger.limit_amount == fresh.limit_amount
+    assert dpf.Ledger.open(path).limit.epsilon == 4
+    for _ in range(5):
+        found(ledger)
+    with pytest.raises(BudgetExceeded):
+        found(ledger)
+    ledger.verify()
+
+
+def test_a_ledger_that_lost_its_head_is_recovered_with_its_keys(tmp_path):
+    path = tmp_path / "book.ledger"
+    ledger = book(path=path)
+    shutil.copy(path, tmp_path / "copy")
+    found(ledger, delta=2e-7)
+    total = ledger._store.last().total
+    del ledger
+    shutil.copy(tmp_path / "copy", path)
+    with pytest.raises(LedgerError):
+        dpf.Ledger.open(path)
+    again = dpf.Ledger.recover(path, reason="the disk was replaced")
+    assert again._store.last().total == total
+
+
+def test_a_reserve_cannot_be_written_into_a_ledger(tmp_path):
+    path = tmp_path / "book.ledger"
+    found(book(path=path))
+    with sqlite3.connect(path) as database:
+        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+        for table in tables:
+            columns = [row[1] for row in database.execute(f"pragma table_info({table})")]
+            for column in columns:
+                rows = database.execute(f"select rowid, {column} from {table}").fetchall()
+                for row, text in rows:
+                    if isinstance(text, str) and "1/2000000" in text:
+                        changed = text.replace("1/2000000", "1/1000000")
+                        database.execute(f"update {table} set {column} = ? where rowid = ?", (changed, row))
+    with pytest.raises(LedgerError):
+        dpf.Ledger.open(path).verify()
+
+
+@pytest.mark.parametrize("name", ["clinic", "rdp"])
+def test_ledgers_of_before_have_no_reserve(tmp_path, name):
+    for end in ("", ".head"):
+        shutil.copy(OLD / f"{name}.ledger{end}", tmp_path / f"{name}.ledger{end}")
+    ledger = dpf.Ledger.open(tmp_path / f"{name}.ledger")
+    assert ledger._store.last().limit.keys_delta == 0
+    assert "keys_delta" not in json.dumps(ledger._store.last().limit.facts())
+    assert "keys that are found" not in repr(ledger)
+
+
+def test_limits_are_written_and_read_again():
+    limit = book().limit_amount
+    found = Limit(Fraction(2), Fraction(1, 10**6), limit, False, Fraction(1, 2 * 10**6))
+    assert Limit.of(found.facts()) == found
+    for wrong in ("1/1", "0/1", "x", None):
+        with pytest.raises(ValueError, match=r"no limit|no rational"):
+            Limit.of({**found.facts(), "keys_delta": wrong})
+
+
+def test_no_reserve_is_within_another():
+    one, other = (
+        Limit(Fraction(2), Fraction(1, 10), (Fraction(1), Fraction(1)), False, part)
+        for part in (Fraction(1, 99), Fraction(1, 98))
+    )
+    assert one.within(one)
+    assert not one.within(other)
+
+
+def test_basic_and_a_reserve_take_keys_and_others_do_not():
+    assert Basic.takes_keys
+    assert KeysReserve.takes_keys
+    assert not dpf.Ledger(epsilon=1, delta=1e-6).accounting.takes_keys
+    assert book().accounting.name == "gdp"
+
+
+def test_the_default_ledger_records_keys():
+    before = dpf.default_ledger().to_frame().height
+    with pytest.warns(dpf.UnlimitedBudgetWarning):
+        FRAME.dp.group_by("k", keys=dpf.discover(delta=1e-7)).n_units(epsilon=1, max_groups=1, unit="u")
+    last = dpf.default_ledger().to_frame()
+    assert last.height == before + 1
+    assert last["delta"][-1] == 1e-7
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_everything_else_is_released_from_a_ledger_with_a_reserve(accounting):
+    ledger = book(accounting=accounting, epsilon=9)
+    groups = FRAME.dp.preview.group_by("k", keys=[0, 1, 2])
+    plans = {
+        "n": groups.n_units(max_groups=1, epsilon=1, ledger=ledger),
+        "c": groups.count(max_rows=1, epsilon=1, ledger=ledger),
+    }
+    both = dpf.release_together(plans, epsilon=1, ledger=ledger)
+    assert both["n"].height == both["c"].height == 3
+    FRAME.dp.group_by("k", keys=[0, 1, 2]).count(max_rows=1, share=0.1, rollup=True, ledger=ledger)
+    FRAME.dp.contributions(by="k", epsilon=0.1, ledger=ledger)
+    FRAME.dp.count(max_rows=1, within=30, ledger=ledger)
+    FRAME.dp.count(max_rows=1, epsilon=0.1, mechanism="laplace", ledger=ledger)
+    total = ledger._store.last().total
+    assert len(total) == len(ledger.limit_amount)
+    assert total[-1] == 0
+    assert 0 < ledger.spent.epsilon < 9
+    assert ledger.spent.delta == 5e-7
+    assert 0 < ledger.remaining.epsilon < 9
+    assert ledger.to_frame().height == 5

@@ -1,0 +1,253 @@
+"""Thresholds of keys that are found: the reference values, high precision, and the noise that they are for."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import dpframe as dpf
+from dpframe import noise
+from dpframe.accounting import pld
+from dpframe.errors import InvalidArgument
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.key_lines import chance_shown, chances_shown, smallest_line
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.thresholded import Thresholded, of_noise
+from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+from dpframe.queries.found_weights import as_array, key_weights
+
+FINE = 2.0**-20
+ONE = np.array([1])
+
+
+def ones(keys):
+    return np.ones(keys, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("scale", "line", "chance"),
+    [(1, 4, 0.0363972634352), (2, 10, 0.00691489855552), (10, 100, 2.63406638179e-5)],
+)
+def test_one_key_under_discrete_laplace_is_shown_with_the_exact_chance(scale, line, chance):
+    law = Laplace.calibrate(sensitivity=1, epsilon=Fraction(1, scale))
+    assert chances_shown(law.tail, ONE, line)[0] == pytest.approx(chance, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "keys", "line", "achieved"),
+    [
+        (0.1, 1e-6, 1, 133, 9.71527113054e-7),
+        (0.5, 1e-6, 1, 28, 8.53366276016e-7),
+        (1, 1e-6, 1, 15, 6.07896203478e-7),
+        (1, 1e-8, 1, 20, 4.09597239998e-9),
+        (2, 1e-9, 1, 12, 2.45695534531e-10),
+        (0.3, 1e-5, 1, 38, 8.68116132995e-6),
+        (1, 1e-6, 2, 30, 6.27871718915e-7),
+        (1, 1e-6, 5, 76, 8.40977195446e-7),
+        (1, 1e-6, 20, 324, 9.92808694e-7),
+        (0.5, 1e-7, 10, 357, 9.53344503486e-8),
+    ],
+)
+def test_the_smallest_line_under_discrete_laplace(epsilon, delta, keys, line, achieved):
+    law = Laplace.calibrate(sensitivity=keys, epsilon=epsilon)
+    found = smallest_line(law.tail, ones(keys), delta)
+    assert found == line
+    assert chance_shown(law.tail, ones(keys), found) == pytest.approx(achieved, rel=1e-9)
+    assert chance_shown(law.tail, ones(keys), found - 1) > delta
+
+
+@pytest.mark.parametrize(
+    ("sigma", "keys", "delta", "line"),
+    [(4, 1, 1e-6, 21), (10, 1, 1e-6, 50), (10, 10, 1e-6, 54), (13.4, 10, 5e-7, 73), (0.8, 3, 1e-9, 7)],
+)
+def test_the_smallest_line_under_rounded_gaussian(sigma, keys, delta, line):
+    assert smallest_line(Gaussian(1.0, sigma, 1.0).tail, ones(keys), delta) == line
+
+
+@pytest.mark.parametrize(("most", "line"), [(10, 162790880), (1000, 210041498)])
+def test_weighted_keys_under_discrete_laplace(most, line):
+    law = Laplace(10 << 20, float(10 << 20), FINE)
+    assert smallest_line(law.tail, as_array(key_weights(most, 10, 1)) << (20 if most == 10 else 0), 1e-6) == line
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "groups", "most", "sigma", "line", "worst"),
+    [
+        (1, 1e-6, 1, 1, 4.36515494114, 23438569, 1),
+        (1, 1e-6, 5, 5, 9.7607831807, 54263396, 5),
+        (1, 1e-6, 5, 50, 9.7607831807, 57769989, 50),
+        (0.5, 1e-7, 10, 200, 29.2942671605, 191268355, 200),
+        (2, 1e-5, 3, 100, 3.58050523204, 20180439, 100),
+    ],
+)
+def test_weighted_keys_under_rounded_gaussian(epsilon, delta, groups, most, sigma, line, worst):
+    law = Gaussian.calibrate(sensitivity=math.sqrt(groups), epsilon=epsilon, delta=delta / 2, grid=FINE)
+    weights = as_array(key_weights(most, groups, 2)) << (20 if most <= groups else 0)
+    assert law.scale == pytest.approx(sigma, rel=1e-10)
+    assert smallest_line(law.tail, weights, delta / 2) == line
+    assert chances_shown(law.tail, weights, line).argmax() + 1 == worst
+
+
+def test_the_drill_of_the_audit():
+    law = Gaussian(math.sqrt(3) * 2**20, 2.0 * 2**20, FINE)
+    weights = as_array(key_weights(20, 3, 2))
+    line = smallest_line(law.tail, weights, 0.01)
+    shown = chances_shown(law.tail, weights, line)[[0, 3, 19]]
+    assert line * FINE == pytest.approx(6.965667724609375, abs=3 * FINE)
+    assert shown == pytest.approx([0.00142797, 0.00457170, 0.00999999], rel=1e-5)
+
+
+def exact_chance(law, weights, line):
+    """The same in 60 digits."""
+    with mpmath.workdps(60):
+        found = []
+        for place, weight in enumerate(weights.tolist()):
+            gap = line - weight
+            if isinstance(law, Gaussian):
+                far = mpmath.erfc((mpmath.mpf(gap) - 0.5) / (mpmath.mpf(law.step_scale) * mpmath.sqrt(2))) / 2
+            else:
+                ratio = mpmath.exp(-1 / mpmath.mpf(law.step_scale))
+                far = ratio**gap / (1 + ratio) if gap >= 1 else 1 - ratio ** (1 - gap) / (1 + ratio)
+            found.append(1 - (1 - far) ** (place + 1))
+        return max(found)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("most", [1, 7, 60])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_the_chance_is_rounded_up_down_to_deltas_of_1e_12(kind, most, delta):
+    if kind == "laplace":
+        law, p = Laplace(3 << 20, 3.3 * 2**20, FINE), 1
+    else:
+        law, p = Gaussian(math.sqrt(3) * 2**20, 7.7 * 2**20, FINE), 2
+    weights = as_array(key_weights(most, 3, p))
+    line = smallest_line(law.tail, weights, delta)
+    exact = exact_chance(law, weights, line)
+    assert exact <= chance_shown(law.tail, weights, line) <= exact * (1 + 1e-11)
+    assert exact <= delta < exact_chance(law, weights, line - 1) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "reach", "end"),
+    [
+        (0.1, 1e-6, 109, 9.221595461e-7),
+        (0.5, 1e-6, 25, 9.127294785e-7),
+        (1, 1e-6, 14, 3.842638597e-7),
+        (1, 1e-5, 11, 7.718211828e-6),
+        (2, 1e-8, 10, 1.569762554e-9),
+        (1, 1e-8, 18, 7.038035002e-9),
+    ],
+)
+def test_truncated_laplace(epsilon, delta, reach, end):
+    law = TruncatedLaplace.calibrate(epsilon=epsilon, delta=delta)
+    assert law.reach == reach
+    assert law.end == pytest.approx(end, rel=1e-9)
+    assert law.delta(epsilon) == law.infinite == law.end
+    assert TruncatedLaplace.calibrate(epsilon=epsilon, delta=delta, counts=2).reach >= reach
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7, 1.3])
+def test_the_curve_of_truncated_laplace_is_that_of_its_atoms(epsilon):
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-3)
+    steps = np.arange(-law.reach - 1, law.reach + 2)
+    masses = law._masses(steps.astype(float))
+    assert masses.sum() == pytest.approx(1.0)
+    exact = np.maximum(0.0, masses - math.exp(epsilon) * np.roll(masses, 1)).sum()
+    assert exact <= law.delta(epsilon) <= exact * (1 + 1e-9)
+
+
+def test_truncated_laplace_draws_its_law():
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=0.01)
+    with noise.insecure_bits(7):
+        drawn = law.add_noise(np.zeros(400_000, dtype=np.int64))
+    assert np.abs(drawn).max() == law.reach
+    steps = np.arange(-law.reach, law.reach + 1)
+    counts = np.bincount(drawn + law.reach, minlength=steps.size)
+    assert chisquare(counts, law._masses(steps.astype(float)) * drawn.size).pvalue > 1e-6
+    thinner = TruncatedLaplace.calibrate(epsilon=1.02, delta=0.01)._masses(steps.astype(float))
+    assert chisquare(counts, thinner / thinner.sum() * drawn.size).pvalue < 1e-6
+
+
+def test_truncated_laplace_has_no_place_in_ledgers_that_charge_curves():
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-6)
+    with pytest.raises(InvalidArgument, match="proven mu"):
+        _ = law.mu_squared
+    with pytest.raises(InvalidArgument, match="Rényi"):
+        law.renyi(Fraction(2))
+
+
+SHIPPED = {
+    "laplace": of_noise(Laplace.calibrate(sensitivity=1, epsilon=1), ONE, Fraction(1, 10**6)),
+    "gaussian": of_noise(Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6), ONE, Fraction(1, 10**6), apart=True),
+    "truncated": TruncatedLaplace.calibrate(epsilon=1, delta=1e-6),
+}
+
+
+def test_a_key_is_shown_at_the_line_and_not_below():
+    assert SHIPPED["laplace"].is_shown(np.array([14, 15, 16])).tolist() == [False, True, True]
+
+
+def test_at_least_raises_the_line_by_the_others():
+    law = Laplace.calibrate(sensitivity=1, epsilon=1)
+    assert of_noise(law, ONE, Fraction(1, 10**6), at_least=5).line == 15 + 4
+    fine = Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6, grid=FINE)
+    weights = as_array(key_weights(9, 1, 2))
+    plain, raised = (of_noise(fine, weights, Fraction(1, 10**6), at_least=least) for least in (1, 3))
+    assert raised.line - plain.line == 2 << 20
+
+
+def test_words_say_when_groups_are_shown():
+    law = of_noise(Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6), ONE, Fraction(1, 10**6))
+    assert law.line == 22
+    assert law.words == "a group of 22 people is shown half the time, of 29 people 95% of the time"
+    people = int(law.likely_shown(0.95))
+    with noise.insecure_bits(3):
+        rates = [law.is_shown(law.add_noise(np.full(100_000, size))).mean() for size in (people, people - 1)]
+    assert rates[0] > 0.95 > rates[1]
+
+
+def test_the_loss_of_both_is_added_and_the_larger_where_units_differ():
+    law = Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6)
+    both = of_noise(law, ONE, Fraction(1, 10**6))
+    apart = SHIPPED["gaussian"]
+    assert both.delta(1.0) == pytest.approx(law.delta(1.0) + both.shown)
+    assert apart.delta(1.0) == max(law.delta(1.0), apart.shown)
+    assert both.epsilon(2e-6) == pytest.approx(law.epsilon(2e-6 - both.shown))
+    with pytest.raises(InvalidArgument, match="at least"):
+        both.epsilon(both.shown / 2)
+    assert both.keys_delta == Fraction(1, 10**6)
+    assert both.infinite == both.shown
+
+
+def test_a_loss_distribution_holds_the_infinite_losses():
+    pytest.importorskip("dp_accounting")
+    both = SHIPPED["laplace"]
+    assert pld.composed_epsilon([both], 1e-5) <= 1.0 + 1e-6
+    many = pld.composed_epsilon([both] * 4, 1e-5)
+    assert many == pytest.approx(pld.composed_epsilon([both.noise] * 4, 1e-5 - 4 * both.shown), rel=1e-6)
+    with pytest.raises(InvalidArgument, match="keys that are found"):
+        pld.composed_epsilon([both] * 20, 1e-5)
+    alone = pld.composed_epsilon([SHIPPED["truncated"]], 1e-6)
+    assert alone == pytest.approx(1.0, rel=1e-3)
+
+
+def test_accountings_compare_noise_of_keys_that_are_found():
+    rows = dpf.compare_accounting([SHIPPED["laplace"]] * 3, delta=1e-5).rows
+    found = {row.accounting: row.epsilon for row in rows}
+    plain = {
+        row.accounting: row.epsilon for row in dpf.compare_accounting([SHIPPED["laplace"].noise] * 3, delta=1e-5).rows
+    }
+    assert found["gdp"] > plain["gdp"]
+    assert found["rdp"] > plain["rdp"]
+    rows = dpf.compare_accounting([SHIPPED["laplace"]] * 30, delta=1e-5).rows
+    assert {row.accounting: row.epsilon for row in rows}["gdp"] is None
+
+
+def test_thresholds_are_frozen_values():
+    assert hash(SHIPPED["laplace"]) == hash(of_noise(SHIPPED["laplace"].noise, ONE, Fraction(1, 10**6)))
+    assert isinstance(SHIPPED["gaussian"], Thresholded)

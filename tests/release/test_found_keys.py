@@ -1,0 +1,674 @@
+"""Keys that are found: what is asked, what is shown, what is charged, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe import noise
+from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidType, LedgerError, MissingArgument, WrongDtype
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
+FOUND = dpf.discover(delta=1e-7)
+LIBRARIES = ["polars", "lazy", "pandas"]
+
+
+def given(frame, library):
+    if library == "pandas":
+        pytest.importorskip("pandas")
+        with warnings.catch_warnings():  # of older pandas and pyarrow, between themselves
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return frame.to_pandas()
+    return frame.lazy() if library == "lazy" else frame
+
+
+def plain(frame):
+    return frame if isinstance(frame, pl.DataFrame) else pl.from_pandas(frame)
+
+
+def ledger(**more):
+    return dpf.Ledger(**{"epsilon": 1e6, "delta": 1e-3, "keys_delta": 1e-4, "unit": "u", **more})
+
+
+def rows_ledger(**more):
+    return dpf.Ledger(epsilon=1e6, delta=1e-2, accounting="basic", **more)
+
+
+def visits(groups, size=400):
+    """So many people in each group, two rows each, and a group of one person for each group."""
+    people = pl.DataFrame({"u": range(groups * size)}).with_columns(k=pl.col("u") % groups, x=pl.lit(1.0))
+    rare = pl.DataFrame({"u": range(groups), "k": range(1_000, 1_000 + groups), "x": [1.0] * groups})
+    return pl.concat([people, people, rare])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_large_groups_are_found_with_their_people_and_small_ones_are_not(library):
+    frame = given(visits(7), library)
+    result = frame.dp.group_by("k", keys=FOUND).agg(
+        n=dpf.n_units(), s=dpf.sum("x", bounds=(0, 1)), m=dpf.mean("x", bounds=(0, 2)), c=dpf.count(),
+        max_rows=2, max_groups=2, epsilon=50, ledger=ledger(),
+    )  # fmt: skip
+    found = plain(result)
+    assert found["k"].to_list() == list(range(7))
+    assert found["n"].to_numpy() == pytest.approx(400, abs=10)
+    assert found["s"].to_numpy() == pytest.approx(800, abs=40)
+    assert found["c"].to_numpy() == pytest.approx(800, abs=40)
+    assert found["m"].to_numpy() == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_verbs_ask_of_groups_that_are_found(library):
+    groups = given(visits(3), library).dp.group_by("k", keys=FOUND)
+    price = {"max_rows": 2, "max_groups": 1, "epsilon": 50, "ledger": ledger()}
+    assert plain(groups.n_units(**price)).columns == ["k", "n_units", "n_units_error"]
+    assert plain(groups.count(**price))["count"].to_numpy() == pytest.approx(800, abs=40)
+    assert plain(groups.sum("x", bounds=(0, 1), **price))["x_sum"].to_numpy() == pytest.approx(800, abs=40)
+    assert plain(groups.mean("x", bounds=(0, 2), **price))["x_mean"].to_numpy() == pytest.approx(1, abs=0.1)
+    assert plain(groups.n_units("x", **price))["n_units"].to_numpy() == pytest.approx(400, abs=20)
+    assert plain(groups.median("x", bounds=(0, 2), **price))["x_median"].len() == 3
+    assert plain(groups.variance("x", bounds=(0, 2), **price))["x_var"].len() == 3
+
+
+def test_the_numbers_that_decide_are_the_answer():
+    frame = visits(400, 24)
+    price = {"max_groups": 1, "epsilon": 1, "delta": 1e-5, "ledger": ledger()}
+    result = frame.dp.group_by("k", keys=FOUND).n_units(**price)
+    (part,) = frame.dp.preview.group_by("k", keys=FOUND).n_units(**price).parts
+    assert 0 < result.height < 400
+    assert result["n_units"].min() >= part.mechanism.threshold
+    assert result["n_units"].mean() > 24 + part.mechanism.scale / 2  # near the threshold they are too high
+
+
+def test_a_group_exactly_at_the_line_is_shown_half_the_time():
+    plan_of = lambda frame: frame.dp.preview.group_by("k", keys=FOUND).n_units(  # noqa: E731
+        max_groups=1_000, epsilon=20, ledger=ledger()
+    )
+    people = math.ceil(plan_of(visits(1)).parts[0].mechanism.threshold)
+    frame = pl.DataFrame({"u": range(3_000 * people)}).with_columns(k=pl.col("u") % 3_000)
+    shown = frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1_000, epsilon=20, ledger=ledger()).height / 3_000
+    assert 0.4 < shown < 0.7
+
+
+def test_row_units_share_one_number_for_keys_and_counts():
+    frame = visits(5)
+    plan = frame.dp.preview.group_by("k", keys=FOUND).agg(
+        c=dpf.count(), n=dpf.n_units(), epsilon=1, ledger=rows_ledger()
+    )
+    assert [part.mechanism.name for part in plan.parts] == ["truncated Laplace"]
+    assert plan.amount == (1, Fraction(1, 10**7))
+    result = frame.dp.group_by("k", keys=FOUND).agg(c=dpf.count(), n=dpf.n_units(), epsilon=1, ledger=rows_ledger())
+    assert result["c"].to_list() == result["n"].to_list()
+    assert result["c"].to_numpy() == pytest.approx(800, abs=20)
+
+
+def test_row_units_with_a_delta_pay_the_larger_delta():
+    plan = (
+        visits(5)
+        .dp.preview.group_by("k", keys=dpf.discover(delta=1e-6))
+        .count(epsilon=1, delta=1e-6, ledger=rows_ledger())
+    )
+    law = plan.parts[0].mechanism
+    assert plan.amount == (1, Fraction(1, 10**6))
+    assert (law.scale, law.line) == (pytest.approx(4.2246789, rel=1e-7), 22)
+    assert "a group of 22 people is shown half the time, of 29 people 95% of the time" in repr(plan)
+
+
+def test_deltas_add_up_where_one_unit_may_lose_both():
+    unit = dpf.PrivacyUnit(neighbors="replace")
+    plan = visits(5).dp.preview.group_by("k", keys=FOUND).count(epsilon=1, delta=1e-6, ledger=rows_ledger(unit=unit))
+    assert plan.amount == (1, Fraction(1, 10**6) + Fraction(1, 10**7))
+    frame = visits(5).dp.preview.group_by("k", keys=dpf.discover(delta=1e-7, max_keys=1))
+    basic = rows_ledger(unit="u")
+    alone = frame.n_units(max_groups=1, epsilon=1, delta=1e-6, ledger=basic)
+    more = frame.agg(n=dpf.n_units(), c=dpf.count(), max_rows=1, max_groups=1, epsilon=1, delta=1e-6, ledger=basic)
+    assert (alone.amount[1], more.amount[1]) == (Fraction(1, 10**6), Fraction(1, 10**6) + Fraction(1, 10**7))
+
+
+def test_truncated_noise_under_replace_is_halved():
+    unit = dpf.PrivacyUnit(neighbors="replace")
+    law = visits(2).dp.preview.group_by("k", keys=dpf.discover(delta=2e-6)).count(
+        epsilon=2, ledger=rows_ledger(unit=unit)
+    ).parts[0].mechanism  # fmt: skip
+    assert (law.noise.reach, law.noise.scale, law.line) == (14, 1.0, 15)
+    assert law.shown <= 2e-6
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_curves_take_no_truncated_noise(accounting):
+    book = dpf.Ledger(epsilon=9, delta=1e-5, keys_delta=1e-6, accounting=accounting)
+    plan = visits(2).dp.preview.group_by("k", keys=FOUND).count(epsilon=1, mechanism="laplace", ledger=book)
+    assert plan.parts[0].mechanism.name == "discrete Laplace"
+    assert plan.amount[-1] == Fraction(1, 10**7)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_nothing_found_gives_an_empty_frame_of_the_planned_dtypes(library):
+    def asked(frame):
+        return given(frame, library).dp.group_by("k", "w", keys=FOUND).agg(
+            n=dpf.n_units(), s=dpf.sum("x", bounds=(0, 1)), max_rows=1, max_groups=1, epsilon=30, ledger=ledger()
+        )  # fmt: skip
+
+    full = visits(2).with_columns(w=pl.lit("A"))
+    none, some = asked(full.head(2)), asked(full)
+    assert (len(none), len(some)) == (0, 2)
+    assert list(none.columns) == list(some.columns)
+    assert list(map(str, none.dtypes)) == list(map(str, some.dtypes))
+    assert none.dp.provenance["cells"][0]["size"] == 0
+    assert not none.dp.provenance["altered"]
+
+
+COLUMNS = {
+    "text": (pl.String, ["b", "a", "é"]),
+    "whole": (pl.Int64, [2**60 + 1, -5, 2**60]),
+    "tiny": (pl.UInt8, [200, 3, 7]),
+    "float": (pl.Float64, [2.5, -1.0, math.inf]),
+    "half": (pl.Float32, [0.5, 1.25, -3.0]),
+    "flag": (pl.Boolean, [True, False, None]),
+    "day": (pl.Date, [date(2024, 2, 29), date(1960, 1, 1), date(2024, 3, 1)]),
+    "moment": (pl.Datetime("us"), [datetime(2024, 1, 2), datetime(2024, 1, 1), datetime(1969, 1, 1)]),
+    "instant": (pl.Datetime("ms", "UTC"), [datetime(2024, 1, day, tzinfo=UTC) for day in (3, 2, 1)]),
+    "amount": (pl.Decimal(10, 2), [Decimal("1.10"), Decimal("-0.01"), Decimal("3.00")]),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_labels_are_those_of_the_column_in_their_order(name, library):
+    dtype, values = COLUMNS[name]
+    if library == "pandas" and name == "half":
+        pytest.skip("pandas has its own floats")
+    keys = pl.Series("k", values * 300, dtype=dtype)
+    frame = pl.DataFrame([keys]).with_columns(u=pl.int_range(pl.len()))
+    result = given(frame, library).dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=40, ledger=ledger())
+    expected = sorted(value for value in values if value is not None)
+    days = name == "day" and library == "pandas"  # which knows none
+    assert [key.date() if days else key for key in result["k"]] == expected
+    if library != "pandas":
+        assert result["k"].dtype == dtype
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_known_keys_have_the_labels_of_their_column(name, library):
+    dtype, values = COLUMNS[name]
+    finite = [value for value in values if value is not None and value != math.inf]
+    frame = pl.DataFrame({"k": pl.Series(values, dtype=dtype)}).with_columns(u=pl.int_range(pl.len())).head(1)
+    known = dpf.discover(delta=1e-7, known=finite)
+    if library == "pandas" and name == "day":
+        known = dpf.discover(delta=1e-7, known=[datetime(one.year, one.month, one.day) for one in finite])
+    result = given(frame, library).dp.group_by("k", keys=known).n_units(max_groups=1, epsilon=40, ledger=ledger())
+    days = name == "day" and library == "pandas"
+    assert [key.date() if days else key for key in result["k"]] == sorted(finite)
+    there = [float(value == values[0]) for value in sorted(finite)]
+    assert plain(result)["n_units"].to_numpy() == pytest.approx(there, abs=0.9)
+
+
+def test_plans_say_that_a_delta_finds_more():
+    groups = visits(3).dp.preview.group_by
+    price = {"max_groups": 2, "epsilon": 1, "ledger": rows_ledger(unit="u")}
+    assert "far more are found" in repr(groups("k", keys=FOUND).n_units(**price))
+    for keys, more in ((dpf.discover(delta=1e-7, max_keys=1), {}), (FOUND, {"delta": 1e-6})):
+        assert "far more are found" not in repr(groups("k", keys=keys).n_units(**price, **more))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_missing_keys_are_a_group_only_where_they_are_asked_for(library):
+    frame = pl.DataFrame({"k": [1.0, None, math.nan, -0.0, 0.0] * 300}).with_columns(u=pl.int_range(pl.len()))
+    groups = given(frame, library).dp
+    price = {"max_groups": 1, "epsilon": 40, "ledger": ledger()}
+    without = plain(groups.group_by("k", keys=FOUND).n_units(**price))
+    assert [float(k) for k in without["k"]] == [0.0, 1.0]
+    assert all(math.copysign(1, float(k)) == 1 for k in without["k"])
+    found = groups.group_by("k", keys=dpf.discover(delta=1e-7, nulls=True)).n_units(**price)
+    assert len(found) == 3
+    assert plain(found)["n_units"].to_numpy() == pytest.approx([600, 300, 600], abs=20)
+
+
+def test_pandas_columns_that_one_value_turns_into_others_give_the_same_frame():
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.DataFrame({"u": range(600), "k": [1, 2, 3] * 200})
+    floats = pandas.DataFrame({"u": range(601), "k": [1, 2, 3] * 200 + [None]})
+    objects = pandas.DataFrame({"u": range(602), "k": pandas.Series([1, 2, 3] * 200 + [None, "odd"], dtype=object)})
+    categories = whole.assign(k=whole["k"].astype("category"))
+    results = [
+        frame.dp.group_by("k", keys=FOUND).agg(
+            n=dpf.n_units(), c=dpf.count(), max_rows=1, max_groups=1, epsilon=40, ledger=ledger()
+        )
+        for frame in (whole, floats, objects, categories)
+    ]
+    for result in results:
+        assert result["k"].tolist() == [1, 2, 3]
+        assert [type(key) for key in result["k"]] == [int] * 3
+        assert result["k"].dtype == object
+        assert result["c"].to_numpy() == pytest.approx(200, abs=20)
+
+
+PANDAS = {
+    "datetime64[ns]": ["2024-01-01T00:00:00.000000001", "2023-01-01"],
+    "datetime64[us, Europe/Berlin]": ["2024-01-01", "2023-01-01"],
+    "timedelta64[us]": [5, 3],
+    "Int64": [2, None],
+    "boolean": [True, False],
+    "float32": [0.5, 2],
+    "uint64": [2**64 - 1, 1],
+    "string": ["b", "a"],
+    "category": ["b", "a"],
+    "object": ["b", "a"],
+    "int8[pyarrow]": [3, 1],
+    "string[pyarrow]": ["b", "a"],
+    "date32[pyarrow]": ["2024-01-01", "2023-01-01"],
+    "decimal128(5, 2)[pyarrow]": [Decimal("1.10"), Decimal("-2.00")],
+}
+
+
+@pytest.mark.parametrize("dtype", PANDAS)
+@pytest.mark.parametrize("nulls", [False, True])
+def test_pandas_dtypes_of_labels_are_the_same_whatever_is_found(dtype, nulls):
+    pandas = pytest.importorskip("pandas")
+    values = PANDAS[dtype]
+    found = [date.fromisoformat(one) for one in values] if dtype.startswith("date32") else values
+    kind = dtype if "pyarrow" not in dtype or dtype == "string[pyarrow]" else pandas.ArrowDtype(arrow_type(dtype))
+    keys = pandas.Series(pandas.Series(found).tolist() * 200).astype(kind)
+    frame = pandas.DataFrame({"u": range(400), "k": keys})
+    some, none = [
+        one.dp.group_by("k", keys=dpf.discover(delta=1e-7, nulls=nulls)).agg(
+            n=dpf.n_units(), c=dpf.count(), max_rows=1, max_groups=1, epsilon=50, ledger=ledger()
+        )
+        for one in (frame, frame.head(0))
+    ]
+    assert some["k"].dtype == none["k"].dtype
+    assert some["c"].to_numpy() == pytest.approx(200, abs=20)
+    present = keys.dropna().nunique()
+    assert len(some) == present + (nulls and keys.isna().any())
+    assert not some.dp.provenance["altered"]
+
+
+def arrow_type(dtype):
+    pyarrow = pytest.importorskip("pyarrow")
+    return {"int8": pyarrow.int8(), "date32": pyarrow.date32()}.get(dtype.partition("[")[0], pyarrow.decimal128(5, 2))
+
+
+def test_dtypes_whose_steps_polars_has_not_are_refused():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for kind in (pyarrow.time64("us"), pyarrow.timestamp("s")):
+        keys = pandas.Series([None, None], dtype=pandas.ArrowDtype(kind))
+        with pytest.raises(WrongDtype, match="time unit"):
+            pandas.DataFrame({"u": [1, 2], "k": keys}).dp.group_by("k", keys=FOUND).n_units(
+                max_groups=1, epsilon=1, ledger=ledger()
+            )
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+def test_integers_of_any_width_reach_pandas(nulls):
+    pytest.importorskip("pandas")
+    frame = pl.DataFrame({"k": pl.Series([2**100, 1] * 300, dtype=pl.Int128)}).with_columns(u=pl.int_range(pl.len()))
+    groups = dpf.of(frame, like="pandas").group_by("k", keys=dpf.discover(delta=1e-7, nulls=nulls))
+    assert groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"].tolist() == [1, 2**100]
+
+
+def test_pandas_objects_of_many_kinds_are_told_apart():
+    pandas = pytest.importorskip("pandas")
+    values = [
+        1,
+        1.0,
+        True,
+        "1",
+        Decimal("0.1"),
+        datetime(2024, 1, 1),
+        date(2024, 1, 1),
+        (1, 2),
+        b"x",
+        float("inf"),
+        None,
+    ]
+    keys = pandas.Series(values * 200, dtype=object)
+    frame = pandas.DataFrame({"u": range(len(keys)), "k": keys})
+    result = frame.dp.group_by("k", keys=FOUND).agg(
+        n=dpf.n_units(), c=dpf.count(), max_rows=1, max_groups=1, epsilon=40, ledger=ledger()
+    )
+    found = dict(zip(result["k"], result["c"], strict=True))
+    assert set(found) == {1, "1", Decimal("0.1"), datetime(2024, 1, 1), float("inf")}
+    assert found[1] == pytest.approx(600, abs=20)
+    assert found[datetime(2024, 1, 1)] == pytest.approx(400, abs=20)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_several_columns_are_found_as_combinations(library):
+    frame = visits(4).with_columns(w=pl.when(pl.col("k") < 2).then(pl.lit("low")).otherwise(pl.lit("high")))
+    result = given(frame, library).dp.group_by("w", "k", keys=FOUND).agg(
+        c=dpf.count(), max_rows=2, max_groups=1, epsilon=50, ledger=ledger()
+    )  # fmt: skip
+    found = plain(result)
+    assert list(zip(found["w"], found["k"], strict=True)) == [("high", 2), ("high", 3), ("low", 0), ("low", 1)]
+    assert found["c"].to_numpy() == pytest.approx(800, abs=40)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_known_keys_are_shown_in_any_case(library):
+    found = dpf.discover(delta=1e-7, known=[5_000, 0, 1_001])
+    result = given(visits(2), library).dp.group_by("k", keys=found).agg(
+        n=dpf.n_units(), c=dpf.count(), max_rows=2, max_groups=1, epsilon=50, ledger=ledger()
+    )  # fmt: skip
+    assert list(result["k"]) == [0, 1, 1_001, 5_000]
+    assert plain(result)["n"].to_numpy() == pytest.approx([400, 400, 1, 0], abs=10)
+
+
+def test_known_keys_have_noise_of_their_own():
+    found = dpf.discover(delta=1e-7, known=range(5_000, 5_300))
+    result = visits(1).dp.group_by("k", keys=found).n_units(max_groups=1, epsilon=1, ledger=ledger())
+    assert result["n_units"].n_unique() > 200
+
+
+def test_groups_of_fewer_units_than_asked_are_never_shown():
+    frame = pl.DataFrame({"u": range(300 * 30)}).with_columns(k=pl.col("u") % 300)
+    shown = {
+        least: frame.dp.group_by("k", keys=dpf.discover(delta=0.2, max_keys=1, at_least=least)).n_units(
+            max_groups=1, epsilon=0.3, ledger=ledger(delta=0.5, keys_delta=0.4)
+        ).height
+        for least in (1, 30, 31)
+    }  # fmt: skip
+    assert shown[1] > 0
+    assert shown[31] == 0
+    assert shown[30] < shown[1] + 30
+
+
+def test_a_unit_with_many_keys_keeps_some_and_others_each_time():
+    frame = pl.DataFrame({"k": list(range(50)) * 40, "u": [u for u in range(40) for _ in range(50)]})
+    found = dpf.discover(delta=1e-5, max_keys=10)
+    chosen = [
+        frame.dp.group_by("k", keys=found).n_units(max_groups=10, epsilon=1e4, ledger=ledger(epsilon=1e9))
+        for _ in range(2)
+    ]
+    numbers = [result["n_units"].sum() for result in chosen]
+    assert numbers == pytest.approx([400, 400], abs=20)
+    exact = [dict(zip(result["k"], result["n_units"].round(), strict=True)) for result in chosen]
+    assert exact[0] != exact[1]
+
+
+def test_seeded_releases_repeat():
+    frame = visits(30, 40)
+    results = []
+    for _ in range(2):
+        with noise.insecure_bits(11):
+            results.append(frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=2, ledger=ledger()))
+    assert results[0].equals(results[1])
+
+
+def test_the_order_of_rows_and_first_labels_play_no_part():
+    frame = visits(9)
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=3)
+    results = []
+    for one in (frame, shuffled, shuffled.lazy()):
+        with noise.insecure_bits(2):
+            results.append(
+                one.dp.group_by("k", keys=FOUND).agg(
+                    n=dpf.n_units(), c=dpf.count(), max_rows=2, max_groups=1, epsilon=5, ledger=ledger()
+                )
+            )
+    assert results[0].equals(results[1])
+    assert results[0].equals(results[2])
+
+
+def test_hidden_numbers_of_units_take_their_share_and_a_weight():
+    groups = visits(3).dp.preview.group_by("k", keys=FOUND)
+    price = {"max_rows": 1, "max_groups": 1, "epsilon": 1, "ledger": ledger()}
+    plan = groups.sum("x", bounds=(0, 1), **price)
+    assert [part.share for part in plan.parts] == [0.5, 0.5]
+    assert "ask for n_units too" in repr(plan)
+    weighted = groups.sum("x", bounds=(0, 1), weights={"keys": 3, "x_sum": 1}, **price)
+    assert [part.share for part in weighted.parts] == [0.75, 0.25]
+    named = groups.agg(n=dpf.n_units(), s=dpf.sum("x", bounds=(0, 1)), weights={"n": 3}, **price)
+    assert [part.share for part in named.parts] == [0.75, 0.25]
+
+
+def test_errors_are_those_of_the_noise_and_can_be_asked_for():
+    groups = visits(3).dp
+    plan = groups.preview.group_by("k", keys=FOUND).n_units(max_groups=2, within=20, ledger=ledger())
+    assert plan.error["n_units"] <= 20
+    result = groups.group_by("k", keys=FOUND).n_units(max_groups=2, within=20, ledger=ledger())
+    assert (result["n_units_error"] <= 20).all()
+    with pytest.raises(InvalidArgument, match="within"):
+        groups.group_by("k", keys=FOUND).n_units(max_groups=2, within=-1, ledger=ledger())
+
+
+def test_a_table_of_prices_says_what_is_shown_at_each():
+    groups = visits(3).dp.preview.group_by("k", keys=FOUND)
+    words = repr(groups.n_units(max_groups=1, epsilon=[0.1, 1], ledger=ledger()))
+    assert "at epsilon 0.1 a group of 113 people is shown half the time" in words
+    assert "at epsilon 1 a group of 17 people is shown half the time" in words
+    assert words.count("rows without a value of k are in no group") == 1
+
+
+def test_more_groups_than_keys_of_a_unit_are_counted_whole():
+    plan = (
+        visits(3)
+        .dp.preview.group_by("k", keys=dpf.discover(delta=1e-7, max_keys=5))
+        .n_units(max_groups=9, epsilon=1, ledger=ledger())
+    )
+    part = plan.parts[0]
+    assert (part.mechanism.grid, part.sensitivity.groups) == (1.0, 5)
+    fine = visits(3).dp.preview.group_by("k", keys=FOUND).n_units(max_groups=9, epsilon=1, ledger=ledger())
+    assert (fine.parts[0].mechanism.grid, fine.parts[0].sensitivity.groups) == (2.0**-20, 9)
+
+
+def test_other_statistics_are_of_max_groups_however_many_are_found():
+    plan = (
+        visits(3)
+        .dp.preview.group_by("k", keys=FOUND)
+        .agg(s=dpf.sum("x", bounds=(0, 1)), n=dpf.n_units("x"), max_rows=3, max_groups=50, epsilon=1, ledger=ledger())
+    )
+    sum_of, people = plan.parts[1:]
+    assert sum_of.sensitivity.norm(2) == pytest.approx(3 * math.sqrt(50), rel=1e-6)
+    assert people.sensitivity.norm(2) == pytest.approx(math.sqrt(50), rel=1e-6)
+    frame = visits(3)
+    result = frame.dp.group_by("k", keys=FOUND).agg(
+        s=dpf.sum("x", bounds=(0, 1)), n=dpf.n_units("x"), max_rows=3, max_groups=50, epsilon=900, ledger=ledger()
+    )
+    assert result["n"].to_numpy() == pytest.approx(400, abs=5)
+    assert result["s"].to_numpy() == pytest.approx(800, abs=20)
+
+
+REFUSED = {
+    "a dict with it": (lambda dp: dp.group_by("k", "u", keys={"k": FOUND, "u": [1]}), "stand alone"),
+    "bins": (lambda dp: dp.group_by("k", keys=FOUND).histogram("x", bins=[0, 1], epsilon=1), "stand alone"),
+    "rollup": (lambda dp: dp.group_by("k", keys=FOUND).count(rollup=True, epsilon=1), "rollup"),
+    "order": (lambda dp: dp.group_by("k", keys=FOUND).count(order=True, max_rows=1, epsilon=1), "order"),
+    "a graph": (lambda dp: dp.group_by("k", keys=FOUND).count(graph=[(1, 2)], max_rows=1, epsilon=1), "graph"),
+    "another noise": (
+        lambda dp: dp.group_by("k", keys=FOUND).count(mechanism="auto", max_rows=1, epsilon=1),
+        "mechanism",
+    ),
+    "contributions": (lambda dp: dp.contributions(by="k", keys=FOUND, epsilon=1), "contributions"),
+    "no bounds": (lambda dp: dp.group_by("k", keys=FOUND).n_units(epsilon=1), "max_groups|max_rows"),
+    "a known key of another kind": (
+        lambda dp: dp.group_by("k", keys=dpf.discover(delta=1e-7, known=["A"])).n_units(max_groups=1, epsilon=1),
+        "known",
+    ),
+    "known keys that are two values": (
+        lambda dp: dp.group_by("k", keys=dpf.discover(delta=1e-7, known=[(1, 2)])).n_units(max_groups=1, epsilon=1),
+        "known",
+    ),
+    "known keys that are missing": (
+        lambda dp: dp.group_by("k", keys=dpf.discover(delta=1e-7, known=[None])).n_units(max_groups=1, epsilon=1),
+        "nulls",
+    ),
+    "known keys twice": (
+        lambda dp: dp.group_by("k", keys=dpf.discover(delta=1e-7, known=[1, 1.0])).n_units(max_groups=1, epsilon=1),
+        "distinct",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_groups_beforehand_is_refused_before_the_charge(name):
+    ask, words = REFUSED[name]
+    book = ledger()
+    with book, pytest.raises((InvalidArgument, MissingArgument), match=words):
+        ask(visits(2).dp)
+    assert book.to_frame().height == 0
+
+
+def test_nested_columns_are_refused_by_their_dtype():
+    frame = pl.DataFrame({"u": [1], "k": [[1]]})
+    with pytest.raises(WrongDtype, match="told apart"):
+        frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=1, ledger=ledger())
+
+
+def test_arguments_of_discover_are_checked():
+    for wrong in ({}, {"delta": 0}, {"delta": 1}, {"delta": -0.1}, {"delta": 1e-7, "max_keys": 0}):
+        with pytest.raises((InvalidArgument, MissingArgument)):
+            dpf.discover(**wrong)
+    for wrong in ({"max_keys": 2.5}, {"at_least": True}, {"nulls": 1}, {"known": "abc"}, {"known": np.array([1])}):
+        with pytest.raises(InvalidType):
+            dpf.discover(delta=1e-7, **wrong)
+    with pytest.raises(InvalidArgument):
+        dpf.discover(delta=1e-7, at_least=0)
+
+
+def test_plans_are_not_released_together():
+    plan = visits(2).dp.preview.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=1, ledger=ledger())
+    with pytest.raises(InvalidArgument, match="declared keys"):
+        dpf.release_together({"n": plan}, epsilon=1, ledger=ledger())
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_a_ledger_without_a_reserve_refuses_and_says_how(accounting):
+    book = dpf.Ledger(epsilon=1, delta=1e-6, unit="u", accounting=accounting)
+    with pytest.raises(MissingArgument, match="keys_delta=1e-7"):
+        visits(2).dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=0.1, ledger=book)
+
+
+def test_a_reserve_that_is_used_up_refuses():
+    book = dpf.Ledger(epsilon=9, delta=1e-6, keys_delta=2e-7, unit="u")
+    groups = visits(2).dp.group_by("k", keys=FOUND)
+    for _ in range(2):
+        groups.n_units(max_groups=1, epsilon=0.1, ledger=book)
+    with pytest.raises(BudgetExceeded, match="keys_delta"):
+        groups.n_units(max_groups=1, epsilon=0.1, ledger=book)
+    visits(2).dp.count(max_rows=1, epsilon=0.1, ledger=book)
+    assert "have taken 2e-07 of their keys_delta 2e-07" in repr(book)
+
+
+def test_the_record_is_whole(tmp_path):
+    frame = visits(3)
+    result = frame.dp.group_by("k", keys=dpf.discover(delta=1e-7, at_least=2, known=[0])).agg(
+        n=dpf.n_units(), c=dpf.count(), max_rows=2, max_groups=1, epsilon=50, ledger=ledger(), label="keys"
+    )
+    facts = result.dp.provenance
+    pytest.importorskip("jsonschema").validate(facts, SCHEMA)
+    told = {"delta": 1e-7, "max_keys": 1000, "at_least": 2, "known": 1, "nulls": False}
+    assert facts["cells"] == [{"columns": ["k"], "size": 3, "discovered": told}]
+    assert facts["statistics"][0]["keys_delta"] == 1e-7
+    assert "shown half the time" in facts["notes"][0]
+    assert facts["measures"]["n"]["denoise"] is None
+    result.dp.write_parquet(tmp_path / "keys.parquet")
+    again = dpf.read_parquet(tmp_path / "keys.parquet")
+    assert again.equals(result)
+    assert not again.dp.provenance["altered"]
+    assert result.dp.to_numpy("n").shape == (3,)
+    assert result.dp.errors().height == 2
+
+
+def test_charts_and_tables_are_drawn():
+    pytest.importorskip("altair")
+    result = visits(3).dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=50, ledger=ledger())
+    assert result.dp.plot().to_dict()
+    pytest.importorskip("great_tables")
+    assert "n_units" in result.dp.table().as_raw_html()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_answers_are_replayed_with_their_keys(tmp_path, library):
+    frame = visits(5).with_columns(w=pl.col("k").cast(pl.String), d=pl.date(2024, 1, 1), f=pl.col("k") * 0.1)
+    book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
+
+    def ask(found=FOUND):
+        return given(frame, library).dp.group_by("w", "d", "f", keys=found).agg(
+            n=dpf.n_units(), s=dpf.sum("x", bounds=(0, 1)), max_rows=2, max_groups=1, epsilon=30,
+            ledger=book, label="keys", snapshot="week 1",
+        )  # fmt: skip
+
+    first, second = ask(), ask()
+    assert plain(first).equals(plain(second))
+    assert list(map(str, first.dtypes)) == list(map(str, second.dtypes))
+    assert len(first) == 5
+    assert book.to_frame().height == 1
+    assert book.verify(first)["releases"][0]["numbers"] == "as stored"
+    with pytest.raises(LedgerError, match="keys"):
+        ask(dpf.discover(delta=1e-8))
+
+
+def test_an_empty_answer_is_replayed(tmp_path):
+    book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
+    frame = visits(3).head(3)
+    results = [
+        frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=1, ledger=book, label="a", snapshot="b")
+        for _ in range(2)
+    ]
+    assert results[0].height == 0
+    assert results[0].equals(results[1])
+    book.verify(*results)
+
+
+class Halves:
+    """An engine from outside, which shows its rows in two frames, or people by the parity of their number."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def schema(self):
+        return self.frame.schema
+
+    def fold(self, columns, piece, by):
+        odd = pl.col(by) % 2 == 1 if by else pl.int_range(pl.len()) % 2 == 1
+        return sum(piece(self.frame.filter(half)) for half in (odd, ~odd))
+
+    def push(self, task):
+        raise AssertionError("a task of keys is none that an engine from outside knows")
+
+
+def test_engines_from_outside_find_keys_by_their_pieces():
+    result = (
+        dpf.of(Halves(visits(4)))
+        .group_by("k", keys=FOUND)
+        .agg(n=dpf.n_units(), max_groups=2, epsilon=50, ledger=ledger())
+    )
+    assert result["k"].to_list() == [0, 1, 2, 3]
+    assert result["n"].to_numpy() == pytest.approx(400, abs=10)
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
+def test_as_many_products_are_found_as_was_simulated():
+    orders = pl.read_parquet(DATA / "online_retail" / "online_retail.parquet")
+    found = [
+        orders.dp.group_by("description", keys=dpf.discover(delta=5e-6)).n_units(
+            max_groups=groups, epsilon=1, ledger=ledger(epsilon=1, delta=1e-5, keys_delta=5e-6, unit="customer_id")
+        )
+        for groups in (1, 5, 20)
+    ]
+    assert [result.height for result in found] == pytest.approx([340, 339, 322], abs=40)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside this clone")
+def test_nothing_is_found_on_a_hundred_patients():
+    codes = pl.read_csv(DATA / "mimic_iii_demo" / "diagnoses_icd.csv", infer_schema_length=None)
+    result = codes.dp.group_by("icd9_code", keys=FOUND).agg(
+        n=dpf.n_units(),
+        max_groups=5,
+        epsilon=1,
+        ledger=ledger(epsilon=1, delta=1e-6, keys_delta=1e-7, unit="subject_id"),
+    )
+    assert result.height == 0

@@ -1,0 +1,37 @@
+"""A share of ``assurance/keys_audit.py``: a person alone shows a key as often as delta says, and nobody tells more."""
+
+from __future__ import annotations
+
+import pytest
+
+from assurance import keys_audit
+
+
+def test_the_drill_is_the_one_that_was_worked_out():
+    law = keys_audit.plan().parts[0].mechanism
+    assert law.scale == pytest.approx(2.0, rel=1e-9)
+    assert law.threshold == pytest.approx(6.965667724609375, rel=1e-6)
+    assert law.shown == pytest.approx(0.00999999, rel=1e-5)
+
+
+@pytest.mark.parametrize("keys", [*keys_audit.EXACT, 30])
+def test_a_person_alone_shows_a_key_as_often_as_delta_says(keys):
+    found = keys_audit.share(keys, 60_000)  # outside of its limits with a chance of at most 1e-6
+    low, high = found.limits
+    assert low <= keys_audit.EXACT[min(keys, 20)] <= high
+    if keys >= 20:
+        assert low > 0.6 * keys_audit.KEYS_DELTA  # the delta is seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", keys_audit.sides())
+def test_neighbors_are_told_apart_no_better_than_claimed(name):
+    found = keys_audit.audited(name, 40_000)
+    assert found.holds, found
+
+
+@pytest.mark.slow
+def test_without_the_delta_of_keys_the_audit_objects():
+    found = keys_audit.audited("a person alone, 20 keys", 80_000, delta=0.0)
+    assert not found.holds, found
+    assert found.lower_bound > keys_audit.EPSILON
