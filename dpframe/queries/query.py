@@ -60,6 +60,12 @@ class Query:
                 f"{self.subtotals} must be left out with keys=dpf.discover(...): subtotals would hold groups that are "
                 "not shown. Ask for the total by itself, without group_by, or declare the keys."
             )
+        for name, statistic in self.statistics:
+            if statistic.axes:
+                raise InvalidArgument(
+                    f"{statistic.verb} ({name}) must be asked of declared keys, not with keys=dpf.discover(...). "
+                    "Find the keys in one release, and declare those that it shows in the next."
+                )
         if len(self.keys.axes) > 1 or self.chooses:
             raise InvalidArgument(
                 "keys=dpf.discover(...) must stand alone, without bins, declared values of another column or a choice. "
