@@ -265,6 +265,7 @@ OF_PAIRS = {
     "order": "pairs of columns have no order",
     "graph": "it is not denoised",
     "rollup": "those of groups do not add up",
+    "cube": "those of groups do not add up",
     "weights": "it releases one column alone",
 }
 REFUSED = {  # which options a verb does not take, and why

@@ -155,6 +155,15 @@ def test_a_mean_divides_its_weight_between_its_two_vectors():
     assert sorted(part.share for part in shared.parts) == [0.25, 0.75]  # the count is measured once, for both
 
 
+def test_what_was_shared_under_pure_noise_is_measured_by_itself_under_gaussian():
+    asked = {"n": dpf.count("cost"), "m": dpf.mean("cost", bounds=(0, 4)), "v": dpf.variance("cost", bounds=(0, 4))}
+    pure = PREVIEW.agg(asked, epsilon=1)
+    assert len(pure.parts) == 1
+    joint = dpf.plan_together({"all": pure}, epsilon=1, delta=DELTA)
+    alone = PREVIEW.agg(asked, epsilon=1, delta=DELTA)
+    assert [part.total for part in joint.plans["all"].parts] == [part.total for part in alone.parts]
+
+
 def test_a_mean_under_pure_noise_is_one_vector_with_one_weight():
     plan = PREVIEW.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 4)), epsilon=1, weights={"n": 2, "m": 2})
     assert [part.share for part in plan.parts] == [0.5, 0.5]

@@ -52,6 +52,10 @@ class SharedCount(Counted):
 
     total: Total = COUNTED
 
+    def under(self, pure: bool) -> Statistic:
+        """The plain count: what it is read off is to be found again."""
+        return Count(self.column)
+
     def totals(self) -> tuple[Total, ...]:
         """The Total that is measured anyway."""
         return (self.total,)

@@ -54,7 +54,7 @@ class Mean(Clipped):
 
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
-        return replace(self, pure=pure)
+        return replace(self, pure=pure, shared=False)  # what it is read off is to be found again
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; a missing value adds nothing to a centred sum, as does the middle."""
