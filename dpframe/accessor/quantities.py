@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks
@@ -12,7 +13,8 @@ from dpframe.exact import checked_whole
 from dpframe.planning.request import checked_flag
 from dpframe.queries import counts, statistics
 from dpframe.queries.contributions import Grouping
-from dpframe.queries.keys import bin_axes, category_axis
+from dpframe.queries.discovery import Discovery, found_axes
+from dpframe.queries.keys import bin_axes, category_axis, key_columns
 from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic, TopK
 
 F = TypeVar("F")  # the frame of the results
@@ -277,8 +279,9 @@ class Quantities(Generic[F]):
             A column of strings, numbers, dates or other values that a group-by can have.
         k : int
             How many; at most as many as there are categories.
-        categories : list
-            As for `mode`: the values to choose from, from what you know and never from the data.
+        categories : list or Discovery
+            As for `mode`: the values to choose from, from what you know and never from the data. Or, where nobody can
+            list them, `dpframe.discover`: the values of the most units among those that it finds.
         counts : bool
             Whether to release the noisy counts of these values as well.
 
@@ -286,8 +289,9 @@ class Quantities(Generic[F]):
         -------
         DataFrame
             `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``, the half-width of an
-            interval that holds with 95% for all categories at once, and so for those that were chosen. A Plan instead
-            after ``.preview``, which says how they are chosen.
+            interval that holds with 95% for all categories at once, and so for those that were chosen. Of values that
+            are found at most `k` rows, always with the noisy numbers of their units, by which they were found. A Plan
+            instead after ``.preview``, which says how they are chosen.
 
         Raises
         ------
@@ -318,6 +322,9 @@ class Quantities(Generic[F]):
         if k is None:
             raise MissingArgument('k must be given: how many values, as in top_k("ward", k=10, categories=[...]).')
         asked = TopK(checked_whole("k", k, 1, 2**53, "a whole number above 0"), checked_flag("counts", counts))
+        if isinstance(categories, Discovery):
+            found = found_axes(key_columns((column,)), replace(categories, largest=asked.k))
+            return self._inside(found)._asked("top_k", {"count": NUnits()}, {"denoise": None, **options})
         axes = axes_of(column, categories)
         name = "count" if asked.counts else f"{column}_shortfall"
         return self._inside(axes)._asked("top_k", {name: asked}, {"denoise": None, **options})

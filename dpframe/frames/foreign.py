@@ -275,17 +275,14 @@ def _object(needed: Mapping[str, Form], more: Mapping[str, Form] | None = None) 
 
 def _discovered(value: Any) -> bool:
     needed = {"delta": _positive, "max_keys": _some, "at_least": _some, "known": _whole, "nulls": _flag}
-    return _object(needed)(value)
-
-
-DISCOVERED = _discovered
+    return _object(needed, {"largest": _some})(value)
 
 
 def _axis(value: Any) -> bool:
     bins = {"bins": _one_of(*BIN_KINDS), "outside": _text, "first": _edge, "last": _edge}
     parts = bins if isinstance(value, dict) and "bins" in value else {}
     size = _whole if isinstance(value, dict) and "discovered" in value else _some
-    more = {"keys": _list(_text), "discovered": DISCOVERED, "every": _text, "first": _edge, "last": _edge}
+    more = {"keys": _list(_text), "discovered": _discovered, "every": _text, "first": _edge, "last": _edge}
     form = _object({"columns": _names, "size": size, **parts}, more)
     return form(value) and len(value["columns"]) >= 1 and ("bins" not in value or len(value["columns"]) == 1)
 

@@ -19,6 +19,8 @@ def found_notes(query: Query, law: Mechanism) -> list[str]:
     if axis is None or axis.discovery is None:
         return []
     said = [found_words(law), "among groups that are shown, the numbers of those near the threshold are too high"]
+    if axis.discovery.largest:
+        said.append(f"at most {axis.discovery.largest:,} of them are shown, those of the largest noisy numbers")
     if not any(axis.people in statistic.totals() for _, statistic in query.statistics):
         said.append("the numbers of units take their part of the price, and are told at no other: ask for n_units too")
     if axis.discovery.max_keys > 1 and not axis.by_rows:

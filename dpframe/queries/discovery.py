@@ -35,11 +35,15 @@ class Discovery:
     at_least: int = 1
     known: tuple[tuple[Any, ...], ...] = ()
     nulls: bool = False
+    largest: int | None = (
+        None  # how many of those found are shown, of a top-k; without it all, in the order of the keys
+    )
 
     def __str__(self) -> str:
         rare = f", held by at least {self.at_least:,} units" if self.at_least > 1 else ""
         known = f", {len(self.known):,} of them known" if self.known else ""
-        return f"keys to be found at delta {float(self.delta):g}{rare}{known}"
+        largest = f", the {self.largest:,} largest" if self.largest else ""
+        return f"keys to be found at delta {float(self.delta):g}{rare}{known}{largest}"
 
 
 def discover(
@@ -81,7 +85,7 @@ def discover(
     -----
     The exact threshold for weighted units is of dpframe; its proof is in ``docs/privacy.md``. Thresholds are due to
     Korolova, Kenthapadi, Mishra and Ntoulas (2009); the truncated noise of row units under ``basic`` to Desfontaines,
-    Voss, Gipson and Mandayam (2022). ``docs/keys.md`` is a how-to.
+    Voss, Gipson and Mandayam (2022). ``docs/found-keys.md`` is a how-to.
 
     Examples
     --------

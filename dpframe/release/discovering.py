@@ -57,12 +57,21 @@ def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any,
     noisy = law.add_noise(steps)
     shown = np.flatnonzero(known | law.is_shown(noisy))
     order = shown[ordered(plan.frame, axis, keys[shown])]
+    order = _largest(order, noisy, axis)
     keys, noisy = keys[order], noisy[order]
     measured = {axis.people: _as_measured(noisy, law), **_measured(plan, keys.rows(), measure)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
     frame = build.frame_of({**labels_of(plan, keys), **columns}, plan.asked.library)
     facts = results.facts(plan, frame, steps_of, receipt, plan.asked.recording.label)
     return replay.kept(plan, build.attach(frame, facts), None, entry, ledger, written(keys))
+
+
+def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArray[np.intp]:
+    """Of a top-k those of the most units by their noisy numbers, the largest first; equal ones in the order of keys."""
+    most = None if axis.discovery is None else axis.discovery.largest
+    return (
+        order if most is None else order[np.argsort(~noisy[order], kind="stable")[:most]]
+    )  # ~n falls, and never wraps
 
 
 def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan], Any]) -> dict[Total, Measured]:

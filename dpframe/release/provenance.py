@@ -307,7 +307,8 @@ def _found_axis(axis: FoundAxis) -> dict[str, Any]:
     discovery = axis.discovery
     assert discovery is not None
     told = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
-    return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls}}
+    largest = {} if discovery.largest is None else {"largest": discovery.largest}
+    return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls, **largest}}
 
 
 def _plain(axis: BinAxis, place: int) -> float | str:

@@ -672,3 +672,27 @@ def test_nothing_is_found_on_a_hundred_patients():
         ledger=ledger(epsilon=1, delta=1e-6, keys_delta=1e-7, unit="subject_id"),
     )
     assert result.height == 0
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_most_common_of_found_keys_stand_in_order(library, tmp_path):
+    sizes = {"b": 900, "c": 500, "a": 1_400, "rare": 1}
+    frame = pl.DataFrame({"k": [key for key, size in sizes.items() for _ in range(size)]}).with_row_index("u")
+    kept = ledger(epsilon=100, path=tmp_path / "x.ledger", dataset="x")
+    for k, keys in ((2, ["a", "b"]), (9, ["a", "b", "c"])):
+        price = {"epsilon": 5, "max_groups": 1, "label": f"top {k}", "snapshot": "1"}
+        result = given(frame, library).dp.top_k("k", k=k, categories=FOUND, ledger=kept, **price)
+        assert plain(result)["k"].to_list() == keys
+        assert plain(result)["count"].to_list() == pytest.approx([sizes[key] for key in keys], abs=20)
+        record = result.dp.provenance
+        jsonschema = pytest.importorskip("jsonschema")
+        jsonschema.validate(record, SCHEMA)
+        assert record["cells"][0]["discovered"]["largest"] == k
+        again = given(frame, library).dp.top_k("k", k=k, categories=FOUND, ledger=kept, **price)
+        assert plain(again).equals(plain(result))
+    assert kept.to_frame().height == 2
+
+
+def test_a_top_k_of_found_keys_says_how_many_are_shown():
+    plan = visits(3).dp.preview.top_k("k", k=2, categories=FOUND, epsilon=1, max_groups=1, ledger=ledger())
+    assert "at most 2 of them are shown, those of the largest noisy numbers" in plan.notes
