@@ -33,7 +33,7 @@ def test_errors_that_differ_by_row_are_a_range():
     )
     least, most = sorted(means["age_mean_error"])[0], sorted(means["age_mean_error"])[-1]
     assert least < most
-    assert "by the row." in means.dp.statement()
+    assert "depending on the row." in means.dp.statement()
 
 
 def test_a_statement_of_the_local_model_names_what_each_person_gave():
