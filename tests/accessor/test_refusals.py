@@ -153,10 +153,11 @@ VERBS_MEANT = {
     "medain": "Write median",
     "groupby": "Write group_by(",
     "var": "Write variance",
-    "nunique": "Write n_distinct",
+    "nunique": "Write n_units",
     "value_counts": "Write histogram(",
     "max": "q=0.95",
     "min": "q=0.05",
+    "ratio": "Write agg(dpf.ratio(",
 }
 
 
