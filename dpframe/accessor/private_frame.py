@@ -467,7 +467,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, median, histogram, contributions, group_by, preview, and others>"
+        return "<.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>"
 
 
 def _most(options: Any) -> int:

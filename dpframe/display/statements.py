@@ -48,6 +48,11 @@ def _method(facts: Mapping[str, Any]) -> str:
             "Every person's value was randomized before anybody collected it, and the numbers are estimated from the "
             "randomized values."
         )
+    if any(statistic.get("by") == "choice" for statistic in facts["measures"].values()):
+        return (
+            "The answer was chosen at random among declared values, and those near the exact one were far likelier: "
+            f"random enough to hide what any one {_one(facts)} adds."
+        )
     return (
         "The numbers were computed exactly, and then a random amount was added to each: enough to hide what any one "
         f"{_one(facts)} adds to them."
