@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast, get_type_hints
 
 from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, explained, options_of, parameters_of
@@ -73,6 +73,31 @@ ELSEWHERE = {  # words of other libraries, and what they are here
     **dict.fromkeys(("max_contributions", "max_rows_per_id"), "max_rows"),
     **dict.fromkeys(("accountant", "session"), "ledger"),
 }
+
+
+VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
+    "groupby": "group_by(..., keys=[...])",
+    "value_counts": 'histogram("column", categories=[...])',
+    "hist": "histogram",
+    "var": "variance",
+    "cov": "covariance",
+    "corr": "correlation",
+    **dict.fromkeys(("nunique", "n_unique"), 'n_units, which counts the people of a ledger with unit="column"'),
+    "min": 'quantile("column", q=0.05, bounds=(lower, upper)): the least value is that of one person',
+    "max": 'quantile("column", q=0.95, bounds=(lower, upper)): the largest value is that of one person',
+    **dict.fromkeys(("len", "size", "height", "shape"), "count"),
+    **dict.fromkeys(("describe", "aggregate", "select"), "agg(...) with the statistics to release"),
+    "ratio": 'agg(dpf.ratio("numerator", "denominator", ...))',
+    **dict.fromkeys(("nlargest", "head", "top"), 'top_k("column", categories=[...], k=10)'),
+    **dict.fromkeys(("crosstab", "pivot", "pivot_table"), "group_by(...).count(cube=True)"),
+    "dp": "the verb itself: this is .dp already",
+}
+
+
+def no_verb(name: str, verbs: Iterable[str]) -> AttributeError:
+    """The refusal of a verb that is none, with the one that was meant where it is clear."""
+    meant = VERBS_ELSEWHERE.get(name) or (None if name.startswith("_") else closest(name, verbs))
+    return AttributeError(f".dp has no {name!r}" + (f". Write {meant}." if meant else ""))
 
 
 def nearest_of(name: str, arguments: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     --------
     >>> import dpframe as dpf, polars as pl
     >>> dpf.of(pl.DataFrame({"age": [31]}))
-    <.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>
+    <.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>
     """
     found = accessor(checked_frame(frame))
     if like is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks, nearest_of, sorted_out, summed, undenoised
+from dpframe.accessor.calls import asks, nearest_of, no_verb, sorted_out, summed, undenoised
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
@@ -464,10 +464,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         def __getattr__(self, name: str) -> Any:
             if name in OF_RESULTS:
                 raise without_provenance()
-            raise AttributeError(f".dp has no {name!r}")
+            raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, histogram, mode, contributions, group_by(...).agg, preview>"
+        return "<.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>"
 
 
 def _most(options: Any) -> int:

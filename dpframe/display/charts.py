@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
@@ -18,7 +19,9 @@ ROW = 22  # the height of a bar that lies on its side
 LONGEST_BESIDE = 64  # characters of all labels together that fit side by side under a chart
 LONGEST_LINE = 100  # characters of small print that fit over a chart
 PANELS_BESIDE = 3
+POINT_PADDING = 10
 MOST_TICKS = 21
+STEEP = 1_000  # times the narrowest cell of a map is the widest one, beyond which its scale is logarithmic
 FILL, INK, LINE = "#8fb3d9", "#2f4b6e", "#333333"
 BAND = "#e0a458"  # of the expected error of a denoised value
 PALE_TO_DARK = ["#f3f6fa", "#9fc2e4", "#3b7ab8", "#0b2f5e"]
@@ -45,6 +48,7 @@ class Scale:
     title: str
     kind: str = "name"  # or "number", "time"
     edges: tuple[float, ...] = ()  # of stretches of numbers
+    padding: int = 0  # pixels at both ends, so that no point lies on the frame
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", no_markup(self.title))
@@ -69,6 +73,7 @@ def bars(cells: Sequence[dict[str, Any]], across: Scale, value: str, words: Word
         bar = data.mark_bar(color=FILL, stroke="white", strokeWidth=1)
         bar = bar.encode(**_spread(altair, across, along), **{other: released, f"{other}2": "zero"})
     else:
+        across = replace(across, padding=POINT_PADDING)
         bar = data.mark_point(color=INK, filled=True, size=60, opacity=1).encode(
             **_centre(altair, across, along), **{other: released}
         )
@@ -107,11 +112,9 @@ def heat_map(cells: Sequence[dict[str, Any]], across: Scale, up: Scale, value: s
     domain = [min(0.0, *values), max(1.0, *values)]
     chart = altair.Chart(_data(altair, list(cells))).mark_rect(stroke="white", strokeWidth=0.5)
     chart = chart.encode(
-        x=altair.X(
-            f"left:{_type(across)}", title=across.title, scale=_scale(altair, across), axis=_axis(altair, across)
-        ),
+        x=altair.X(f"left:{_type(across)}", title=across.title, **_sides(altair, across)),
         x2="right",
-        y=altair.Y(f"bottom:{_type(up)}", title=up.title, scale=_scale(altair, up), axis=_axis(altair, up)),
+        y=altair.Y(f"bottom:{_type(up)}", title=up.title, **_sides(altair, up)),
         y2="top",
         color=altair.Color("value:Q", title=value, scale=altair.Scale(range=PALE_TO_DARK, domain=domain, nice=False)),
         tooltip=[f"{end}:{_type(across)}" for end in ("left", "right")]
@@ -254,9 +257,20 @@ def _type(scale: Scale) -> str:
 
 
 def _scale(altair: Any, scale: Scale) -> Any:
+    padding = {"padding": scale.padding} if scale.padding else {}
     if scale.kind == "time":
-        return altair.Scale(type="utc")
-    return altair.Scale(zero=False, nice=False)
+        return altair.Scale(type="utc", **padding)
+    return altair.Scale(zero=False, nice=False, **padding)
+
+
+def _sides(altair: Any, scale: Scale) -> dict[str, Any]:
+    """The scale and the axis of a side of a map: logarithmic where the last cells would hide the first."""
+    widths = [right - left for left, right in pairwise(scale.edges)]
+    if not widths or scale.edges[0] <= 0 or max(widths) <= STEEP * min(widths):
+        return {"scale": _scale(altair, scale), "axis": _axis(altair, scale)}
+    logarithmic = altair.Scale(type="log", domain=[scale.edges[0], scale.edges[-1]], nice=False)
+    ticks = {"values": list(scale.edges), "labelOverlap": "greedy", "labelSeparation": 6, "format": ","}
+    return {"scale": logarithmic, "axis": altair.Axis(grid=False, **ticks)}
 
 
 def _axis(altair: Any, scale: Scale) -> Any:

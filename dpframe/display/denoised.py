@@ -42,6 +42,7 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
     """
     parts: list[str] = []
+    unknown: list[str] = []
     cut: list[str] = []
     lowered: list[str] = []
     drowned: list[str] = []
@@ -53,9 +54,11 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         if all(_does(step) in (NOTHING, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
             (lowered if any(_does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
-        errors = [shown(error) for error in estimated_rmse(statistic) if error is not None]
-        parts.append(f"{name} {', '.join(errors) or 'not estimated'}")
+        errors = dict.fromkeys(shown(error) for error in estimated_rmse(statistic) if error is not None)
+        (parts if errors else unknown).append(f"{name} {', '.join(errors)}".strip())
     words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+    if unknown:
+        words.append(f"denoised, so biased, and how far is not estimated: {', '.join(unknown)}")
     if cut:
         words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
     if lowered:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from dpframe.display import charts, pages
 from dpframe.display.charts import Scale, Words
 from dpframe.display.denoised import denoised_words
+from dpframe.display.statements import is_pairs, subject
 from dpframe.frames import build, foreign
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.date_grid import EVERY, number_of, starts_of
 from dpframe.queries.query import ERROR, NOISY
 
 MOST_MAPS = 24
-PAIR = ("column", "other")  # what names the two columns of a covariance
 MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
 EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
 BAND = 2  # of them make a band
@@ -45,7 +46,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray
     if _is_summed(facts, rows):
         panels = [_chart(names[0], rows, facts, None), _running(names[0], rows, facts)]
         return charts.beside([charts.panel(one, title) for one, title in zip(panels, SUMMED, strict=True)], words)
-    if _is_pairs(facts["cells"]):
+    if is_pairs(facts["cells"]):
         return _pairs(names[0], rows, facts, words)
     if len(names) == 1:
         return _chart(names[0], rows, facts, words)
@@ -55,12 +56,13 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray
 
 def _panels_of_levels(names: Sequence[str], rows: Sequence[Row], facts: Mapping[str, Any]) -> list[Any]:
     """A panel for each level of subtotals, since a total dwarfs its parts."""
+    dated = {axis["columns"][0]: axis for axis in facts["cells"] if "every" in axis}
     panels = []
     for name in names:
         start = 0
         for level in facts["levels"]:
             mine = rows[start : start + level["rows"]]
-            axes = [{"columns": [column]} for column in level["columns"]]
+            axes = [dated.get(column, {"columns": [column]}) for column in level["columns"]]
             title = f"{name} by {' and '.join(level['columns'])}" if axes else f"{name}, all together"
             panels.append(charts.panel(_chart(name, mine, {**facts, "cells": axes}, None), title))
             start += level["rows"]
@@ -143,24 +145,34 @@ def _finite(**places: float) -> dict[str, float | None]:
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
-    return len(axes) == 2 and all(axis.get("bins") in SCALES for axis in axes)
+    return len(axes) == 2 and all(_kind(axis) != "name" for axis in axes)
 
 
-def _is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether each group has a row for each pair of columns."""
-    return bool(axes) and tuple(axes[-1]["columns"]) == PAIR and axes[-1].get("keys") == ["text", "text"]
+def _kind(axis: Mapping[str, Any]) -> str:
+    """The kind of scale on which the cells of an axis lie; dates of ``dpf.dates`` are stretches of time."""
+    return "time" if axis.get("every") in EVERY else SCALES.get(axis.get("bins", ""), "name")
 
 
 def _scale(axis: Mapping[str, Any], rows: Sequence[Row]) -> Scale:
-    kind = SCALES.get(axis.get("bins", ""), "name")
+    kind = _kind(axis)
     ends = [f"{axis['columns'][0]}_{side}" for side in ("left", "right")] if kind == "number" else []
     edges = sorted({row[end] for row in rows for end in ends})
     return Scale(", ".join(axis["columns"]), kind, tuple(edges))
 
 
-def _place(row: Row, axis: Mapping[str, Any], ends: tuple[str, str]) -> dict[str, Any]:
+def _ends(row: Row, axis: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The edges of a bin, or the first day of a step of dates and of the one after it."""
     column = axis["columns"][0]
-    return {end: _plain(row[f"{column}_{side}"]) for end, side in zip(ends, ("left", "right"), strict=True)}
+    if axis.get("every") not in EVERY:
+        return row[f"{column}_left"], row[f"{column}_right"]
+    number = number_of(row[column], axis["every"])
+    days = starts_of(np.array([number, number + 1]), axis["every"]).astype("datetime64[D]")
+    first, following = np.minimum(days, np.datetime64(date.max)).tolist()
+    return first, following
+
+
+def _place(row: Row, axis: Mapping[str, Any], ends: tuple[str, str]) -> dict[str, Any]:
+    return {end: _plain(edge) for end, edge in zip(ends, _ends(row, axis), strict=True)}
 
 
 def _stretch(row: Row, axis: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +180,7 @@ def _stretch(row: Row, axis: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _middle(row: Row, axis: Mapping[str, Any]) -> Any:
-    left, right = (row[f"{axis['columns'][0]}_{side}"] for side in ("left", "right"))
+    left, right = _ends(row, axis)
     if isinstance(left, date) and not isinstance(left, datetime):  # a half day has no date
         left, right = datetime(left.year, left.month, left.day), datetime(right.year, right.month, right.day)
     return _plain(left + (right - left) / 2)
@@ -222,14 +234,20 @@ def _described(name: str, facts: Mapping[str, Any]) -> str:
     if "bounds" not in statistic:
         return f"{statistic['verb']} of {statistic['column']}"
     lower, upper = statistic["bounds"]
-    return f"{statistic['verb']} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
+    return f"{_verb(statistic)} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
+
+
+def _verb(statistic: Mapping[str, Any]) -> str:
+    """The verb in words; of a quantile which one it is."""
+    if "q" not in statistic:
+        return str(statistic["verb"])
+    return "median" if statistic["q"] == 0.5 else f"{statistic['q']:g}-quantile"
 
 
 def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
     if facts["label"]:
         return str(facts["label"])
-    columns = " and ".join(_columns(facts["cells"]))
-    return ", ".join(names) + (f" by {columns}" if columns else "")
+    return subject(", ".join(names), facts)
 
 
 def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, banded: bool) -> tuple[str, ...]:
@@ -240,10 +258,12 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, bande
         errors = ", ".join(f"±{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
         second = f"95% error of each cell: {errors} around the unbiased value"
     else:
-        second = "error bars: 95% intervals around the unbiased noisy values"
+        second = "error bars: 95% intervals"
+        if any(foreign.is_around_noisy(statistic) for statistic in facts["measures"].values()):
+            second += " around the unbiased noisy values"
         if "top" in facts:  # which of many noisy counts are seen depends on them
             second = "error bars: around the noisy counts; they hold for all categories at once with 95%"
-    if _is_pairs(facts["cells"]):
+    if is_pairs(facts["cells"]):
         second = "±: the half-widths of 95% intervals"
         is_map = True
     cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()

@@ -10,6 +10,8 @@ from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 
+PAIR = ("column", "other")  # what names the two columns of a covariance
+
 
 def statement_of(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
@@ -22,10 +24,22 @@ def statement_of(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
 
 
+def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether each group has a row for each pair of columns."""
+    return bool(axes) and tuple(axes[-1]["columns"]) == PAIR and axes[-1].get("keys") == ["text", "text"]
+
+
+def subject(names: str, facts: Mapping[str, Any]) -> str:
+    """The names of the answers, and by which columns they are."""
+    axes, of = facts["cells"], ""
+    if is_pairs(axes):
+        axes, of = axes[:-1], " of pairs of columns"
+    columns = [column for axis in axes for column in axis["columns"]]
+    return f"{names}{of}" + (f" by {' and '.join(columns)}" if columns else "")
+
+
 def _subject(facts: Mapping[str, Any]) -> str:
-    columns = [column for axis in facts["cells"] for column in axis["columns"]]
-    by = f" by {' and '.join(columns)}" if columns else ""
-    return f"{facts['label']}." if facts["label"] else f"This is {_listed(list(facts['measures']))}{by}."
+    return f"{facts['label']}." if facts["label"] else f"This is {subject(_listed(list(facts['measures'])), facts)}."
 
 
 def _method(facts: Mapping[str, Any]) -> str:
@@ -33,6 +47,11 @@ def _method(facts: Mapping[str, Any]) -> str:
         return (
             "Every person's value was randomized before anybody collected it, and the numbers are estimated from the "
             "randomized values."
+        )
+    if any(statistic.get("by") == "choice" for statistic in facts["measures"].values()):
+        return (
+            "The answer was chosen at random among declared values, and those near the exact one were far likelier: "
+            f"random enough to hide what any one {_one(facts)} adds."
         )
     return (
         "The numbers were computed exactly, and then a random amount was added to each: enough to hide what any one "
@@ -69,7 +88,8 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             said.append(f"In 95 of 100 cases the noise moves {name} by at most {number(most)}.")
         else:
             said.append(
-                f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, by the row."
+                f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, "
+                "depending on the row."
             )
     return said
 

@@ -147,3 +147,30 @@ def test_no_series_is_ever_printed(name: str) -> None:
 def test_shown_values_are_short() -> None:
     assert len(errors.shown(list(range(1000)))) == 60
     assert errors.shown(10**5000) == "an int"
+
+
+VERBS_MEANT = {
+    "medain": "Write median",
+    "groupby": "Write group_by(",
+    "var": "Write variance",
+    "nunique": "Write n_units",
+    "value_counts": "Write histogram(",
+    "max": "q=0.95",
+    "min": "q=0.05",
+    "ratio": "Write agg(dpf.ratio(",
+}
+
+
+@pytest.mark.parametrize("name", VERBS_MEANT)
+def test_a_verb_that_is_none_names_the_one_that_was_meant(name):
+    with pytest.raises(AttributeError) as refusal:
+        getattr(pl.DataFrame({"age": [1]}).dp, name)
+    assert str(refusal.value).startswith(f".dp has no '{name}'. ")
+    assert VERBS_MEANT[name] in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["_repr_html_", "__array__", "zzz"])
+def test_what_is_like_no_verb_is_refused_without_a_guess(name):
+    with pytest.raises(AttributeError) as refusal:
+        getattr(pl.DataFrame({"age": [1]}).dp, name)
+    assert str(refusal.value) == f".dp has no '{name}'"

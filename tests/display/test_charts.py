@@ -102,6 +102,45 @@ def test_days_stand_on_a_scale_of_time(frame, ledger):
     assert values[0]["middle"] == "2026-01-16T12:00:00.000Z"
 
 
+@pytest.mark.parametrize(
+    ("every", "last", "ends"),
+    [("1w", "2026-01-18", ["2026-01-12", "2026-01-19"]), ("1mo", "2026-03-01", ["2026-02-01", "2026-03-01"])],
+)
+def test_dates_as_keys_stand_on_a_scale_of_time(frame, ledger, every, last, ends):
+    first = {"1w": "2026-01-05", "1mo": "2026-01-01"}[every]
+    keys = dpf.dates(first, last, every=every)
+    chart = frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    x = chart["layer"][0]["encoding"]["x"]
+    assert (x["field"], x["type"], x["scale"]["type"]) == ("left", "temporal", "utc")
+    values = chart["data"]["values"]
+    assert [cell["left"][:10] for cell in values[:2]] == [first, ends[0]]
+    assert [cell["right"][:10] for cell in values[:2]] == ends
+
+
+def test_the_last_year_of_the_calendar_can_be_drawn(frame, ledger):
+    keys = dpf.dates("9998-01-01", "9999-12-31", every="1y")
+    chart = frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    assert [cell["right"][:10] for cell in chart["data"]["values"]] == ["9999-01-01", "9999-12-31"]
+
+
+def test_dates_of_a_cube_stand_on_a_scale_of_time_by_themselves(frame, ledger):
+    keys = {"day": dpf.dates("2026-01-01", "2026-02-28", every="1mo"), "ward": ["A", "B"]}
+    chart = frame.dp.group_by("day", "ward", keys=keys).count(cube=True, epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    places = [panel["layer"][0]["encoding"] for panel in chart["concat"]]
+    assert [place["y"]["type"] if "sort" in place["y"] else place["x"]["type"] for place in places[:3]] == [
+        "nominal",
+        "temporal",
+        "nominal",
+    ]
+
+
+def test_rows_and_groups_of_contributions_stand_on_logarithmic_scales(frame):
+    ledger = dpf.Ledger(epsilon=1.0, unit="person")
+    chart = frame.dp.contributions(by="ward", epsilon=0.5, ledger=ledger).dp.plot().to_dict()
+    for side in ("x", "y"):
+        assert chart["encoding"][side]["scale"]["type"] == "log"
+
+
 def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, ledger):
     wards = frame.dp.group_by("ward", keys=["A", "B", None]).agg(
         n=dpf.count(),

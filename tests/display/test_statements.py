@@ -33,7 +33,25 @@ def test_errors_that_differ_by_row_are_a_range():
     )
     least, most = sorted(means["age_mean_error"])[0], sorted(means["age_mean_error"])[-1]
     assert least < most
-    assert "by the row." in means.dp.statement()
+    assert "depending on the row." in means.dp.statement()
+
+
+def test_an_answer_that_was_chosen_had_nothing_added_to_it():
+    middle = PEOPLE.dp.median("age", bounds=(0, 100), epsilon=1, mechanism="choice", ledger=dpf.Ledger(epsilon=1))
+    words = middle.dp.statement()
+    assert "chosen at random among declared values" in words
+    assert "was added" not in words
+
+
+def test_pairs_of_columns_are_named_as_such():
+    frame = PEOPLE.with_columns(old=pl.col("age") * 2)
+    bounds = {"age": (0, 100), "old": (0, 200)}
+    pairs = frame.dp.covariance(["age", "old"], bounds=bounds, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert pairs.dp.statement().startswith("This is covariance of pairs of columns. ")
+    grouped = frame.dp.group_by("ward", keys=["a"]).covariance(
+        ["age", "old"], bounds=bounds, epsilon=1, ledger=dpf.Ledger(epsilon=1)
+    )
+    assert grouped.dp.statement().startswith("This is covariance of pairs of columns by ward. ")
 
 
 def test_a_statement_of_the_local_model_names_what_each_person_gave():
