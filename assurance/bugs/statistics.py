@@ -158,8 +158,8 @@ STATISTICS = (
         "statistics",
         "no interval for sums of draws that are nearly always 0",
         "sum_intervals.sum_interval",
-        "if one <= 0.0:",
-        "if one < 0.0:",
+        "if of_one_draw <= 0.0:",
+        "if of_one_draw < 0.0:",
         f"{SUMS_OF_BINS}::test_sums_of_many_small_whole_draws_have_an_interval",
     ),
     bug(
@@ -396,8 +396,8 @@ STATISTICS = (
         "statistics",
         "the interval of one draw for a count that is the sum of two",
         "SharedCount.answer",
-        "half = interval_of_sum(found.noise, self.total.width, CONFIDENCE)",
-        "half = found.noise.interval(CONFIDENCE)",
+        "half = interval_of_sum(sums.noise, self.total.width, CONFIDENCE)",
+        "half = sums.noise.interval(CONFIDENCE)",
         f"{MEANS}::test_intervals_cover",
     ),
     bug(
