@@ -307,14 +307,8 @@ def _found_axis(axis: FoundAxis) -> dict[str, Any]:
     """Keys that are found: how; their number and their kinds only the frame tells."""
     discovery = axis.discovery
     assert discovery is not None
-    discovered = {
-        "delta": shown_up(discovery.delta),
-        "max_keys": discovery.max_keys,
-        "at_least": discovery.at_least,
-        "known": len(discovery.known),
-        "nulls": discovery.nulls,
-    }
-    return {"size": 0, "discovered": discovered}
+    told = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
+    return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls}}
 
 
 def _plain(axis: BinAxis, index: int) -> float | str:
