@@ -36,7 +36,7 @@ GRIDS = (
         "grids",
         "intervals that hold their right edge taken for ones that hold their left",
         "intervals.edges_of",
-        'if any(one.closed != "left" for one in each):',
+        'if any(interval.closed != "left" for interval in each):',
         "if False:",
         WORDS,
     ),

@@ -153,8 +153,8 @@ KEYS = (
         "keys",
         "noise is read at the whole delta beside the reserve",
         "with_reserve",
-        "found = accounting_of(name, epsilon, delta - reserve)",
-        "found = accounting_of(name, epsilon, delta)",
+        "accounting = accounting_of(name, epsilon, delta - reserve)",
+        "accounting = accounting_of(name, epsilon, delta)",
         "test_keys_delta.py::test_the_cost_of_a_call_is_read_with_its_keys",
     ),
     bug(

@@ -20,9 +20,9 @@ LEDGER = (
             (
                 "release",
                 "    receipt = ledger.take(entry)",
-                "    found = _measured(plan)\n    receipt = ledger.take(entry)",
+                "    exact = _measured(plan)\n    receipt = ledger.take(entry)",
             ),
-            ("path.measure", "    found = _measured(plan)\n    if found is None:", "    if found is None:"),
+            ("path.measure", "    exact = _measured(plan)\n    if exact is None:", "    if exact is None:"),
         ),
         "test_ledger.py::test_the_charge_stands_before_any_row_is_read",
         "test_ledger.py::test_nothing_is_read_when_the_budget_is_exceeded",
@@ -31,8 +31,8 @@ LEDGER = (
         "ledger",
         "a refund when the engine fails",
         "path.measure",
-        "    if found is None:\n        raise ReleaseFailed(",
-        "    if found is None:\n"
+        "    if exact is None:\n        raise ReleaseFailed(",
+        "    if exact is None:\n"
         "        spent = tuple(a - b for a, b in zip(ledger._store._last.total, plan.amount))\n"
         "        ledger._store._last = replace(ledger._store._last, total=spent)\n"
         "        raise ReleaseFailed(",

@@ -63,10 +63,10 @@ RESULTS = (
         "results",
         "a mean over the exact number of rows",
         "results.built",
-        "noisy = part.mechanism.add_noise(found.pop(part.total))",
-        "exact = found.pop(part.total)\n"
-        "        noisy = exact if len(plan.parts) > 1 and part.total.bounds is None"
-        " else part.mechanism.add_noise(exact)",
+        "noisy = part.mechanism.add_noise(exact.pop(part.total))",
+        "total = exact.pop(part.total)\n"
+        "        noisy = total if len(plan.parts) > 1 and part.total.bounds is None"
+        " else part.mechanism.add_noise(total)",
         f"{REGISTER}::test_26_a_mean_is_not_taken_over_the_exact_count",
     ),
     bug(

@@ -113,9 +113,9 @@ ROWS = (
         "rows",
         "the whole frame refused for one infinite value",
         "path.measure",
-        "    found = _measured(plan)",
-        "    found = _measured(plan)\n"
-        "    if found and max(abs(int(n)) for t in found.values() for n in t) >= 2**29:\n"
+        "    exact = _measured(plan)",
+        "    exact = _measured(plan)\n"
+        "    if exact and max(abs(int(n)) for t in exact.values() for n in t) >= 2**29:\n"
         '        raise ValueError("a total is too large")',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
@@ -123,9 +123,9 @@ ROWS = (
         "rows",
         "a warning where a cell is empty",
         "path.measure",
-        "    found = _measured(plan)",
-        "    found = _measured(plan)\n"
-        "    if found and any((t == 0).any() for t in found.values()):\n"
+        "    exact = _measured(plan)",
+        "    exact = _measured(plan)\n"
+        "    if exact and any((t == 0).any() for t in exact.values()):\n"
         "        import warnings\n\n"
         '        warnings.warn("an empty group", stacklevel=2)',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",

@@ -106,8 +106,8 @@ UNITS = (
         "units",
         "plans released together with the bounds of the first",
         "joint.joint_plan",
-        "found.plan(requests[name], plan.unit, accounting",
-        "found.plan(requests[name], next(iter(asked.values())).unit, accounting",
+        "priced.plan(requests[name], plan.unit, accounting",
+        "priced.plan(requests[name], next(iter(calls.values())).unit, accounting",
         "test_contributions.py::test_plans_released_together_keep_their_own_bounds",
     ),
     bug(

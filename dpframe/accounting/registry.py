@@ -45,17 +45,18 @@ def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Frac
             f"keys_delta must be below delta, of which it is a part, not {shown_down(reserve)!r} of "
             f"{shown_down(delta)!r}. Write for instance delta=1e-6, keys_delta=1e-7."
         )
-    found = accounting_of(name, epsilon, delta - reserve)
-    if found.takes_keys:
+    accounting = accounting_of(name, epsilon, delta - reserve)
+    if accounting.takes_keys:
         raise InvalidArgument(
-            f"keys_delta must be left out with {found.name} accounting, which adds the deltas of keys to its own "
+            f"keys_delta must be left out with {accounting.name} accounting, which adds the deltas of keys to its own "
             "delta. Drop it."
         )
-    if not is_shipped(found):
+    if not is_shipped(accounting):
         raise InvalidArgument(
-            f"keys_delta must be left out with accounting={found.name}, which is not dpframe's. Use 'gdp' or 'rdp'."
+            f"keys_delta must be left out with accounting={accounting.name}, which is not dpframe's. "
+            "Use 'gdp' or 'rdp'."
         )
-    return KeysReserve(found, reserve)
+    return KeysReserve(accounting, reserve)
 
 
 def is_shipped(accounting: Accounting) -> bool:

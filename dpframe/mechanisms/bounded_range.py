@@ -23,35 +23,35 @@ DIGITS = 60
 CORRECT = Fraction(1, 10**30)  # relative: more than what the digits of a divergence may err
 
 
-def delta(own: Fraction, epsilon: Fraction) -> float:
-    """The delta at an epsilon from 0 to its own, (e^(own/2) - e^(epsilon/2))^2 / (e^own - 1); rounded up."""
+def delta(length: Fraction, epsilon: Fraction) -> float:
+    """The delta at an epsilon from 0 to that length, (e^(length/2) - e^(epsilon/2))^2 / (e^length - 1); rounded up."""
     import mpmath
 
     with mpmath.workdps(DIGITS):
-        short = -mpmath.expm1((_exactly(epsilon) - _exactly(own)) / 2)
-        return rounded_up(short**2 / -mpmath.expm1(-_exactly(own)))
+        short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 2)
+        return rounded_up(short**2 / -mpmath.expm1(-_exactly(length)))
 
 
-def epsilon(own: Fraction, outside: float) -> float:
-    """The smallest epsilon at this delta: own + 2 log(1 - sqrt(delta (1 - e^-own))), of at least 0; rounded up."""
+def epsilon(length: Fraction, outside: float) -> float:
+    """The smallest epsilon >= 0 at this delta: length + 2 log(1 - sqrt(delta (1 - e^-length))); rounded up."""
     import mpmath
 
     with mpmath.workdps(DIGITS):
-        left = 1 - mpmath.sqrt(mpmath.mpf(outside) * -mpmath.expm1(-_exactly(own)))
-        if left <= mpmath.exp(-_exactly(own) / 2):
+        left = 1 - mpmath.sqrt(mpmath.mpf(outside) * -mpmath.expm1(-_exactly(length)))
+        if left <= mpmath.exp(-_exactly(length) / 2):
             return 0.0
-        return min(up(own), rounded_up(_exactly(own) + 2 * mpmath.log(left)))
+        return min(up(length), rounded_up(_exactly(length) + 2 * mpmath.log(left)))
 
 
-def deltas(own: float, epsilons: Floats) -> Floats:
+def deltas(length: float, epsilons: Floats) -> Floats:
     """The same at many epsilons of at least 0, in double precision."""
-    short = -np.expm1(np.minimum(0.0, (epsilons - own) / 2.0))
-    return np.asarray(short**2 / -math.expm1(-own))
+    short = -np.expm1(np.minimum(0.0, (epsilons - length) / 2.0))
+    return np.asarray(short**2 / -math.expm1(-length))
 
 
-def mu(own: Fraction) -> float:
+def mu(length: Fraction) -> float:
     """The mu of Gaussian differential privacy: that of pure noise of half its epsilon; rounded up."""
-    return gaussian_curve.pure_to_mu(up(own / 2))
+    return gaussian_curve.pure_to_mu(up(length / 2))
 
 
 def own_of_mu(most: float) -> Fraction:
@@ -60,22 +60,22 @@ def own_of_mu(most: float) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
-def renyi(own: Fraction, order: Fraction) -> Fraction:
+def renyi(length: Fraction, order: Fraction) -> Fraction:
     """The Rényi divergence of an order above 1, the largest over t; rounded up.
 
-    With E = e^own, x = e^t and a = order - 1 the second output has the two outcomes with the probabilities q and 1 - q,
-    q = (E / x - 1) (1 / (E - 1)), the first with x q and 1 - x q; so the moment E_P[(P/Q)^a] is
+    With E = e^length, x = e^t and a = order - 1 the second output has the two outcomes with the probabilities q and
+    1 - q, q = (E / x - 1) (1 / (E - 1)), the first with x q and 1 - x q; so the moment E_P[(P/Q)^a] is
     x^(a+1) q + (x / E)^(a+1) (1 - q) = x^a ((E - E^-a) - x (1 - E^-a)) / (E - 1), greatest over x at
     x = a (E - E^-a) / ((a + 1) (1 - E^-a)).
     """
     import mpmath
 
-    small = max(0.0, -2.0 * math.log10(min(1.0, float(own)))) + max(0.0, -math.log10(min(1.0, float(order - 1))))
+    small = max(0.0, -2.0 * math.log10(min(1.0, float(length)))) + max(0.0, -math.log10(min(1.0, float(order - 1))))
     with mpmath.workdps(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, and its logarithm small
-        a, loss = _exactly(order - 1), _exactly(own)
-        all_of, part = mpmath.exp(loss) - mpmath.exp(-a * loss), -mpmath.expm1(-a * loss)
-        best = a * all_of / ((a + 1) * part)
-        moment = a * mpmath.log(best) + mpmath.log((all_of - best * part) / mpmath.expm1(loss))
+        a, loss = _exactly(order - 1), _exactly(length)
+        constant, slope = mpmath.exp(loss) - mpmath.exp(-a * loss), -mpmath.expm1(-a * loss)
+        best = a * constant / ((a + 1) * slope)
+        moment = a * mpmath.log(best) + mpmath.log((constant - best * slope) / mpmath.expm1(loss))
         mantissa, exponent = (moment / a).man_exp
         return Fraction(int(mantissa)) * Fraction(2) ** int(exponent) * (1 + CORRECT)
 

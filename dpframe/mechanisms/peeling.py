@@ -98,9 +98,9 @@ class Peeling(Mechanism):
     @property
     def mu_squared(self) -> Fraction:
         """The charge in Gaussian differential privacy, rounded up: that of a place as often, or of any pure release."""
-        own = self.pure_epsilon
-        if own is not None:
-            return Fraction(gaussian_curve.pure_to_mu(own)) ** 2
+        pure_epsilon = self.pure_epsilon
+        if pure_epsilon is not None:
+            return Fraction(gaussian_curve.pure_to_mu(pure_epsilon)) ** 2
         return self.choice.mu_squared * self.chosen
 
     @property
@@ -110,29 +110,31 @@ class Peeling(Mechanism):
 
     def renyi(self, order: Fraction) -> Fraction:
         """The charge in Rényi differential privacy of this order, rounded up."""
-        checked, own = renyi.checked_order(order), self.pure_epsilon
-        return self.choice.renyi(checked) * self.chosen if own is None else renyi.of_pure(own, checked)
+        checked, pure_epsilon = renyi.checked_order(order), self.pure_epsilon
+        if pure_epsilon is None:
+            return self.choice.renyi(checked) * self.chosen
+        return renyi.of_pure(pure_epsilon, checked)
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon; rounded up."""
-        point, own = curve_point(epsilon), self.pure_epsilon
-        if own is None:
+        point, pure_epsilon = curve_point(epsilon), self.pure_epsilon
+        if pure_epsilon is None:
             return gaussian_curve.delta_of_mu(self.mu, down(Fraction(point)))
-        return 0.0 if point >= own else pure.delta_of_pure(own, Fraction(point))
+        return 0.0 if point >= pure_epsilon else pure.delta_of_pure(pure_epsilon, Fraction(point))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        outside, own = checked_outside(delta), self.pure_epsilon
-        if own is not None:
-            return pure.epsilon_of_pure(own, outside)
+        outside, pure_epsilon = checked_outside(delta), self.pure_epsilon
+        if pure_epsilon is not None:
+            return pure.epsilon_of_pure(pure_epsilon, outside)
         return gaussian_curve.epsilon_of_mu(self.mu, outside) if outside else up(self.choice.budget * self.chosen)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
-        own = self.pure_epsilon
-        if own is None:
+        pure_epsilon = self.pure_epsilon
+        if pure_epsilon is None:
             return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
-        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, 1.0 / own, some))
+        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, 1.0 / pure_epsilon, some))
 
     def interval(self, confidence: float) -> float:
         """The most that any chosen score may be below the largest that was left, at this confidence for all places.
@@ -147,9 +149,9 @@ class Peeling(Mechanism):
         scores = checked_integers(totals).ravel()
         left, ranks = np.arange(scores.size), np.zeros(scores.size, dtype=np.int64)
         for rank in range(self.chosen, 0, -1):
-            place = self.choice.choose(scores[left])
-            ranks[left[place]] = rank
-            left = np.delete(left, place)
+            winner = self.choice.choose(scores[left])
+            ranks[left[winner]] = rank
+            left = np.delete(left, winner)
         return ranks.reshape(totals.shape)
 
 

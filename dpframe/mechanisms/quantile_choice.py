@@ -168,10 +168,10 @@ class QuantileChoice(Mechanism):
 
     def scores(self, counts: noise.Integers) -> noise.Integers:
         """The score of each candidate by the counts at all of them, in steps divided by the denominator of q."""
-        parts, part = self.q.denominator, self.q.numerator
+        denominator, numerator = self.q.denominator, self.q.numerator
         up_to = np.cumsum(counts)
-        target = part * up_to[-1]
-        away = np.maximum(parts * (up_to - counts) - target, target - parts * up_to)
+        target = numerator * up_to[-1]
+        away = np.maximum(denominator * (up_to - counts) - target, target - denominator * up_to)
         return np.asarray(-np.maximum(away, 0))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
@@ -181,10 +181,10 @@ class QuantileChoice(Mechanism):
 
 def quantile_parts(q: float | Fraction) -> Fraction:
     """The quantile as an exact fraction, of a float the decimal that was typed; refused where it is too fine."""
-    found = exactly("q", q)
-    if found.denominator > FINEST:
+    fraction = exactly("q", q)
+    if fraction.denominator > FINEST:
         raise InvalidArgument(
             f"q must be a fraction of at most {FINEST:,} parts for a choice, such as 0.125, not {float(q):g}. "
             "Round it, or leave mechanism out."
         )
-    return found
+    return fraction

@@ -117,7 +117,7 @@ class _Choice(Mechanism):
         rate, highest = self.budget / self.spread, int(flat.max())
         gaps = np.uint64(highest % 2**64) - flat.view(np.uint64)  # modulo 2**64: right for any two int64
         losses = np.minimum(gaps * float(rate), float(HUGE))
-        return self._drawn(losses, lambda place: (highest - int(flat[place])) * rate)
+        return self._drawn(losses, lambda index: (highest - int(flat[index])) * rate)
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """1 at the place of the chosen score, and 0 elsewhere."""
@@ -193,8 +193,8 @@ class ExponentialMechanism(_Choice):
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
-        own = self.pure_epsilon
-        return curves.both_sides(epsilons, lambda some: bounded_range.deltas(own, some))
+        pure_epsilon = self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: bounded_range.deltas(pure_epsilon, some))
 
     @property
     def mu(self) -> float:
@@ -340,7 +340,7 @@ def exponential_mechanism(
 def _exact_score(score: Any) -> Fraction:
     if not is_number(score):
         raise InvalidType("scores must be real numbers, and one of them is none.")  # which one it is may be private
-    found = finite(score)
-    if found is None:
+    exact = finite(score)
+    if exact is None:
         raise InvalidArgument("scores must be finite and of at most 1,000 digits, and one of them is not.")
-    return found
+    return exact

@@ -71,10 +71,10 @@ class TruncatedLaplace(Stepped):
         """
         scale = scale_of(Fraction(counts), exact_epsilon(epsilon), LARGEST_LAPLACE)
         outside = down(exact_delta(delta) / counts)
-        found = cls(1, scale, reach=max(1, _guessed(1.0 / scale, outside)), counts=counts)
-        while found.end > outside:  # the formula in double precision may be short by one
-            found = replace(found, reach=found.reach + 1)
-        return found
+        law = cls(1, scale, reach=max(1, _guessed(1.0 / scale, outside)), counts=counts)
+        while law.end > outside:  # the formula in double precision may be short by one
+            law = replace(law, reach=law.reach + 1)
+        return law
 
     @property
     def end(self) -> float:

@@ -58,8 +58,8 @@ class Accuracy:
 
     def __str__(self) -> str:
         each = self.within if isinstance(self.within, tuple) else (("", self.within),)
-        asked = ", ".join(f"{name} within {error:g}".strip() for name, error in each)
-        return f"{asked}, with a confidence of {self.confidence:.6g}"
+        targets = ", ".join(f"{name} within {error:g}".strip() for name, error in each)
+        return f"{targets}, with a confidence of {self.confidence:.6g}"
 
 
 def checked_size(size: object) -> int | None:
@@ -86,10 +86,10 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
     for _ in range(HALVINGS):
         middle = Fraction(math.sqrt(low * high))
         low, high = (low, middle) if reached_or_refused(middle) else (middle, high)
-    found = DIGITS.divide(Decimal(high.numerator), Decimal(high.denominator))
-    while not reached(Fraction(found)):
-        found = DIGITS.next_plus(found)
-    return Fraction(found)
+    smallest = DIGITS.divide(Decimal(high.numerator), Decimal(high.denominator))
+    while not reached(Fraction(smallest)):
+        smallest = DIGITS.next_plus(smallest)
+    return Fraction(smallest)
 
 
 def _bracket(

@@ -46,9 +46,9 @@ class Choice:
         if not others:
             return f"{self.name} was chosen: without a delta no other noise is private"
         name, variance = others[0]
-        part = self.variances[0][1] / variance if variance else 1.0
+        ratio = self.variances[0][1] / variance if variance else 1.0
         return (
-            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {pages.number(part)} "
+            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {pages.number(ratio)} "
             f"of that of {name} noise"
         )
 
@@ -75,22 +75,24 @@ def choose(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: A
     both = list(zip(reach, parts, strict=True))
     usual = list(_usual(both))
     tried = [*usual, *_shapes(both, accounting)]
-    found = sorted(((_typical_variance(noises), noises[0].name, noises) for noises in tried), key=lambda one: one[0])
-    variances = tuple((name, variance) for variance, name, _ in found)
+    ranked = sorted(
+        ((_typical_variance(noises), noises[0].name, noises) for noises in tried), key=lambda candidate: candidate[0]
+    )
+    variances = tuple((name, variance) for variance, name, _ in ranked)
     usual_names = tuple(noises[0].name for noises in usual)
-    pure = all(_keeps(noise, part.epsilon) for noise, part in zip(found[0][2], parts, strict=True))
-    return Choice(found[0][2], variances, pure, reach_in_words(reach[0]), usual_names)
+    pure = all(_keeps(noise, part.epsilon) for noise, part in zip(ranked[0][2], parts, strict=True))
+    return Choice(ranked[0][2], variances, pure, reach_in_words(reach[0]), usual_names)
 
 
 def _usual(both: Both) -> Iterator[Noises]:
     if all(part.epsilon is not None for _, part in both):
-        yield tuple(laplace_of(one, part) for one, part in both)
+        yield tuple(laplace_of(sensitivity, part) for sensitivity, part in both)
     if all(part.mu is not None for _, part in both):
-        yield tuple(gaussian_of(one, part) for one, part in both)
+        yield tuple(gaussian_of(sensitivity, part) for sensitivity, part in both)
 
 
 def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
-    one_cell = all(one.swayed == 1 and not one.weighted for one, _ in both)
+    one_cell = all(sensitivity.swayed == 1 and not sensitivity.weighted for sensitivity, _ in both)
     if not (accounting.charges_price and one_cell):  # only there is another shape private
         return
     if any(part.loss.delta < SHAPES_FROM * Fraction(part.loss.epsilon) for _, part in both):
@@ -98,9 +100,13 @@ def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
     for p in SHAPES:
         yield tuple(
             GeneralizedGaussian.calibrate(
-                p=p, sensitivity=one.norm(p), epsilon=part.loss.epsilon, delta=part.loss.delta, grid=one.grid
+                p=p,
+                sensitivity=sensitivity.norm(p),
+                epsilon=part.loss.epsilon,
+                delta=part.loss.delta,
+                grid=sensitivity.grid,
             )
-            for one, part in both
+            for sensitivity, part in both
         )
 
 

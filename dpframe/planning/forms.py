@@ -49,19 +49,19 @@ def best_form(
     """The form with the least typical expected error at this price, from public facts alone; and why."""
     tried = []
     for form in (True, False):
-        one = query.under(form)
-        shares, reach = shares_of(one, weights), reaches(one, unit)
+        candidate = query.under(form)
+        shares, reach = shares_of(candidate, weights), reaches(candidate, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
         if any((part.epsilon if form else part.mu) is None for part in offered):
             continue
         made = laplace_of if form else gaussian_of
-        noises = tuple(made(each, part) for each, part in zip(reach, offered, strict=True))
-        tried.append(Formed(one, reach, shares, noises, _squared_error(one, noises)))
-    best = min(tried, key=lambda one: one.squared_error)
-    ordered = sorted(tried, key=lambda one: one.squared_error)
-    errors = tuple((one.noises[0].name, one.squared_error) for one in ordered)
+        noises = tuple(made(sensitivity, part) for sensitivity, part in zip(reach, offered, strict=True))
+        tried.append(Formed(candidate, reach, shares, noises, _squared_error(candidate, noises)))
+    best = min(tried, key=lambda formed: formed.squared_error)
+    ordered = sorted(tried, key=lambda formed: formed.squared_error)
+    errors = tuple((formed.noises[0].name, formed.squared_error) for formed in ordered)
     is_pure = best.query == query.under(True)
-    names = tuple(one.noises[0].name for one in tried)
+    names = tuple(formed.noises[0].name for formed in tried)
     return best, Choice(best.noises, errors, is_pure, reach_in_words(best.reach[0]), names)
 
 
@@ -72,6 +72,6 @@ def _squared_error(query: Query, noises: Noises) -> float:
         for total, noise in zip(query.totals, noises, strict=True)
     ]
     errors = expected_errors(query, parts, None, CONFIDENCE).values()
-    finite = [max(one, LEAST) for one in errors if math.isfinite(one)]
+    finite = [max(error, LEAST) for error in errors if math.isfinite(error)]
     mean = math.fsum(map(math.log, finite)) / len(finite) if finite else 0.0
     return math.exp(2.0 * mean)

@@ -59,7 +59,7 @@ def _end(end: Any) -> End:
 
 def edges_among(keys: Keys, pairs: tuple[tuple[End, End], ...]) -> NDArray[np.int64]:
     """The positions of the ends among the cells, each edge once; typed errors for ends that are not declared."""
-    places = [{_same(row): place for place, row in enumerate(axis.rows)} for axis in keys.axes]  # type: ignore[union-attr]
+    places = [{_same(row): position for position, row in enumerate(axis.rows)} for axis in keys.axes]  # type: ignore[union-attr]
     steps = [math.prod(keys.shape[axis + 1 :]) for axis in range(len(keys.axes))]
     known: dict[End, int] = {}
     for end in {_same(end): end for pair in pairs for end in pair}.values():
@@ -79,24 +79,24 @@ def _position(end: End, keys: Keys, places: list[dict[End, int]], steps: list[in
             f"{EXAMPLE if len(keys.columns) == 1 else 'Write each end as a tuple.'}"
         )
     position, first = 0, 0
-    for axis, place, step in zip(keys.axes, places, steps, strict=True):
-        part = _same(end)[first : first + len(axis.columns)]
-        if part not in place:
+    for axis, positions, step in zip(keys.axes, places, steps, strict=True):
+        key = _same(end)[first : first + len(axis.columns)]
+        if key not in positions:
             raise InvalidArgument(
                 f"graph must join declared keys, unlike {shown(end[0] if len(end) == 1 else end)}. "
                 "Declare it among the keys, or leave its edges out."
             )
-        position, first = position + place[part] * step, first + len(axis.columns)
+        position, first = position + positions[key] * step, first + len(axis.columns)
     return position
 
 
 def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise: Any) -> None:
     """Refuse a graph that the question has no use for, and a denoiser that lacks one."""
-    wanted = denoise if isinstance(denoise, (list, tuple)) else [denoise]
+    denoisers = denoise if isinstance(denoise, (list, tuple)) else [denoise]
     if pairs is None:
-        for one in wanted:
-            if needs(one, "graph"):
-                raise InvalidArgument(f"graph must be given for denoise={called(one)}. {EXAMPLE}")
+        for denoiser in denoisers:
+            if needs(denoiser, "graph"):
+                raise InvalidArgument(f"graph must be given for denoise={called(denoiser)}. {EXAMPLE}")
         return
     if not query.keys.axes:
         raise InvalidArgument('graph must be left out of a single number. Write group_by("ward", keys=[...]) first.')
@@ -108,7 +108,7 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
         )
     if not any(statistic.denoisable for _, statistic in query.statistics):
         raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
-    if not any(takes(one, "graph") for one in wanted):
+    if not any(takes(denoiser, "graph") for denoiser in denoisers):
         raise InvalidArgument(
             f"graph must come with a denoiser that uses it, one of {list(USES)}, not {shown(denoise)}. Keep one."
         )

@@ -110,7 +110,7 @@ class JointPlan:
 
 
 def joint_plan(
-    asked: Mapping[str, Plan],
+    calls: Mapping[str, Plan],
     *,
     price: Price,
     accounting: Accounting,
@@ -119,39 +119,40 @@ def joint_plan(
 ) -> JointPlan:
     """Price several calls as one. Each takes its weight of the price, and divides it among its Totals.
 
-    Of the plans in `asked` the question and its options count, and not their prices.
+    Of the plans in `calls` the question and its options count, and not their prices.
     """
-    requests = {name: _request(plan) for name, plan in asked.items()}
-    by_noise = {name: one.noising.mechanism for name, one in requests.items()}
-    of_name = weights_of({} if weights is None else weights, list(asked), "plan")
-    pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in asked.items()}
-    query = {name: plan.query.under(pure[name]) for name, plan in asked.items()}
+    requests = {name: _request(plan) for name, plan in calls.items()}
+    by_noise = {name: request.noising.mechanism for name, request in requests.items()}
+    of_name = weights_of({} if weights is None else weights, list(calls), "plan")
+    pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
+    query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
     shares = {
-        name: tuple(of_name[name] * one for one in shares_of(query[name], requests[name].pricing.weights))
-        for name in asked
+        name: tuple(of_name[name] * share for share in shares_of(query[name], requests[name].pricing.weights))
+        for name in calls
     }
-    reach = {name: reaches(query[name], plan.unit) for name, plan in asked.items()}
+    reach = {name: reaches(query[name], plan.unit) for name, plan in calls.items()}
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
-        every = tuple(share for name in asked for share in shares[name])
+        every = tuple(share for name in calls for share in shares[name])
         parts = _by_name(shares, accounting.parts(price, limit, every, pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices = {}, {}
-    for name in asked:
-        own = reach[name], parts[name], accounting
-        noises[name], choices[name] = noises_of(query[name], by_noise[name], pure[name], *own, by_curve=not alike)
+    for name in calls:
+        noises[name], choices[name] = noises_of(
+            query[name], by_noise[name], pure[name], reach[name], parts[name], accounting, by_curve=not alike
+        )
     if not alike:
-        whole = tuple(noise for name in asked for noise in noises[name])
+        whole = tuple(noise for name in calls for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
-    amount = accounting.charge(price, limit, tuple(noise for name in asked for noise in noises[name]))
+    amount = accounting.charge(price, limit, tuple(noise for name in calls for noise in noises[name]))
     cost = accounting.cost(price, amount, pure=all(pure.values()))
     plans = {}
-    for name, plan in asked.items():
+    for name, plan in calls.items():
         each = parts_of(query[name], reach[name], noises[name], shares[name])
-        found = Priced(price, amount, each, cost, choices[name], query[name])
-        plans[name] = found.plan(requests[name], plan.unit, accounting, together=tuple(asked))
-    return JointPlan(plans, _unit_of_all([plan.unit for plan in asked.values()]), accounting, amount, cost)
+        priced = Priced(price, amount, each, cost, choices[name], query[name])
+        plans[name] = priced.plan(requests[name], plan.unit, accounting, together=tuple(calls))
+    return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
 
 
 def _request(plan: Plan) -> Request:
@@ -168,31 +169,33 @@ def _is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
     """Laplace noise by name is pure, also where the others of the call need the delta that it names."""
-    own = replace(price, delta=None) if mechanism == "laplace" else price
-    return is_pure(query, mechanism, own, accounting, limit)
+    own_price = replace(price, delta=None) if mechanism == "laplace" else price
+    return is_pure(query, mechanism, own_price, accounting, limit)
 
 
 def _alike(mechanisms: Iterable[str | Calibration | None], pure: Mapping[str, bool], offered: Amount) -> bool:
     """Tell whether the whole has a closed form: all noise Gaussian, or all pure and no delta to use."""
-    if any(callable(one) or one == AUTO for one in mechanisms):
+    if any(callable(mechanism) or mechanism == AUTO for mechanism in mechanisms):
         return False
     return not any(pure.values()) or (all(pure.values()) and offered[1] == 0)
 
 
-def _by_name(shares: Mapping[str, Shares], found: Sequence[Any]) -> dict[str, Any]:
+def _by_name(shares: Mapping[str, Shares], items: Sequence[Any]) -> dict[str, Any]:
     """The items of a flat sequence, by the name that they belong to."""
-    rest = iter(found)
-    return {name: tuple(next(rest) for _ in own) for name, own in shares.items()}
+    rest = iter(items)
+    return {name: tuple(next(rest) for _ in group) for name, group in shares.items()}
 
 
 def _naive(shares: Mapping[str, Shares], pure: Mapping[str, bool], offered: Amount) -> dict[str, tuple[Part, ...]]:
     """Parts that add up by basic composition: epsilon for all, delta for those that need one."""
     epsilon, delta = offered
-    needs = sum((share for name, own in shares.items() if not pure[name] for share in own), Fraction(0)) or Fraction(1)
+    needs = sum(
+        (share for name, group in shares.items() if not pure[name] for share in group), Fraction(0)
+    ) or Fraction(1)
 
     def part(share: Fraction, is_pure: bool) -> Part:
-        own, leak = epsilon * share, Fraction(0) if is_pure else delta * share / needs
-        mu = None if not leak else root_down(Fraction(gaussian_curve.largest_mu(down(own), down(leak))) ** 2)
-        return Part(own, mu, PrivacyLoss(typed_down(own), typed_down(leak)))
+        part_epsilon, leak = epsilon * share, Fraction(0) if is_pure else delta * share / needs
+        mu = None if not leak else root_down(Fraction(gaussian_curve.largest_mu(down(part_epsilon), down(leak))) ** 2)
+        return Part(part_epsilon, mu, PrivacyLoss(typed_down(part_epsilon), typed_down(leak)))
 
-    return {name: tuple(part(share, pure[name]) for share in own) for name, own in shares.items()}
+    return {name: tuple(part(share, pure[name]) for share in group) for name, group in shares.items()}

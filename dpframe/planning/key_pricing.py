@@ -57,7 +57,9 @@ def priced_with_keys(
     shares = _shares(query, weights)
     offered = accounting.parts(price, limit, shares, pure=pure)
     reach = [of_people(axis, unit), *(of(total, unit, query.keys.cells) for total in query.totals[1:])]
-    rest = [calibrated(mechanism, pure, one, part) for one, part in zip(reach[1:], offered[1:], strict=True)]
+    rest = [
+        calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(reach[1:], offered[1:], strict=True)
+    ]
     people = _people(query, unit, reach[0], offered[0], accounting, pure=pure)
     noises = (people, *rest)
     amount = accounting.charge(price, limit, noises)
@@ -131,13 +133,13 @@ def _shares(query: Query, weights: Any) -> Shares:
     names = [name for name, _ in query.statistics]
     hidden = not any(axis.people in statistic.totals() for _, statistic in query.statistics)
     of_column = weights_of(weights, [*names, *([KEYS] if hidden else [])], "output column")
-    found = dict.fromkeys(query.totals, Fraction(0))
+    shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
-        for one in statistic.totals():
-            found[one] += of_column[name] / len(statistic.totals())
+        for total in statistic.totals():
+            shares[total] += of_column[name] / len(statistic.totals())
     if hidden:
-        found[axis.people] += of_column[KEYS]
-    return tuple(found.values())
+        shares[axis.people] += of_column[KEYS]
+    return tuple(shares.values())
 
 
 def check_asked(query: Query, **options: Any) -> None:

@@ -42,11 +42,11 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
     noise = {part.total: part.mechanism for part in parts}
     return {
         name: max(
-            statistic.expected_error([noise[one.over(by)] for one in needed], size or TYPICAL_SIZES[1], confidence)
+            statistic.expected_error([noise[total.over(by)] for total in totals], size or TYPICAL_SIZES[1], confidence)
             for by in query.groupings
         )
         for name, statistic in query.statistics
-        for needed in [statistic.totals()]
+        for totals in [statistic.totals()]
     }
 
 
@@ -152,8 +152,8 @@ class Plan:
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        found = found_notes(self.query, self.parts[0].mechanism)
-        return (*self.query.notes(), *found, *subtotals, *_weight_notes(self.unit, self.query), *together)
+        of_keys = found_notes(self.query, self.parts[0].mechanism)
+        return (*self.query.notes(), *of_keys, *subtotals, *_weight_notes(self.unit, self.query), *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
@@ -330,8 +330,8 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     """Notes on the bound that is 1 because only the other was given, where it is used."""
     used = (["max_rows"] if query.uses_rows else []) + ([] if query.one_group else ["max_groups"])
-    given = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
-    missing = [name for name in used if given[name] is None]
+    bounds = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
+    missing = [name for name in used if bounds[name] is None]
     return tuple(f"{name} is 1, since only {_other(name)} was given" for name in missing)
 
 

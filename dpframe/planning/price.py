@@ -90,14 +90,16 @@ def priced(
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
     """A quantile by a choice, with what public facts say of it beside noisy running counts at the same price."""
-    found = priced(query.as_choice(), mechanism=CHOICE, **at)
+    by_choice = priced(query.as_choice(), mechanism=CHOICE, **at)
     usual = priced(query, mechanism=None, **at)
-    (chosen,), (counted,) = (expected_errors(one.query, one.parts, None, CONFIDENCE).values() for one in (found, usual))
+    (chosen,), (counted,) = (
+        expected_errors(either.query, either.parts, None, CONFIDENCE).values() for either in (by_choice, usual)
+    )
     why = (
         f"a choice by ranks was asked for: it is within {pages.number(chosen)} ranks, noisy running counts would be "
         f"within {pages.number(counted)}; but no choice tells distances in values, so its interval holds all candidates"
     )
-    return replace(found, query=found.query.because(why))
+    return replace(by_choice, query=by_choice.query.because(why))
 
 
 def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounting, limit: Amount | None) -> Query:
@@ -110,14 +112,14 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
     forms = query.forms
     if len(forms) == 1:
         return forms[0]
-    found = []
+    candidates = []
     for form in forms:
         pure = is_pure(form, None, price, accounting, limit)
         offered = accounting.parts(price, limit, shares_of(form, None), pure=pure)
         (noise,), _ = noises_of(form, None, pure, reaches(form, unit), offered, accounting)
         variance = noise.variance if noise.additive else math.pi**2 / 6.0 * noise.scale**2
-        found.append((variance, noise.name, form))
-    (least, name, best), (other, instead, _) = sorted(found, key=lambda one: one[0])
+        candidates.append((variance, noise.name, form))
+    (least, name, best), (other, instead, _) = sorted(candidates, key=lambda candidate: candidate[0])
     return best.because(f"{name} was chosen: its variance is {least / other:.2g} of that of {instead}")
 
 
@@ -132,7 +134,7 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 def parts_of(query: Query, reach: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
     """Each Total with its sensitivity, its noise and its share of the price."""
     each = zip(query.totals, reach, noises, shares, strict=True)
-    return tuple(Planned(total, one, noise, float(share)) for total, one, noise, share in each)
+    return tuple(Planned(total, sensitivity, noise, float(share)) for total, sensitivity, noise, share in each)
 
 
 def noises_of(
@@ -161,7 +163,9 @@ def noises_of(
 def _calibrated_all(
     mechanism: str | Calibration | None, pure: bool, reach: Sequence[Sensitivity], offered: Sequence[Part]
 ) -> Noises:
-    noises = tuple(calibrated(mechanism, pure, one, part) for one, part in zip(reach, offered, strict=True))
+    noises = tuple(
+        calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(reach, offered, strict=True)
+    )
     if len(noises) > 1 and not all(noise.additive for noise in noises):
         raise InvalidArgument(
             f"mechanism must be additive noise for a mean and for several statistics, which {noises[0].name} is not: "

@@ -150,8 +150,8 @@ class Request:
     def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Request:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
-        told = {**options, "most": most}
-        pricing, noising, denoising, recording, reading = (_some(kind, told) for kind in KINDS)
+        values = {**options, "most": most}
+        pricing, noising, denoising, recording, reading = (_some(kind, values) for kind in KINDS)
         return cls(frame, query, pricing, noising, denoising, recording, reading, most, like)
 
     @property
@@ -178,4 +178,4 @@ KINDS = (Pricing, Noising, Denoising, Recording, Reading)
 
 def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:
     """The value that is made of those options that are its own."""
-    return kind(**{one.name: options[one.name] for one in fields(kind) if one.name in options})
+    return kind(**{option.name: options[option.name] for option in fields(kind) if option.name in options})

@@ -26,12 +26,12 @@ def shares_of(query: Query, weights: Any) -> Shares:
     if weights is None:
         return equal(len(query.totals))
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
-    found = dict.fromkeys(query.totals, Fraction(0))
+    shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
-        needed = [one for one in query.totals if one.over(None) in statistic.totals()]
-        for one in needed:
-            found[one] += of_column[name] / len(needed)
-    return tuple(found.values())
+        needed = [total for total in query.totals if total.over(None) in statistic.totals()]
+        for total in needed:
+            shares[total] += of_column[name] / len(needed)
+    return tuple(shares.values())
 
 
 def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fraction]:
@@ -44,6 +44,6 @@ def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fract
             raise InvalidArgument(f"weights must name the {what}s {', '.join(names)}, not {shown(name)}. {example}")
         if not is_number(value):
             raise InvalidType(f"weights must be numbers above 0, and that of {name!r} is {shown(value)}. {example}")
-    found = {name: exact_weight(weights.get(name, 1)) for name in names}
-    total = sum(found.values(), Fraction(0))
-    return {name: weight / total for name, weight in found.items()}
+    exact = {name: exact_weight(weights.get(name, 1)) for name in names}
+    total = sum(exact.values(), Fraction(0))
+    return {name: weight / total for name, weight in exact.items()}

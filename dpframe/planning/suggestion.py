@@ -60,17 +60,17 @@ def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -
     deviation = math.sqrt(law["variance"])
     each = RARE / max(1, int(np.count_nonzero(possible)))
     tail = math.log(1 / (2 * each)) / math.sqrt(2) if law["p"] < 2 else math.sqrt(2 * math.log(1 / each))
-    found = np.where(possible, noisy, 0.0)
-    here = np.ones(found.shape, dtype=np.bool_)
+    counts = np.where(possible, noisy, 0.0)
+    here = np.ones(counts.shape, dtype=np.bool_)
     for axis in (0, 1):
-        sums, cells = found.sum(axis=1 - axis), possible.sum(axis=1 - axis)
-        is_there = (found.max(axis=1 - axis) > tail * deviation) | (
+        sums, cells = counts.sum(axis=1 - axis), possible.sum(axis=1 - axis)
+        is_there = (counts.max(axis=1 - axis) > tail * deviation) | (
             sums > deviation * np.maximum(SUMS * np.sqrt(cells), tail)
         )
         last = int(np.flatnonzero(is_there).max(initial=0))
         here &= np.expand_dims(np.arange(is_there.size) <= last, 1 - axis)
     rows, groups = ((ends[f"{name}_left"] + ends[f"{name}_right"] - 1) / 2 for name in ("rows", "groups"))
-    return Grid(rows, groups, np.where(here, np.maximum(found, 0.0), 0.0))
+    return Grid(rows, groups, np.where(here, np.maximum(counts, 0.0), 0.0))
 
 
 def candidates(
@@ -130,11 +130,11 @@ def _noises(price: Price, mechanism: object) -> list[tuple[float, float]]:
         raise MissingArgument("delta must be given for Gaussian noise. Write for instance delta=1e-6.")
     assert price.epsilon is not None
     grid = 2.0**-20
-    found = []
+    noises = []
     if mechanism in ("laplace", "auto") or not price.delta:
         pure = Laplace.calibrate(sensitivity=1.0, epsilon=price.epsilon, grid=grid)
-        found.append((1.0, math.sqrt(pure.variance / 2)))
+        noises.append((1.0, math.sqrt(pure.variance / 2)))
     if price.delta and mechanism != "laplace":
         normal = Gaussian.calibrate(sensitivity=1.0, epsilon=price.epsilon, delta=price.delta, grid=grid)
-        found.append((2.0, math.sqrt(normal.variance * 2 / math.pi)))
-    return found
+        noises.append((2.0, math.sqrt(normal.variance * 2 / math.pi)))
+    return noises

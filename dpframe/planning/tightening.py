@@ -47,12 +47,12 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
             break
         straight = low_excess / (low_excess - high_excess)  # where a line between both would be 0, in logarithms
         middle = low * (high / low) ** min(max(straight, 1e-3), 1.0 - 1e-3)
-        found = excess(middle)
-        if found <= 0.0:
-            low, low_excess, high_excess = middle, found, high_excess / 2.0  # so that the other end moves next
+        middle_excess = excess(middle)
+        if middle_excess <= 0.0:
+            low, low_excess, high_excess = middle, middle_excess, high_excess / 2.0  # so that the other end moves next
         else:
-            high, high_excess, low_excess = middle, found, low_excess / 2.0
-        if -CLOSE < found <= 0.0:
+            high, high_excess, low_excess = middle, middle_excess, low_excess / 2.0
+        if -CLOSE < middle_excess <= 0.0:
             break
     return _divided(noises, low)
 

@@ -209,10 +209,10 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
         )
     check_zones(argument, (aware for _, _, aware in parsed))
     edges = tuple(edge for edge, _, _ in parsed)
-    for place, (left, right) in enumerate(pairwise(edges)):
+    for index, (left, right) in enumerate(pairwise(edges)):
         if not left < right:
             raise InvalidArgument(
-                f"{argument} must increase strictly, but {values[place]} is not below {values[place + 1]}. "
+                f"{argument} must increase strictly, but {values[index]} is not below {values[index + 1]}. "
                 "Write the edges in order, each of them once."
             )
     if isinstance(edges[0], int) and any(edge % 1000 for edge in edges) and max(map(abs, edges)) >= 2**63:

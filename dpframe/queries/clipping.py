@@ -60,10 +60,10 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
 def checked_place(argument: str, value: object, way_out: str) -> float:
     """A finite number within +-2**53, where integers and floats compare alike, as the float nearest to it."""
     rule = "finite and within +-2**53"
-    found = exactly(argument, value, rule, f" {way_out}", typed=False)
-    if abs(found) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
+    number = exactly(argument, value, rule, f" {way_out}", typed=False)
+    if abs(number) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
-    return nearest(found)
+    return nearest(number)
 
 
 def _bound(bound: Any) -> float:

@@ -45,17 +45,17 @@ class Pair:
 
     def centred(self, i: int, j: int) -> Floats:
         """The sum of (y_i - mean)(y_j - mean), i and j of 0 and 1, without the bias that noise gives the means."""
-        m, place = self.means, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]
-        return np.asarray(self.moments[:, place] + self.n * (self._of_means(i, j) - m[:, i] * m[:, j]))
+        m, product_column = self.means, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]
+        return np.asarray(self.moments[:, product_column] + self.n * (self._of_means(i, j) - m[:, i] * m[:, j]))
 
     def slopes(self, i: int, j: int) -> Floats:
         """The derivatives of `centred` by the six moments, a row for each group."""
-        m, found = self.means, np.zeros((len(self.moments), MOMENTS))
-        found[:, 0] = m[:, i] * m[:, j]
-        found[:, 1 + i] -= m[:, j]
-        found[:, 1 + j] -= m[:, i]
-        found[:, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]] = 1.0
-        return found
+        m, derivatives = self.means, np.zeros((len(self.moments), MOMENTS))
+        derivatives[:, 0] = m[:, i] * m[:, j]
+        derivatives[:, 1 + i] -= m[:, j]
+        derivatives[:, 1 + j] -= m[:, i]
+        derivatives[:, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]] = 1.0
+        return derivatives
 
     def spread(self, first: Floats, second: Floats) -> Floats:
         """z^2 times the covariance of the noise in two linear functions of the moments."""
@@ -64,10 +64,10 @@ class Pair:
     def _of_means(self, i: int, j: int) -> Floats:
         """The covariance of the noise of both means, to first order."""
         slopes = []
-        for place in (i, j):
-            one = np.zeros((len(self.moments), MOMENTS))
-            one[:, 0], one[:, 1 + place] = -self.means[:, place], 1.0
-            slopes.append(one)
+        for column in (i, j):
+            slope = np.zeros((len(self.moments), MOMENTS))
+            slope[:, 0], slope[:, 1 + column] = -self.means[:, column], 1.0
+            slopes.append(slope)
         return np.asarray(((slopes[0] @ self.noise) * slopes[1]).sum(axis=1) / self.n**2)
 
     def second_order(self, i: int, j: int) -> Floats:
@@ -111,7 +111,7 @@ def correlation_errors(pair: Pair, values: Floats) -> Floats:
     moments, as the dividend is.
     """
     known = _known(pair)
-    a, b = (np.where(known, pair.centred(place, place), 1.0) for place in (0, 1))
+    a, b = (np.where(known, pair.centred(column, column), 1.0) for column in (0, 1))
     ratio = np.sqrt(b / a)[:, None]
     top, bottom = pair.slopes(0, 1), (ratio * pair.slopes(0, 0) + pair.slopes(1, 1) / ratio) / 2.0
     squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)
@@ -137,10 +137,10 @@ def nearest_covariances(matrices: Floats, most: Floats) -> Floats:
     [[[1.5, 1.5], [1.5, 1.5]]]
     """
     values, vectors = np.linalg.eigh(matrices)
-    found = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    sizes = np.diagonal(found, axis1=1, axis2=2)
+    nonnegative = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    sizes = np.diagonal(nonnegative, axis1=1, axis2=2)
     scale = np.sqrt(np.minimum(1.0, most[:, None] / np.maximum(sizes, 1e-300)))
-    return np.asarray(found * scale[:, :, None] * scale[:, None, :])
+    return np.asarray(nonnegative * scale[:, :, None] * scale[:, None, :])
 
 
 def nearest_correlations(matrices: Floats) -> Floats:
@@ -152,9 +152,9 @@ def nearest_correlations(matrices: Floats) -> Floats:
     >>> nearest_correlations(np.array([[[1.0, 1.5], [1.5, 1.0]]])).round(6).tolist()
     [[[1.0, 1.0], [1.0, 1.0]]]
     """
-    found = nearest_covariances(np.clip(matrices, -1.0, 1.0), np.full(len(matrices), np.inf))
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(found, axis1=1, axis2=2), 1e-300))
-    return np.asarray(np.clip(found * scale[:, :, None] * scale[:, None, :], -1.0, 1.0))
+    nearest = nearest_covariances(np.clip(matrices, -1.0, 1.0), np.full(len(matrices), np.inf))
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(nearest, axis1=1, axis2=2), 1e-300))
+    return np.asarray(np.clip(nearest * scale[:, :, None] * scale[:, None, :], -1.0, 1.0))
 
 
 def of_cells(degree: int) -> Floats:

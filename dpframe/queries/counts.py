@@ -35,7 +35,7 @@ def axes_or_later(size: int, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, 
 def made(axes: Sequence[Any], most: int) -> tuple[Any, ...]:
     """All axes, made; refused before that where their product has more cells than the call allows."""
     refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), most)
-    return tuple(one for axis in axes for one in (axis.make() if isinstance(axis, Later) else (axis,)))
+    return tuple(finished for axis in axes for finished in (axis.make() if isinstance(axis, Later) else (axis,)))
 
 
 def checked_most(most: object) -> int:
@@ -86,14 +86,14 @@ def _bins(bins: Any) -> int:
 
 def checked_memory(memory: object) -> int | None:
     """Bytes, given as a number or as a text such as "2GiB"."""
-    found = memory
+    size = memory
     if isinstance(memory, str) and (match := MEMORY.fullmatch(memory.strip())):
-        found = int(Fraction(match[1]) * UNITS_OF_MEMORY[match[2].lower()])
-    if found is None:
+        size = int(Fraction(match[1]) * UNITS_OF_MEMORY[match[2].lower()])
+    if size is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int) or found < LEAST_MEMORY:
+    if isinstance(size, bool) or not isinstance(size, int) or size < LEAST_MEMORY:
         raise InvalidArgument(
             f'memory must be at least 16 MiB, in bytes or as "2GiB", not {shown(memory)}. '
             "Leave it out for a quarter of what is free, at most 1 GiB."
         )
-    return found
+    return size

@@ -114,13 +114,13 @@ def day_of(argument: str, value: Any) -> date:
     if value is None:
         raise MissingArgument(f"{argument} must be given: dates are never taken from the data. {DATES_EXAMPLE}")
     refuse_misplaced(value)
-    found = _plain_day(value)
-    if found is None:
+    day = _plain_day(value)
+    if day is None:
         raise InvalidArgument(
             f'{argument} must be a day without a time of day or a time zone, such as "2025-01-06" or '
             f"date(2025, 1, 6), not {shown(value)}. {DATES_EXAMPLE}"
         )
-    return found
+    return day
 
 
 def _plain_day(value: Any) -> date | None:

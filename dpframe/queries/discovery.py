@@ -118,7 +118,7 @@ def _known(known: object) -> tuple[tuple[Any, ...], ...]:
             f"known must be a list of values that you wrote down, not {shown(known, kind=True)}. "
             'Write for instance known=["A", "B"].'
         )
-    rows = [one if isinstance(one, tuple) else (one,) for one in known]
+    rows = [key if isinstance(key, tuple) else (key,) for key in known]
     return tuple(tuple(plain_key(value, "known") for value in row) for row in rows)
 
 
@@ -165,9 +165,9 @@ def found_axes(by: tuple[str, ...], discovery: Discovery) -> tuple[FoundAxis, ..
         if None in row and not discovery.nulls:
             raise InvalidArgument("known must not hold None without nulls=True, which counts missing keys. Add it.")
     _check_twice(discovery.known)
-    for place, column in enumerate(by):
+    for position, column in enumerate(by):
         if discovery.known:
-            KeyAxis((column,), tuple({same_key(row[place]): (row[place],) for row in discovery.known}.values()))
+            KeyAxis((column,), tuple({same_key(row[position]): (row[position],) for row in discovery.known}.values()))
     return (FoundAxis(by, discovery=discovery),)
 
 

@@ -76,13 +76,13 @@ def bins(column: str, bins: Any, *, range: Any = None, outside: Literal["drop", 
 
 def named(by: Sequence[str | Bins]) -> tuple[str, ...]:
     """The columns whose groups are keys."""
-    return tuple(one for one in by if not isinstance(one, Bins))
+    return tuple(column for column in by if not isinstance(column, Bins))
 
 
 def size_of(by: Sequence[str | Bins], keys: int) -> int:
     """The number of groups, where the keys have so many."""
-    for one in by:
-        keys *= one.size if isinstance(one, Bins) else 1
+    for column in by:
+        keys *= column.size if isinstance(column, Bins) else 1
     return keys
 
 
@@ -96,11 +96,11 @@ def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Iterable[
             f"keys must be left out where group_by names bins alone, which are the groups. Drop them. {KEYS_EXAMPLE}"
         )
     declared = {axis.columns[0]: axis for axis in key_axes(columns, keys, combinations)} if columns else {}
-    found = []
-    for one in by:
-        if isinstance(one, Bins):
-            found.append(one.made())
+    axes = []
+    for column in by:
+        if isinstance(column, Bins):
+            axes.append(column.made())
         elif declared:  # of combinations there is one axis for all columns
-            axis = declared.pop(one, None)
-            found += [axis] if axis is not None else []
-    return (*found, *declared.values())
+            axis = declared.pop(column, None)
+            axes += [axis] if axis is not None else []
+    return (*axes, *declared.values())

@@ -18,7 +18,7 @@ WAY_OUT = 'Write their edges, as in bins=[0, 18, 65], or pd.IntervalIndex.from_b
 def are_intervals(values: Any) -> bool:
     """Tell whether these are an interval, an index of them, or a list of some."""
     some = values[:1] if isinstance(values, (list, tuple)) else [values]
-    return bool(some) and not isinstance(some[0], type) and all(hasattr(some[0], part) for part in PARTS)
+    return bool(some) and not isinstance(some[0], type) and all(hasattr(some[0], name) for name in PARTS)
 
 
 def edges_of(intervals: Any) -> list[Any]:
@@ -26,13 +26,13 @@ def edges_of(intervals: Any) -> list[Any]:
     if not isinstance(intervals, Sized) or not len(intervals):
         raise InvalidArgument(f"bins must be several intervals, or edges, not one or none. {WAY_OUT}")
     each = list(intervals)  # type: ignore[call-overload]
-    if not all(are_intervals(one) for one in each):
+    if not all(are_intervals(interval) for interval in each):
         raise InvalidArgument(f"bins must be intervals alone, or edges alone. {WAY_OUT}")
-    if any(one.closed != "left" for one in each):
+    if any(interval.closed != "left" for interval in each):
         raise InvalidArgument(
             "bins must be intervals that are closed on the left alone, since a value on an edge is in the bin that "
             f"begins there. {WAY_OUT}"
         )
-    if any(one.right != following.left for one, following in pairwise(each)):
+    if any(interval.right != following.left for interval, following in pairwise(each)):
         raise InvalidArgument(f"bins must be intervals of which each begins where the last one ends. {WAY_OUT}")
-    return [each[0].left, *(one.right for one in each)]
+    return [each[0].left, *(interval.right for interval in each)]

@@ -137,12 +137,12 @@ class Keys:
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         """Those columns with a value a cell, row-major."""
-        found: dict[str, Sequence[Any] | NDArray[Any]] = {}
+        columns: dict[str, Sequence[Any] | NDArray[Any]] = {}
         for position, axis in enumerate(self.axes):
             outer, inner = math.prod(self.shape[:position]), math.prod(self.shape[position + 1 :])
             for name, values in axis.labels().items():
-                found[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
-        return found
+                columns[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
+        return columns
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on values outside the bins."""
@@ -276,12 +276,12 @@ def plain_key(value: object, argument: str = "keys") -> Any:
 
 def _plain_time(value: Any, argument: str) -> Any:
     """A NumPy date or duration as Python's, if it is exactly one."""
-    found = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item()
-    if not isinstance(found, (datetime, timedelta)) or same_key(found) != same_key(value):
+    plain = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item()
+    if not isinstance(plain, (datetime, timedelta)) or same_key(plain) != same_key(value):
         raise InvalidArgument(
             f"{argument} must be whole microseconds in the years 1 to 9999, unlike {value}. Leave it out."
         )
-    return found
+    return plain
 
 
 def _is_finite(value: Any) -> bool:
@@ -299,7 +299,7 @@ def kind_of(value: object) -> Kind:
     if isinstance(value, datetime):
         return "datetime"
     kinds: tuple[tuple[Kind, type], ...] = (("date", date), ("duration", timedelta), ("time", time))
-    return next((kind for kind, one in kinds if isinstance(value, one)), "number")
+    return next((kind for kind, family in kinds if isinstance(value, family)), "number")
 
 
 def _check_one_kind(keys: str, values: list[Any]) -> None:

@@ -61,7 +61,7 @@ def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
 def parents_of(levels: Sequence[Level]) -> Integers:
     """For each row of all levels of a rollup, one after the other, the row of its parent; -1 for the total."""
     starts = np.cumsum([level.size for level in levels])
-    above = [levels[place + 1].group[level.first] + starts[place] for place, level in enumerate(levels[:-1])]
+    above = [levels[depth + 1].group[level.first] + starts[depth] for depth, level in enumerate(levels[:-1])]
     return np.concatenate([*above, [-1]])
 
 
@@ -73,23 +73,23 @@ def labels_of(keys: Keys, levels: Sequence[Level]) -> dict[str, Any]:
 def _labels(name: str, values: Any, levels: Sequence[Level]) -> Any:
     if isinstance(values, np.ndarray):  # dates, of which the missing one is NaT
         missing = np.datetime64("NaT")
-        parts = [values[level.first] if name in level.columns else np.full(level.size, missing) for level in levels]
-        return np.concatenate([part.astype(values.dtype) for part in parts])
-    found: list[Any] = []
+        columns = [values[level.first] if name in level.columns else np.full(level.size, missing) for level in levels]
+        return np.concatenate([column.astype(values.dtype) for column in columns])
+    labels: list[Any] = []
     for level in levels:
-        found += [values[cell] for cell in level.first] if name in level.columns else [None] * level.size
-    return found
+        labels += [values[cell] for cell in level.first] if name in level.columns else [None] * level.size
+    return labels
 
 
 def _codes_of(keys: Keys) -> dict[str, Integers]:
     """For each column a number for each of its different keys, by cell."""
-    found = {}
-    for place, axis in enumerate(keys.axes):
-        outer, inner = math.prod(keys.shape[:place]), math.prod(keys.shape[place + 1 :])
+    codes = {}
+    for index, axis in enumerate(keys.axes):
+        outer, inner = math.prod(keys.shape[:index]), math.prod(keys.shape[index + 1 :])
         for position, column in enumerate(axis.columns):
             values = axis.values(position) if isinstance(axis, KeyAxis) else range(axis.size)  # dates differ
-            found[column] = np.tile(np.repeat(_codes(values), inner), outer)
-    return found
+            codes[column] = np.tile(np.repeat(_codes(values), inner), outer)
+    return codes
 
 
 def _codes(values: Sequence[Any]) -> Integers:

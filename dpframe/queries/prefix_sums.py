@@ -66,10 +66,10 @@ class PrefixSums:
 
     def measured(self, counts: Integers) -> Integers:
         """C x of each group (groups, bins), in steps, modulo 2**64: integers, so no order of addition matters."""
-        found = np.zeros_like(counts)
+        sums = np.zeros_like(counts)
         for behind, coefficient in enumerate(coefficients(self.size, self.bits).tolist()):
-            found[:, behind:] += coefficient * counts[:, : self.size - behind]
-        return found
+            sums[:, behind:] += coefficient * counts[:, : self.size - behind]
+        return sums
 
     def running(self, noisy: Floats) -> Floats:
         """The running counts F of each group: the solution of C x = y, added up; linear, and so unbiased."""
@@ -120,15 +120,15 @@ def coefficients(size: int, bits: int = BITS) -> Integers:
 @cache
 def _inverse(size: int, bits: int) -> Floats:
     """The first column of A C^-1 (A adds up): noise z of C x becomes the noise sum of b_(i-j) z_j of F_i."""
-    found: Floats = _solved(size, bits, np.ones((1, size)))[0]
-    found.flags.writeable = False
-    return found
+    first_column: Floats = _solved(size, bits, np.ones((1, size)))[0]
+    first_column.flags.writeable = False
+    return first_column
 
 
 def _solved(size: int, bits: int, right: Floats) -> Floats:
     """The solution of C x = right for each row, by forward substitution."""
     column = coefficients(size, bits) * 2.0**-bits
-    found = np.empty(right.shape)
-    for place in range(size):
-        found[:, place] = right[:, place] - found[:, :place] @ column[place:0:-1]
-    return found
+    solution = np.empty(right.shape)
+    for row in range(size):
+        solution[:, row] = right[:, row] - solution[:, :row] @ column[row:0:-1]
+    return solution

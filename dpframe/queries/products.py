@@ -42,8 +42,8 @@ class CentredProduct:
         each = [2 * self.shares[place](steps[place]) - WHOLE for place in self.places]
         if len(each) == 1:
             return np.asarray(each[0])
-        found = (each[0] * each[1]) >> BITS
-        return np.asarray(found - HALF if self.places[0] == self.places[1] else found)
+        rounded = (each[0] * each[1]) >> BITS
+        return np.asarray(rounded - HALF if self.places[0] == self.places[1] else rounded)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PairCell:
         )
         if self.powers != (0, 0):
             return np.asarray((first[self.powers[0]] * second[self.powers[1]]) >> BITS)
-        others = [(one * other) >> BITS for one in first for other in second][1:]
+        others = [(polynomial * other) >> BITS for polynomial in first for other in second][1:]
         return np.asarray(WHOLE - sum(others))
 
 
@@ -87,7 +87,7 @@ def centred_products(values: Values) -> tuple[RowFunction, ...]:
 
 def pair_cells(values: Values, i: int, j: int, degree: int) -> RowVector:
     """The Bernstein cells of two of the columns, of degree 1 (means and covariance) or 2 (also variances)."""
-    shares = tuple(Share(*grid_steps(values[place][1]), BITS) for place in (i, j))
+    shares = tuple(Share(*grid_steps(values[position][1]), BITS) for position in (i, j))
     words = f"Bernstein cells of {values[i][0]} and {values[j][0]}"
     if len(values) > 2:
         words += f", {_listed([column for column, _ in values])}"

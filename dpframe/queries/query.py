@@ -163,7 +163,7 @@ class Query:
     @property
     def rank(self) -> float | None:
         """The quantile that is chosen by ranks; None where none is."""
-        return next((one.rank for _, one in self.statistics if one.rank is not None), None)
+        return next((statistic.rank for _, statistic in self.statistics if statistic.rank is not None), None)
 
     def as_choice(self) -> Query:
         """The question answered by a choice; refused where it is none of one quantile of the whole frame."""
@@ -181,12 +181,14 @@ class Query:
         """The ways to answer it, of which a plan takes one by public facts; of most questions there is one."""
         each = (statistic.forms(self.keys.cells) for _, statistic in self.statistics)
         names = [name for name, _ in self.statistics]
-        found = tuple(tuple(zip(names, chosen, strict=True)) for chosen in product(*each))
-        return tuple(self if one == self.statistics else replace(self, statistics=one) for one in found)
+        choices = tuple(tuple(zip(names, chosen, strict=True)) for chosen in product(*each))
+        return tuple(
+            self if statistics == self.statistics else replace(self, statistics=statistics) for statistics in choices
+        )
 
     def because(self, why: str) -> Query:
         """The same with the reason why a plan took this way."""
-        return replace(self, statistics=tuple((name, one.because(why)) for name, one in self.statistics))
+        return replace(self, statistics=tuple((name, statistic.because(why)) for name, statistic in self.statistics))
 
     @cached_property
     def by_name(self) -> Mapping[str, Statistic]:
@@ -250,8 +252,8 @@ class Query:
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
         """Those over the declared cells; the others are sums of them."""
-        asked = [total for _, statistic in self.statistics for total in statistic.totals()]
-        return tuple(dict.fromkeys(asked if self.found is None else [self.found.people, *asked]))
+        totals = [total for _, statistic in self.statistics for total in statistic.totals()]
+        return tuple(dict.fromkeys(totals if self.found is None else [self.found.people, *totals]))
 
     @cached_property
     def groupings(self) -> tuple[tuple[str, ...] | None, ...]:
@@ -291,12 +293,14 @@ class Query:
 
     def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, a row each."""
-        parts = [statistic.answer({one: measured[one.over(by)] for one in statistic.totals()}) for by in self.groupings]
+        parts = [
+            statistic.answer({total: measured[total.over(by)] for total in statistic.totals()}) for by in self.groupings
+        ]
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def more(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """Further columns of a statistic by the ends of their names."""
-        return statistic.more({one: measured[one] for one in statistic.totals()}) if statistic.endings else {}
+        return statistic.more({total: measured[total] for total in statistic.totals()}) if statistic.endings else {}
 
     def __str__(self) -> str:
         return harmless(self._words())  # it is printed and logged, and kept in ledgers
@@ -306,7 +310,7 @@ class Query:
             return f"contributions(){self.grouping}"
         if self.chooses:
             return f"{self.statistics[0][1].choice_words} of {self.keys.axes[0]}"
-        asked = ", ".join(str(statistic) for _, statistic in self.statistics)
+        statistics = ", ".join(str(statistic) for _, statistic in self.statistics)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
         subtotals = ", with subtotals" if self.rollup else ", with all subtotals" if self.cube else ""
-        return f"{asked} by {cells}{subtotals}" if cells else asked
+        return f"{statistics} by {cells}{subtotals}" if cells else statistics

@@ -79,8 +79,8 @@ def nearest_shares(values: Floats) -> Floats:
     """
     falling = -np.sort(-values, axis=1)
     above = np.cumsum(falling, axis=1) - 1.0
-    place = np.arange(1.0, values.shape[1] + 1.0)
-    last = np.count_nonzero(falling * place > above, axis=1)[:, None]  # at least 1: of the largest alone v > v - 1
+    position = np.arange(1.0, values.shape[1] + 1.0)
+    last = np.count_nonzero(falling * position > above, axis=1)[:, None]  # at least 1: of the largest alone v > v - 1
     level = np.take_along_axis(above, last - 1, axis=1) / last
     return np.asarray(np.maximum(values - level, 0.0))
 

@@ -81,9 +81,9 @@ def from_the_whole_down(cells: Floats) -> Floats:
     for parts in reversed(levels[:-1]):
         quarters = _quarters(parts, NO_CELL)
         whole = np.where(shared > NOTHING, shared, 1.0)[..., None]
-        found = nearest_shares((quarters / whole).reshape(-1, 4)).reshape(quarters.shape)
-        found = np.where(shared[..., None] > NOTHING, found * whole, 0.0)
-        square = found.reshape(*shared.shape, 2, 2).swapaxes(2, 3)
+        shares = nearest_shares((quarters / whole).reshape(-1, 4)).reshape(quarters.shape)
+        counts = np.where(shared[..., None] > NOTHING, shares * whole, 0.0)
+        square = counts.reshape(*shared.shape, 2, 2).swapaxes(2, 3)
         shared = square.reshape(shared.shape[0], 2 * shared.shape[1], -1)[:, : parts.shape[1], : parts.shape[2]]
     return shared
 

@@ -23,7 +23,7 @@ SIZES = {  # nanoseconds in the units of NumPy that have a fixed length
     "D": Fraction(DAY),
     "h": Fraction(3_600 * 10**9),
     "m": Fraction(60 * 10**9),
-    **{unit: Fraction(10**9, 1000**place) for place, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))},
+    **{unit: Fraction(10**9, 1000**power) for power, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))},
 }
 LARGE = 10_000  # digits: a Decimal beyond is told apart by its digits and exponent, and never written out
 NAN = ("nan",)  # inside a tuple; a NaN by itself is missing

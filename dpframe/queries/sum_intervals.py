@@ -14,7 +14,7 @@ def sum_interval(noise: Noise, confidence: float) -> float:
     Whole draws that are nearly all 0 have no width by themselves, but sums of many have one: there Chebyshev's
     inequality is taken.
     """
-    one, spread = noise.interval(confidence), math.sqrt(noise.variance)
-    if one <= 0.0:
+    of_one_draw, spread = noise.interval(confidence), math.sqrt(noise.variance)
+    if of_one_draw <= 0.0:
         return spread / math.sqrt(1.0 - confidence)
-    return max(one, spread * NormalDist().inv_cdf((1.0 + confidence) / 2.0))
+    return max(of_one_draw, spread * NormalDist().inv_cdf((1.0 + confidence) / 2.0))

@@ -91,19 +91,19 @@ class Tree:
 
     def measured(self, counts: Integers) -> Integers:
         """The blocks of each group (groups, bins), the bins first, modulo 2**64."""
-        found = [counts]
+        blocks = [counts]
         for _ in range(1, self.levels):
-            found.append(np.add.reduceat(found[-1], self._firsts(len(found)), axis=1))
-        return np.concatenate(found, axis=1)
+            blocks.append(np.add.reduceat(blocks[-1], self._firsts(len(blocks)), axis=1))
+        return np.concatenate(blocks, axis=1)
 
     def running(self, noisy: Floats) -> Floats:
         """The running counts F of each group by least squares, all noise having one variance."""
-        own = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
-        best, spreads = [own[0]], [np.ones(self.size)]  # of each block: its estimate from itself and what is below
+        measured = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
+        best, spreads = [measured[0]], [np.ones(self.size)]  # of each block: its estimate from itself and what is below
         for level in range(1, self.levels):
             firsts = self._firsts(level)
             below, spread = np.add.reduceat(best[-1], firsts, axis=1), np.add.reduceat(spreads[-1], firsts)
-            best.append((below + spread * own[level]) / (1.0 + spread))
+            best.append((below + spread * measured[level]) / (1.0 + spread))
             spreads.append(spread / (1.0 + spread))
         for level in reversed(range(1, self.levels)):  # what a block and its parts differ by is shared out among these
             firsts, parent = self._firsts(level), np.arange(self.sizes[level - 1]) // self.branching
@@ -125,18 +125,18 @@ class Tree:
     @cached_property
     def bin_variances(self) -> Floats:
         """The variance of the count of each bin."""
-        sums, found = np.ones(self.size), np.ones(self.size)  # row sums of M^-1 and its diagonal: see `_spread`
+        sums, variances = np.ones(self.size), np.ones(self.size)  # row sums of M^-1 and its diagonal: see `_spread`
         for level in range(1, self.levels):
             block = np.arange(self.size) // self.branching**level
             whole = 1.0 + np.bincount(block, sums)[block]
-            found, sums = found - sums**2 / whole, sums / whole
-        return found
+            variances, sums = variances - sums**2 / whole, sums / whole
+        return variances
 
     @cached_property
     def largest_variance(self) -> float:
         """The largest variance of a sum of neighboring bins, within a block of the topmost level or across several."""
-        found = {size: _extremes(_block(self.branching, self.levels - 1, size)) for size in set(self._tops())}
-        inner, first, last, whole = np.array([found[size] for size in self._tops()]).T
+        extremes = {size: _extremes(_block(self.branching, self.levels - 1, size)) for size in set(self._tops())}
+        inner, first, last, whole = np.array([extremes[size] for size in self._tops()]).T
         behind = np.cumsum(whole)  # blocks are independent: a tail of one, all between, and a head of another
         reached = np.maximum.accumulate(last - behind)
         across = first[1:] + behind[:-1] + reached[:-1]
@@ -204,7 +204,7 @@ def _best(size: int) -> Tree:
 
 def _candidates(size: int) -> list[Tree]:
     """A flat histogram, and trees of several branchings."""
-    return [Tree(size, max(size, 2)), *(Tree(size, one) for one in BRANCHINGS if one < size)]
+    return [Tree(size, max(size, 2)), *(Tree(size, branching) for branching in BRANCHINGS if branching < size)]
 
 
 def _block(branching: int, level: int, size: int) -> Floats:
@@ -212,18 +212,18 @@ def _block(branching: int, level: int, size: int) -> Floats:
     if level == 0:
         return np.ones((1, 1))
     whole, last = divmod(size, branching ** (level - 1))
-    found, end = np.zeros((size, size)), size - last
+    covariances, end = np.zeros((size, size)), size - last
     if whole:
-        found[:end, :end] = np.kron(np.eye(whole), _block(branching, level - 1, branching ** (level - 1)))
+        covariances[:end, :end] = np.kron(np.eye(whole), _block(branching, level - 1, branching ** (level - 1)))
     if last:
-        found[end:, end:] = _block(branching, level - 1, last)
-    sums = found.sum(axis=1)
-    return np.asarray(found - np.outer(sums, sums / (1.0 + sums.sum())))
+        covariances[end:, end:] = _block(branching, level - 1, last)
+    sums = covariances.sum(axis=1)
+    return np.asarray(covariances - np.outer(sums, sums / (1.0 + sums.sum())))
 
 
 def _extremes(covariances: Floats) -> tuple[float, float, float, float]:
     """The largest variance of a sum of neighbors, of one from the first, of one up to the last, and that of all."""
     corner = np.pad(np.cumsum(np.cumsum(covariances, axis=0), axis=1), (1, 0))  # of running counts, 0 before them
-    own = np.diag(corner)
-    sums = own[:, None] + own - 2.0 * corner
-    return float(sums.max()), float(own.max()), float(sums[:, -1].max()), float(own[-1])
+    variances = np.diag(corner)
+    sums = variances[:, None] + variances - 2.0 * corner
+    return float(sums.max()), float(variances.max()), float(sums[:, -1].max()), float(variances[-1])

@@ -37,9 +37,9 @@ def unit_steps(groups: Integers, most: int, p: float) -> Integers:
     >>> unit_steps(np.array([3, 4, 12]), 3, 2).tolist()
     [1048576, 908093, 524288]
     """
-    different, place = np.unique(groups, return_inverse=True)
+    different, position = np.unique(groups, return_inverse=True)
     steps = np.array([steps_of(number, most, p) for number in different.tolist()], dtype=np.int64)
-    return np.asarray(steps[place.reshape(groups.shape)])
+    return np.asarray(steps[position.reshape(groups.shape)])
 
 
 def steps_of(groups: int, most: int, p: float) -> int:

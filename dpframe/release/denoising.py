@@ -26,11 +26,11 @@ Floats = NDArray[np.float64]
 ESTIMATES = ("estimated_rmse", "cell_rmse")  # of a first denoiser; after it the noise has another law
 
 
-def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
+def check_denoising(query: Query, law: Mechanism, denoisers: Any) -> None:
     """Refuse a denoiser by name for noise that is not additive, which none is made for; "auto" then does nothing."""
     if law.additive:
         return
-    if wanted is not None and wanted != "auto":
+    if denoisers is not None and denoisers != "auto":
         raise InvalidArgument(
             f"denoise must be None for {law.name}, which is not additive noise: denoisers take a law that is the same "
             "for every total. Leave denoise out."
@@ -44,35 +44,35 @@ def check_denoising(query: Query, law: Mechanism, wanted: Any) -> None:
 
 def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
-    law, asked = plan.noise_of(statistic)[0], plan.asked.denoising
-    if asked.denoise is not None and (own := statistic.fitted(values, law)) is not None:
-        return own[0], [{"name": "auto", "chose": own[1]}]
-    if asked.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
+    law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
+    if denoising.denoise is not None and (fitted := statistic.fitted(values, law)) is not None:
+        return fitted[0], [{"name": "auto", "chose": fitted[1]}]
+    if denoising.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
         return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
     if plan.query.subtotals:
         return consistent(values, statistic, plan)
-    axes = ordered_axes(plan.query.keys, asked.order)
+    axes = ordered_axes(plan.query.keys, denoising.order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
-    edges = None if asked.graph is None else edges_among(plan.query.keys, asked.graph)
-    told = {"nonnegative": statistic.totals()[0].nonnegative, "order": axes, "graph": edges}
-    told["never_zero"] = not statistic.whole  # sums of values, which are not 0 together because noise is large
+    edges = None if denoising.graph is None else edges_among(plan.query.keys, denoising.graph)
+    facts = {"nonnegative": statistic.totals()[0].nonnegative, "order": axes, "graph": edges}
+    facts["never_zero"] = not statistic.whole  # sums of values, which are not 0 together because noise is large
     said: list[dict[str, Any]] = []
-    for denoiser in asked.steps:
-        cells, words = _step(cells, denoiser, law, told)
+    for denoiser in denoising.steps:
+        cells, words = _step(cells, denoiser, law, facts)
         if said:  # the noise is no longer of that law once something was done to it, so nothing is known of the error
             words = {name: said for name, said in words.items() if name not in ESTIMATES}
         said.append(words if edges is None or not takes(denoiser, "graph") else {**words, "edges": len(edges)})
     return cells.reshape(values.shape), said
 
 
-def _step(cells: Floats, denoiser: Any, law: Any, told: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
+def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
-        choice = choose.choose(cells, law, **told)
+        choice = choose.choose(cells, law, **facts)
         return choice.values, _said(choice)
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
     try:
-        result = np.asarray(function(cells.copy(), law, **_known(function, told)), dtype=np.float64)
+        result = np.asarray(function(cells.copy(), law, **_known(function, facts)), dtype=np.float64)
     except Exception as error:
         if is_own(function):
             raise
@@ -99,7 +99,7 @@ def is_own(function: Any) -> bool:
     return str(getattr(function, "__module__", "")).startswith("dpframe.")
 
 
-def _known(function: Any, told: dict[str, Any]) -> dict[str, Any]:
+def _known(function: Any, facts: dict[str, Any]) -> dict[str, Any]:
     """The facts that a denoiser is told. To name one that takes an order is to say that neighboring cells are alike."""
-    said = told if told["order"] else {**told, "order": True}
+    said = facts if facts["order"] else {**facts, "order": True}
     return named_facts(function, said)

@@ -79,19 +79,19 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan],
     rest = _rest(plan, tuple(rows))
     if not rest.query.statistics:
         return {}
-    exact, found = measure(rest), {}
+    exact, measured = measure(rest), {}
     for part in rest.parts:
         there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
-        found[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
-    return found
+        measured[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
+    return measured
 
 
 def _rest(plan: Plan, rows: tuple[tuple[Any, ...], ...]) -> Plan:
     """The plan of what is measured besides the numbers of units, of these keys; as many groups are room as before."""
     parts = plan.parts[1:]
-    asked = tuple((str(place), Needed(part.total)) for place, part in enumerate(parts))
+    statistics = tuple((str(index), Needed(part.total)) for index, part in enumerate(parts))
     keys = Keys((replace(_axis(plan), rows=rows, discovery=None),))
-    return replace(plan, query=Query(plan.query.verb, keys, asked), parts=parts)
+    return replace(plan, query=Query(plan.query.verb, keys, statistics), parts=parts)
 
 
 def _numbers(
@@ -100,7 +100,7 @@ def _numbers(
     """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
     size = len(rows)
     if not size:
-        noises = {total: one.noise for total, one in measured.items()}
+        noises = {total: noisy.noise for total, noisy in measured.items()}
         measured = {total: Measured(np.zeros(total.width), law) for total, law in noises.items()}
     keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)

@@ -35,35 +35,35 @@ def facts_of(request: Request, plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     Bounds of contribution are told where they are not those of `unit`, the ledger's own: dpframe 0.1 had no others.
     """
     query = request.query
-    asked = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys), grouping=plan.query.grouping))
+    facts = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys), grouping=plan.query.grouping))
     said = (request.pricing, request.noising, request.denoising, request.recording)
-    asked |= {name: part for value in said for name, part in _parts(value).items() if name not in UNASKED}
+    facts |= {name: fact for value in said for name, fact in _parts(value).items() if name not in UNASKED}
     if request.pricing.within is None:
         for name in ("epsilon", "delta", "share"):
-            asked.pop(name, None)
-        asked["price"] = plan.price
+            facts.pop(name, None)
+        facts["price"] = plan.price
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
-        asked |= asdict(plan.unit.contribution)
+        facts |= asdict(plan.unit.contribution)
     if callable(request.noising.mechanism):  # whatever the function is, this is the noise that it chose
-        asked["mechanism"] = [part.mechanism for part in plan.parts]
-    asked["verb"] = VERBS.get(query.verb, query.verb)
-    return {NAMED.get(name, name): _hash(name, value) for name, value in asked.items()}
+        facts["mechanism"] = [part.mechanism for part in plan.parts]
+    facts["verb"] = VERBS.get(query.verb, query.verb)
+    return {NAMED.get(name, name): _hash(name, value) for name, value in facts.items()}
 
 
 def _resolved(keys: Keys, checked: Keys) -> Keys:
     """The keys as they were typed; those that a dtype declares, as it declares them."""
     pairs = zip(keys.axes, checked.axes, strict=True)
-    return Keys(tuple(found if isinstance(axis, DtypeAxis) else axis for axis, found in pairs))
+    return Keys(tuple(checked_axis if isinstance(axis, DtypeAxis) else axis for axis, checked_axis in pairs))
 
 
 def _parts(value: Any) -> dict[str, Any]:
     """The fields of a dataclass but for those at their defaults: a new field of a later version then says nothing."""
-    found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
-    return {name: part for name, (part, default) in found.items() if not _is_default(part, default)}
+    contents = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
+    return {name: content for name, (content, default) in contents.items() if not _is_default(content, default)}
 
 
-def _is_default(part: Any, default: Any) -> bool:
-    return default is not MISSING and type(part) is type(default) and bool(part == default)
+def _is_default(content: Any, default: Any) -> bool:
+    return default is not MISSING and type(content) is type(default) and bool(content == default)
 
 
 def _hash(name: str, value: Any) -> str:
@@ -87,15 +87,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (date, time, timedelta)):
         return {"time": [type(value).__name__, str(value)]}
     if isinstance(value, np.ndarray):
-        told = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-        return {"array": [value.dtype.str, list(value.shape), told]}
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": [value.dtype.str, list(value.shape), digest]}
     if isinstance(value, (list, tuple, range)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {"mapping": [[_plain(key), _plain(one)] for key, one in value.items()]}
+        return {"mapping": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if is_dataclass(value) and not isinstance(value, type):
         name = type(value).__name__
-        parts = {field: _plain(part) for field, part in _parts(value).items()}
+        parts = {field: _plain(content) for field, content in _parts(value).items()}
         return {"class": CLASSES.get(name, name), "parts": parts}
     known = [name for name, function in DENOISERS.items() if function is value]
     if known:

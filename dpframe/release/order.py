@@ -11,18 +11,18 @@ EXAMPLE = 'Write order=True for keys of one column, or name the column, as in or
 
 def ordered_axes(keys: Keys, order: object) -> tuple[int, ...]:
     """The places of these axes; typed errors for an `order` that the cells cannot have."""
-    bins = tuple(place for place, axis in enumerate(keys.axes) if isinstance(axis, BinAxis))
+    bins = tuple(index for index, axis in enumerate(keys.axes) if isinstance(axis, BinAxis))
     if order is None or order is False:
         return bins if order is None else ()
     if order is not True and not isinstance(order, str):
         raise InvalidType(f"order must be True, False or the name of a column, not {shown(order)}. {EXAMPLE}")
-    named = {axis.columns[0]: place for place, axis in enumerate(keys.axes) if len(axis.columns) == 1}
+    named = {axis.columns[0]: index for index, axis in enumerate(keys.axes) if len(axis.columns) == 1}
     if isinstance(order, str):
         if order not in named:
             among = f"one of {list(named)}" if named else "a column with keys of its own, not of combinations"
             raise InvalidArgument(f"order must name {among}, not {shown(order)}. {EXAMPLE}")
         return tuple(sorted({*bins, named[order]}))
-    unsaid = [place for place in named.values() if place not in bins]
+    unsaid = [index for index in named.values() if index not in bins]
     if len(keys.axes) == len(bins):
         if not bins:
             raise InvalidArgument("order must be left out of a single number, which has no neighbors. Drop it.")

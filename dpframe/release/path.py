@@ -56,11 +56,11 @@ def release(request: Request) -> Any:
     if isinstance(receipt, Answer):
         log.info("replayed %s of snapshot %s", plan.query, request.recording.snapshot)
         return replay.replayed(plan, receipt.content)
-    found = measure(plan)
+    exact = measure(plan)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
     if plan.query.found is not None:
-        return discovering.released(plan, found, entry, ledger, receipt, measure)
-    frame, chosen = results.built(plan, found, receipt, labels, request.recording.label)
+        return discovering.released(plan, exact, entry, ledger, receipt, measure)
+    frame, chosen = results.built(plan, exact, receipt, labels, request.recording.label)
     return replay.kept(plan, frame, chosen, entry, ledger)
 
 
@@ -75,7 +75,7 @@ def preview(request: Request) -> Plan | PlanTable:
     for pricing in several:
         if pricing.within is None:
             Price.of(pricing.epsilon, pricing.delta, pricing.share)
-    table = PlanTable(tuple(partial(_planned, replace(request, pricing=one), ledger) for one in several))
+    table = PlanTable(tuple(partial(_planned, replace(request, pricing=pricing), ledger) for pricing in several))
     _ = table.first  # what is wrong with the question is told now
     return table
 
@@ -104,7 +104,7 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
     accounting = ledger.accounting if ledger else Basic()
 
     def priced_at(price: Price) -> Priced:
-        found = (priced if checked.found is None else priced_with_keys)(
+        priced_query = (priced if checked.found is None else priced_with_keys)(
             checked,
             unit=unit,
             price=price,
@@ -113,21 +113,21 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
             limit=ledger.limit_amount if ledger else None,
             weights=request.pricing.weights,
         )
-        check_denoising(checked, found.parts[0].mechanism, request.denoising.denoise)
-        return found
+        check_denoising(checked, priced_query.parts[0].mechanism, request.denoising.denoise)
+        return priced_query
 
     pricing = request.pricing
     if pricing.within is None:
-        found, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
+        priced_query, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
     else:
-        found, accuracy = _priced_within(checked, pricing, priced_at)
-    return found.plan(request, unit, accounting, accuracy=accuracy)
+        priced_query, accuracy = _priced_within(checked, pricing, priced_at)
+    return priced_query.plan(request, unit, accounting, accuracy=accuracy)
 
 
 def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
     """The unit with the bounds of this question; contributions of units are asked without any."""
-    asked = request.noising
-    unit = ledger.unit_for(asked.unit) if ledger else checked_unit(asked.unit) or ROWS
+    noising = request.noising
+    unit = ledger.unit_for(noising.unit) if ledger else checked_unit(noising.unit) or ROWS
     if request.query.grouping is not None:
         if unit.column is None:
             raise InvalidArgument(
@@ -135,7 +135,7 @@ def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
                 'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
             )
         return unit.who
-    bounded = unit.bounded(asked.max_rows, asked.max_groups)
+    bounded = unit.bounded(noising.max_rows, noising.max_groups)
     if unit.column is not None and request.query.one_group and not request.query.uses_rows:
         return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
     return bounded
@@ -153,8 +153,8 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
     delta = None if pricing.delta is None else exact_delta(pricing.delta)
 
     def errors_at(epsilon: Fraction) -> dict[str, float]:
-        found = priced_at(Price(epsilon, delta))
-        return expected_errors(found.query, found.parts, pricing.size, accuracy.confidence)
+        priced_query = priced_at(Price(epsilon, delta))
+        return expected_errors(priced_query.query, priced_query.parts, pricing.size, accuracy.confidence)
 
     return priced_at(Price(smallest_epsilon(targets, errors_at), delta)), accuracy
 
@@ -167,13 +167,13 @@ def rehearsed(plan: Plan) -> dict[str, Any]:
 
 def measure(plan: Plan) -> Any:
     """The exact totals, or of keys that are to be found a table of them: the only look at rows."""
-    found = _measured(plan)
-    if found is None:
+    exact = _measured(plan)
+    if exact is None:
         raise ReleaseFailed(
             "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
             "values; the charge stands. Run the frame's own computation by itself to see the cause."
         )
-    return found
+    return exact
 
 
 def _measured(plan: Plan) -> Any:

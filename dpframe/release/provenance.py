@@ -184,12 +184,13 @@ def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | No
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    found = prints.print_of(frame, labels, numbers, subtotals=plan.query.subtotals is not None)
-    if found is None:
+    rows_print = prints.print_of(frame, labels, numbers, subtotals=plan.query.subtotals is not None)
+    if rows_print is None:
         return None
-    in_order = bool(np.all(np.diff(found.places) > 0))
-    order = None if in_order else " ".join(map(str, found.places.tolist()))  # text, which pandas does not copy in depth
-    return {"labels": labels, "sha256": found.sha256, "order": order}
+    in_order = bool(np.all(np.diff(rows_print.places) > 0))
+    # text, which pandas does not copy in depth
+    order = None if in_order else " ".join(map(str, rows_print.places.tolist()))
+    return {"labels": labels, "sha256": rows_print.sha256, "order": order}
 
 
 def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
@@ -215,19 +216,19 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(shape(facts))}]
     rows, start = [], 0
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         mine = slice(start, start + level["rows"])
         start += level["rows"]
         for name, statistic in facts["measures"].items():
             expected = dict(enumerate(estimated_rmse(statistic)))
-            noise = facts["statistics"][statistic["statistics"][place]]
+            noise = facts["statistics"][statistic["statistics"][index]]
             rows.append(
                 {
                     "column": name,
                     "by": ", ".join(level["columns"]),
                     "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
                     "noisy_rmse": math.sqrt(noise["variance"]) if foreign.is_one_total(statistic) else None,
-                    "denoised_rmse": expected.get(place),
+                    "denoised_rmse": expected.get(index),
                 }
             )
             if "sums" in statistic:
@@ -250,10 +251,10 @@ def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: floa
 
 def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[np.float64]]:
     """By column the expected error of each denoised value where it is known, in the order of the frame's rows."""
-    found = {name: cell_rmse(statistic, len(places)) for name, statistic in facts["measures"].items()}
-    known = {name: np.empty(len(places)) for name, errors in found.items() if errors is not None}
+    by_cell = {name: cell_rmse(statistic, len(places)) for name, statistic in facts["measures"].items()}
+    known = {name: np.empty(len(places)) for name, errors in by_cell.items() if errors is not None}
     for name, errors in known.items():
-        errors[places] = found[name]
+        errors[places] = by_cell[name]
     return known
 
 
@@ -268,7 +269,7 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> lis
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
     labels = foreign.labels_of(facts)
     rows = [{label: row[label] for label in labels} for row in build.rows(frame)]
-    return [row | {name: numbers[place] for name, numbers in columns.items()} for place, row in enumerate(rows)]
+    return [row | {name: numbers[index] for name, numbers in columns.items()} for index, row in enumerate(rows)]
 
 
 def _noise_of_rows(
@@ -279,10 +280,10 @@ def _noise_of_rows(
         return None
     sizes = [level["rows"] for level in facts.get("levels") or [{"rows": len(places)}]]
     each = statistic.get("sums", {}).get("bin", 1.0)  # of bins that are there to be added up: the largest
-    found = np.empty(len(places))
-    spread = [each * math.sqrt(facts["statistics"][place]["variance"]) for place in statistic["statistics"]]
-    found[places] = np.repeat(spread, sizes)
-    return found
+    deviations = np.empty(len(places))
+    spread = [each * math.sqrt(facts["statistics"][index]["variance"]) for index in statistic["statistics"]]
+    deviations[places] = np.repeat(spread, sizes)
+    return deviations
 
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:
@@ -298,7 +299,7 @@ def _axis(axis: Any) -> dict[str, Any]:
     elif isinstance(axis, BinAxis):
         described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
     elif isinstance(axis, KeyAxis):
-        described |= {"keys": [axis.kind(place) for place in range(len(axis.columns))]}
+        described |= {"keys": [axis.kind(position) for position in range(len(axis.columns))]}
     return described
 
 
@@ -311,8 +312,8 @@ def _found_axis(axis: FoundAxis) -> dict[str, Any]:
     return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls, **largest}}
 
 
-def _plain(axis: BinAxis, place: int) -> float | str:
-    edge = axis.shown_edges()[place]
+def _plain(axis: BinAxis, index: int) -> float | str:
+    edge = axis.shown_edges()[index]
     return float(edge) if axis.kind == "number" else str(edge)
 
 

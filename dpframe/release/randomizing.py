@@ -139,13 +139,13 @@ def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
 
 def _looked(look: Callable[[], Any]) -> Any:
     """The result of the engine; its error must not be chained, for it may hold values."""
-    found = _or_none(look)
-    if found is None:
+    result = _or_none(look)
+    if result is None:
         raise ReleaseFailed(
             "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
             "values; the charge stands. Run the frame's own computation by itself to see the cause."
         )
-    return found
+    return result
 
 
 def _or_none(look: Callable[[], Any]) -> Any:
@@ -218,8 +218,8 @@ def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
 
 def recorded(frame: Any, facts: Mapping[str, Any], receipt: Mapping[str, Any] | None) -> Any:
     """The reports with their provenance."""
-    place = {} if receipt is None else {"ledger": dict(receipt)}
-    return build.attach(frame, {**facts, **_later(frame), **place})
+    in_ledger = {} if receipt is None else {"ledger": dict(receipt)}
+    return build.attach(frame, {**facts, **_later(frame), **in_ledger})
 
 
 def _later(frame: Any) -> dict[str, Any]:

@@ -51,10 +51,10 @@ def rehearse(plan: Plan, recorded: Callable[[Any], Any]) -> dict[str, Any]:
 def _key(plan: Plan) -> bytes:
     """A hash of the question, as it is written down (True is not 1 there), and of the dtypes that it reads."""
     dtypes = dtypes_of(plan.frame, columns_of(plan.query, plan.unit))
-    asked = repr(
+    question = repr(
         (library_of(plan.frame), plan.asked.library, dtypes, plan.query, plan.unit, plan.parts[0].mechanism.norm)
     )
-    return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
+    return hashlib.sha256(question.encode(errors="surrogatepass")).digest()
 
 
 def _rehearse_record(recorded: Callable[[], Any]) -> None:
@@ -106,7 +106,7 @@ def _labels(plan: Plan) -> dict[str, Any]:
 
 def _rehearse_denoisers(plan: Plan) -> None:
     """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
-    if not any(callable(one) and not is_own(one) for one in plan.asked.denoising.steps):
+    if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.asked.denoising.steps):
         return
     values = np.arange(1.0, plan.query.rows + 1.0)
     for _, statistic in plan.query.statistics:

@@ -25,7 +25,7 @@ Receipt = Mapping[str, Any] | None
 
 
 def built(
-    plan: Plan, found: Totals, receipt: Receipt, labels: Mapping[str, Any], label: str | None
+    plan: Plan, exact: Totals, receipt: Receipt, labels: Mapping[str, Any], label: str | None
 ) -> tuple[Any, list[int] | None]:
     """The released frame, and of a choice the places of the chosen cells. `labels` are the columns of the cells.
 
@@ -33,7 +33,7 @@ def built(
     """
     measured = {}
     for part in plan.parts:
-        noisy = part.mechanism.add_noise(found.pop(part.total))
+        noisy = part.mechanism.add_noise(exact.pop(part.total))
         values = noisy.astype(np.float64) * part.mechanism.grid
         measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted)
     if plan.query.chooses:
@@ -96,7 +96,7 @@ def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: 
 
 def _no_numbers(plan: Plan) -> dict[str, Any]:
     """The columns of numbers that a choice of all cells would have."""
-    names = [name + end for name, one in plan.query.statistics if one.numbered for end in ("", ERROR)]
+    names = [name + end for name, statistic in plan.query.statistics if statistic.numbered for end in ("", ERROR)]
     return dict.fromkeys(names, np.zeros(plan.query.keys.cells))
 
 

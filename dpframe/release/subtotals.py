@@ -23,16 +23,16 @@ def consistent(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats
     """The values of all levels, fitted so that each is the sum of its parts; counts become whole numbers."""
     laws = [plan.noise_of(statistic, by)[0] for by in plan.query.groupings]
     fit = _of_cube if plan.query.cube else _of_rollup
-    found, variances = fit(values, laws, plan.query, statistic)
+    fitted, variances = fit(values, laws, plan.query, statistic)
     levels = [math.sqrt(variance) for variance in variances]
-    return found, [{"name": "consistent", "estimated_rmse": levels[0], "estimated_rmse_of_levels": levels}]
+    return fitted, [{"name": "consistent", "estimated_rmse": levels[0], "estimated_rmse_of_levels": levels}]
 
 
 def _of_rollup(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
     """The fit of a tree, and the mean variance of each level before it was made non-negative."""
     tree = sums.Tree.of(parents_of(query.levels))
-    found = sums.fitted(values, laws[::-1], tree, nonnegative=_nonnegative(statistic), whole=statistic.whole)
-    return found.values, [float(found.variances[start:stop].mean()) for start, stop in _places(query)]
+    fitted = sums.fitted(values, laws[::-1], tree, nonnegative=_nonnegative(statistic), whole=statistic.whole)
+    return fitted.values, [float(fitted.variances[start:stop].mean()) for start, stop in _places(query)]
 
 
 def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
@@ -43,15 +43,15 @@ def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Sta
         for kept, (start, stop) in zip(sets, _places(query), strict=True)
     }
     nonnegative = _nonnegative(statistic)
-    found = cubes.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
+    fitted = cubes.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
     rollup = levels_of(query.keys, rollup_of(query.keys.columns))
     tree = sums.Tree.of(parents_of(rollup))
-    levels = [np.bincount(level.group, found.cells.ravel(), minlength=level.size) for level in rollup]
+    levels = [np.bincount(level.group, fitted.cells.ravel(), minlength=level.size) for level in rollup]
     step = 1.0 if statistic.whole else sums.step_of(laws)
     cells = sums.rounded(np.concatenate(levels) / step, tree, nonnegative=nonnegative)[: query.keys.cells]
     table = cells.reshape(shape)
     whole = [table.sum(axis=tuple(axis for axis in range(len(shape)) if axis not in kept)).ravel() for kept in sets]
-    return np.concatenate(whole) * step + 0.0, [found.variances[kept] for kept in sets]
+    return np.concatenate(whole) * step + 0.0, [fitted.variances[kept] for kept in sets]
 
 
 def _nonnegative(statistic: Statistic) -> bool:

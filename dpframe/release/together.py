@@ -146,10 +146,10 @@ def release_together(
     promises = tuple(promise_of(plan, of_plan[name]) for name, plan in joint.plans.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
-    found = {name: measure(plan) for name, plan in joint.plans.items()}
+    exact = {name: measure(plan) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     return {
-        name: results.built(plan, found[name], receipt, labels[name], of_plan[name])[0]
+        name: results.built(plan, exact[name], receipt, labels[name], of_plan[name])[0]
         for name, plan in joint.plans.items()
     }
 
@@ -183,31 +183,31 @@ def _checked(plans: Any) -> dict[str, Plan]:
         raise InvalidType(f"plans must be a dict of plans by name, not {shown(plans)}. {EXAMPLE}")
     if not plans:
         raise InvalidArgument(f"plans must have at least one plan. {EXAMPLE}")
-    found = {}
+    checked = {}
     for name, plan in plans.items():
         if not isinstance(name, str):
             raise InvalidType(f"plans must have strings as names, not {shown(name)}. {EXAMPLE}")
         checked_name("each name of plans", name)
         if not isinstance(plan, (Plan, PlanTable)):
             raise InvalidType(f"plans must be made by .dp.preview, and {name!r} is {shown(plan)}. {EXAMPLE}")
-        one = plan.first if isinstance(plan, PlanTable) else plan
-        if one.frame is None:
+        single = plan.first if isinstance(plan, PlanTable) else plan
+        if single.frame is None:
             raise InvalidArgument(
                 f"plans must remember their frame, and {name!r} was pickled or copied, which leaves it out. "
                 "Preview it again, in this process."
             )
-        if one.asked.recording.snapshot is not None:
+        if single.asked.recording.snapshot is not None:
             raise InvalidArgument(
                 f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."
             )
-        if one.query.found is not None:
+        if single.query.found is not None:
             raise InvalidArgument(
                 f"plans must be of declared keys to be released together, and {name!r} finds its own. Release it by "
                 "itself, and take the keys that it shows for the others."
             )
-        found[name] = one
-    return found
+        checked[name] = single
+    return checked
 
 
 def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:

@@ -35,8 +35,8 @@ class Count(Counted):
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """Read off the numbers of another statistic that add up to it, such as those of a mean under pure noise."""
         # the widest is of a variance, which is measured whatever else moves to it
-        found = [one for one in totals if one.vector is not None and one.vector.adds_up_to(self.column)]
-        return SharedCount(self.column, max(found, key=lambda one: one.width)) if found else self
+        adding_up = [total for total in totals if total.vector is not None and total.vector.adds_up_to(self.column)]
+        return SharedCount(self.column, max(adding_up, key=lambda total: total.width)) if adding_up else self
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class SharedCount(Counted):
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The sums of the noisy numbers of each group, and the half-widths of their intervals."""
-        found = measured[self.total]
-        values = found.values.reshape(-1, self.total.width).sum(axis=1)
-        half = interval_of_sum(found.noise, self.total.width, CONFIDENCE)
-        if not found.weighted:  # within h of a whole number, rounded: within the whole part of h + 1/2
+        sums = measured[self.total]
+        values = sums.values.reshape(-1, self.total.width).sum(axis=1)
+        half = interval_of_sum(sums.noise, self.total.width, CONFIDENCE)
+        if not sums.weighted:  # within h of a whole number, rounded: within the whole part of h + 1/2
             values, half = np.rint(values), float(np.floor(half + 0.5))
         return values, np.full(values.shape, half)
 

@@ -81,16 +81,16 @@ class Covariance(Statistic):
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """The values that noisy numbers give each pair alone, be there such a matrix or not."""
-        found = self._measured_pairs(measured, CONFIDENCE)
-        return {NOISY: (np.stack([self._noisy(pair) for pair in found], axis=1) * self._units()).ravel()}
+        measured_pairs = self._measured_pairs(measured, CONFIDENCE)
+        return {NOISY: (np.stack([self._noisy(pair) for pair in measured_pairs], axis=1) * self._units()).ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The largest error to expect for a group of `size` rows whose values are even and independent."""
         moments = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
-        found = [
+        expected_pairs = [
             replace(pair, moments=moments) for pair in self._pairs([np.zeros((1, 0))] * len(noises), noises, confidence)
         ]
-        return float(self._read(found)[1].max())
+        return float(self._read(expected_pairs)[1].max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many rows a group has."""
@@ -115,27 +115,27 @@ class Covariance(Statistic):
         return f"{self.verb} of {', '.join(each)}"
 
     def _measured_pairs(self, measured: Mapping[Total, Measured], confidence: float) -> list[Pair]:
-        parts = [measured[total] for total in self.totals()]
-        return self._pairs([part.values for part in parts], [part.noise for part in parts], confidence)
+        noisy = [measured[total] for total in self.totals()]
+        return self._pairs([sums.values for sums in noisy], [sums.noise for sums in noisy], confidence)
 
     def _pairs(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> list[Pair]:
         """The moments of each pair; and of each one z, that of the noise with the heaviest tails."""
         heavy = [noise.interval(confidence) / noise.variance**0.5 for noise in noises if noise.variance > 0.0]
         z, size = max(heavy, default=0.0), len(self.columns)
-        found = []
-        for place, (i, j) in enumerate(pairs(size)):
+        known_pairs = []
+        for number, (i, j) in enumerate(pairs(size)):
             if self.pure:
                 mixing = comoments.of_cells(self.degree)
-                cells, noise = values[place].reshape(-1, mixing.shape[1]), noises[place].variance * mixing @ mixing.T
-                found.append(Pair(cells @ mixing.T, noise, z))
+                cells, noise = values[number].reshape(-1, mixing.shape[1]), noises[number].variance * mixing @ mixing.T
+                known_pairs.append(Pair(cells @ mixing.T, noise, z))
                 continue
-            mine = [0, 1 + i, 1 + j, 1 + size + i, 1 + size + j, 1 + 2 * size + place]
+            indices = [0, 1 + i, 1 + j, 1 + size + i, 1 + size + j, 1 + 2 * size + number]
             mixing = np.eye(comoments.MOMENTS)
             mixing[3, 0] = mixing[4, 0] = 0.5  # of y^2 - 1/2
-            moments = np.stack([values[one].ravel() for one in mine], axis=1) @ mixing.T
-            variances = np.array([noises[one].variance for one in mine])
-            found.append(Pair(moments, mixing * variances @ mixing.T, z))
-        return found
+            moments = np.stack([values[index].ravel() for index in indices], axis=1) @ mixing.T
+            variances = np.array([noises[index].variance for index in indices])
+            known_pairs.append(Pair(moments, mixing * variances @ mixing.T, z))
+        return known_pairs
 
     def _units(self) -> Floats:
         """The unit of each pair: the product of half the lengths of both bounds, as values are really clipped."""
@@ -146,34 +146,34 @@ class Covariance(Statistic):
     def _noisy(self, pair: Pair) -> Floats:
         return comoments.covariances(pair, self.ddof)
 
-    def _read(self, found: Sequence[Pair]) -> tuple[Floats, Floats]:
-        values = self._nearest(found)
-        errors = [comoments.covariance_errors(one, values[:, k], self.ddof) for k, one in enumerate(found)]
+    def _read(self, measured_pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
+        values = self._nearest(measured_pairs)
+        errors = [comoments.covariance_errors(pair, values[:, k], self.ddof) for k, pair in enumerate(measured_pairs)]
         return (values * self._units()).ravel(), (np.stack(errors, axis=1) * self._units()).ravel()
 
-    def _nearest(self, found: Sequence[Pair]) -> Floats:
+    def _nearest(self, measured_pairs: Sequence[Pair]) -> Floats:
         """The nearest matrix that is one of covariances; where variances are not measured they may be the largest.
 
         A mean of m leaves a variance of at most 1 - m^2, and the covariance at most the root of two of them.
         """
-        noisy = np.stack([self._noisy(pair) for pair in found], axis=1)
-        factor = np.stack([pair.n / (pair.n - self.ddof) for pair in found], axis=1)
+        noisy = np.stack([self._noisy(pair) for pair in measured_pairs], axis=1)
+        factor = np.stack([pair.n / (pair.n - self.ddof) for pair in measured_pairs], axis=1)
         if self.pure:
-            most = factor * np.stack([np.sqrt(np.prod(1.0 - pair.means**2, axis=1)) for pair in found], axis=1)
+            most = factor * np.stack([np.sqrt(np.prod(1.0 - pair.means**2, axis=1)) for pair in measured_pairs], axis=1)
             return np.clip(noisy, -most, most)
         matrices = self._matrices(noisy)
-        for (i, j), pair in zip(pairs(len(self.columns)), found, strict=True):
-            for place, column in enumerate((i, j)):
-                matrices[:, column, column] = pair.centred(place, place) / (pair.n - self.ddof)
+        for (i, j), pair in zip(pairs(len(self.columns)), measured_pairs, strict=True):
+            for side, column in enumerate((i, j)):
+                matrices[:, column, column] = pair.centred(side, side) / (pair.n - self.ddof)
         return self._of_matrices(comoments.nearest_covariances(matrices, factor[:, 0]))
 
     def _matrices(self, values: Floats) -> Floats:
         """A symmetric matrix for each group, with 1 on its diagonal."""
         size = len(self.columns)
-        found = np.tile(np.eye(size), (len(values), 1, 1))
-        for place, (i, j) in enumerate(pairs(size)):
-            found[:, i, j] = found[:, j, i] = values[:, place]
-        return found
+        matrices = np.tile(np.eye(size), (len(values), 1, 1))
+        for entry, (i, j) in enumerate(pairs(size)):
+            matrices[:, i, j] = matrices[:, j, i] = values[:, entry]
+        return matrices
 
     def _of_matrices(self, matrices: Floats) -> Floats:
         return np.stack([matrices[:, i, j] for i, j in pairs(len(self.columns))], axis=1)
@@ -203,13 +203,13 @@ class Correlation(Covariance):
     def _noisy(self, pair: Pair) -> Floats:
         return comoments.correlations(pair)
 
-    def _nearest(self, found: Sequence[Pair]) -> Floats:
-        noisy = np.stack([self._noisy(pair) for pair in found], axis=1)
+    def _nearest(self, measured_pairs: Sequence[Pair]) -> Floats:
+        noisy = np.stack([self._noisy(pair) for pair in measured_pairs], axis=1)
         return self._of_matrices(comoments.nearest_correlations(self._matrices(noisy)))
 
-    def _read(self, found: Sequence[Pair]) -> tuple[Floats, Floats]:
-        values = self._nearest(found)
-        errors = [comoments.correlation_errors(one, values[:, k]) for k, one in enumerate(found)]
+    def _read(self, measured_pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
+        values = self._nearest(measured_pairs)
+        errors = [comoments.correlation_errors(pair, values[:, k]) for k, pair in enumerate(measured_pairs)]
         return values.ravel(), np.stack(errors, axis=1).ravel()
 
 

@@ -80,6 +80,6 @@ class Ecdf(Statistic):
             )
 
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
-        design, found = self.design, measured[self.totals()[0]]
-        running = design.running(found.values.reshape(-1, design.width))
-        return distribution(running, design, found.noise, CONFIDENCE)
+        design, sums = self.design, measured[self.totals()[0]]
+        running = design.running(sums.values.reshape(-1, design.width))
+        return distribution(running, design, sums.noise, CONFIDENCE)

@@ -88,8 +88,8 @@ class Mean(Clipped):
         the noisy count is below 1 the midpoint is returned, with that distance.
         """
         if self.pure:
-            found = measured[self.totals()[0]]
-            reading = self._two_sided(found.values, found.noise, CONFIDENCE)
+            sums = measured[self.totals()[0]]
+            reading = self._two_sided(sums.values, sums.noise, CONFIDENCE)
             return reading.values, reading.half_widths
         centred, count = self.totals()
         total, present = measured[centred], measured[count]
@@ -144,8 +144,8 @@ class Mean(Clipped):
         lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
         length = upper - lower
         half, variances = noise.interval(confidence) * length, OF_SQUARES if self.shared else OF_WAYS
-        found = two_sided_mean(above * length, below * length, (lower, upper), half, variances)
-        return Reading(np.clip(found.values, *self.bounds), found.half_widths)
+        reading = two_sided_mean(above * length, below * length, (lower, upper), half, variances)
+        return Reading(np.clip(reading.values, *self.bounds), reading.half_widths)
 
 
 def mean(

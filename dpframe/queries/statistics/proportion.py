@@ -56,9 +56,9 @@ class Proportion(Statistic):
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The share and its error by Fieller's theorem, from the noisy numbers alone; at least 0 and at most 1."""
-        (found,) = measured.values()
-        above, below = found.values.reshape(-1, 2).T
-        reading = two_sided_mean(above, below, BOUNDS, found.noise.interval(CONFIDENCE))
+        (sums,) = measured.values()
+        above, below = sums.values.reshape(-1, 2).T
+        reading = two_sided_mean(above, below, BOUNDS, sums.noise.interval(CONFIDENCE))
         return reading.values, reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:

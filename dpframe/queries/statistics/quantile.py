@@ -125,13 +125,13 @@ class Quantile(Statistic):
         return {"by": self.by, "why": self.why} if self.by_choice else None
 
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
-        design, found = self.design, measured[self.totals()[0]]
+        design, sums = self.design, measured[self.totals()[0]]
         if self.by_choice:  # a choice tells nothing of distances in values: only all candidates are sure to hold it
-            chosen = np.array(self.candidates)[np.argmax(found.values.reshape(-1, len(self.candidates)), axis=1)]
+            chosen = np.array(self.candidates)[np.argmax(sums.values.reshape(-1, len(self.candidates)), axis=1)]
             return chosen, np.full(chosen.shape, self.candidates[0]), np.full(chosen.shape, self.candidates[-1])
-        running = design.running(found.values.reshape(-1, design.width))
+        running = design.running(sums.values.reshape(-1, design.width))
         candidates = np.array(self.candidates)
-        value, low, high = places(running, self.q, design, found.noise, CONFIDENCE)
+        value, low, high = places(running, self.q, design, sums.noise, CONFIDENCE)
         return candidates[value], candidates[low], candidates[high]
 
     def __str__(self) -> str:
@@ -158,8 +158,8 @@ class Quantiles(Statistic):
     def several(self, name: str | None) -> list[tuple[str, Statistic]]:
         """Each with the name of its output column."""
         if name is None:
-            return [(one.default_name, one) for one in self.parts]
-        return [(f"{name}_q{one.q:g}", one) for one in self.parts]
+            return [(part.default_name, part) for part in self.parts]
+        return [(f"{name}_q{part.q:g}", part) for part in self.parts]
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.parts))
@@ -217,14 +217,14 @@ def quantile(
     quantile 0.25(age) in [0, 120]
     """
     check_column(column)
-    found = _candidates(bounds, step, candidates)
+    checked_candidates = _candidates(bounds, step, candidates)
     if q is None:
         raise MissingArgument("q must be given: which quantile, between 0 and 1. Write for instance q=0.5.")
     if not isinstance(q, (list, tuple)):
-        return Quantile(column, _checked_q(q), found)
+        return Quantile(column, _checked_q(q), checked_candidates)
     if not q:
         raise InvalidArgument("q must hold at least one number between 0 and 1. Write for instance q=[0.25, 0.5].")
-    return Quantiles(tuple(Quantile(column, _checked_q(one), found) for one in q))
+    return Quantiles(tuple(Quantile(column, _checked_q(level), checked_candidates) for level in q))
 
 
 def median(
@@ -275,10 +275,10 @@ def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:
     if not isinstance(candidates, (list, tuple, range, np.ndarray)) or len(candidates) < 2:
         raise InvalidType(f"candidates must be a list of at least two numbers, not {shown(candidates)}. {EXAMPLE}")
     _refuse_many(len(candidates))
-    found = tuple(checked_place("candidates", one, EXAMPLE) for one in candidates)
-    if any(left >= right for left, right in pairwise(found)):
+    numbers = tuple(checked_place("candidates", candidate, EXAMPLE) for candidate in candidates)
+    if any(left >= right for left, right in pairwise(numbers)):
         raise InvalidArgument(f"candidates must increase, unlike {shown(list(candidates))}. Sort them.")
-    return found
+    return numbers
 
 
 def _spaced(bounds: tuple[float, float], step: Any) -> tuple[float, ...]:
@@ -292,13 +292,13 @@ def _spaced(bounds: tuple[float, float], step: Any) -> tuple[float, ...]:
             raise InvalidArgument(f"step must be above 0, not {shown(step)}. Write for instance step=1.")
     count = math.floor((upper - lower) / length * (1.0 + 1e-9))
     _refuse_many(count + 1)
-    found = [lower + length * place for place in range(count + 1)]
-    if found[-1] < upper - 1e-9 * length:
-        found.append(upper)
-    found[-1] = upper
-    if any(left >= right for left, right in pairwise(found)):
+    numbers = [lower + length * step_number for step_number in range(count + 1)]
+    if numbers[-1] < upper - 1e-9 * length:
+        numbers.append(upper)
+    numbers[-1] = upper
+    if any(left >= right for left, right in pairwise(numbers)):
         raise InvalidArgument("step must be long enough for candidates to be different floats. Subtract a constant.")
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _refuse_many(count: int) -> None:

@@ -68,9 +68,9 @@ class Ranges(Statistic):
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The unbiased counts, and the half-widths of their intervals: a row for each bin of each group."""
-        design, found = self.design, measured[self.totals()[0]]
-        counts = self._apart(design.running(found.values.reshape(-1, design.width)))
-        half = sum_interval(found.noise, CONFIDENCE) * np.sqrt(design.bin_variances)
+        design, sums = self.design, measured[self.totals()[0]]
+        counts = self._apart(design.running(sums.values.reshape(-1, design.width)))
+        half = sum_interval(sums.noise, CONFIDENCE) * np.sqrt(design.bin_variances)
         return counts.ravel(), np.tile(half, counts.shape[0])
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
@@ -86,8 +86,8 @@ class Ranges(Statistic):
         """
         cells = values.reshape(-1, *self.shape)
         if len(self.shape) > 1:
-            found = fitted_grid(cells, noise, lambda draws: self._apart(self.design.running(draws)), self.design.width)
-            return (values, "none") if found is None else (found.ravel(), "sums shared out from the whole down")
+            counts = fitted_grid(cells, noise, lambda draws: self._apart(self.design.running(draws)), self.design.width)
+            return (values, "none") if counts is None else (counts.ravel(), "sums shared out from the whole down")
         running = np.cumsum(cells, axis=1)
         rising = np.maximum(isotonic(running, cast(NoiseLaw, noise)), 0.0)
         return np.maximum(np.diff(rising, axis=1, prepend=0.0), 0.0).ravel(), "running sums that never fall"
@@ -105,7 +105,11 @@ class Ranges(Statistic):
             "first": float(design.variances.max()),
             "any": design.largest_variance,
         }
-        return {"verb": self.verb, "column": None, "sums": {name: math.sqrt(one) for name, one in variances.items()}}
+        return {
+            "verb": self.verb,
+            "column": None,
+            "sums": {name: math.sqrt(variance) for name, variance in variances.items()},
+        }
 
     def _apart(self, running: Floats) -> Floats:
         """The cells of running sums, along each axis."""

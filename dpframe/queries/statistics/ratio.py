@@ -62,7 +62,7 @@ class Ratio(Statistic):
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The error to expect for a group of `size` values that lie in the middle of the bounds."""
         middles = [sum(bounds) / 2.0 for bounds in (self.bounds, self.denominator_bounds)]
-        sums = [Measured(np.array([size * one]), noise) for one, noise in zip(middles, noises, strict=True)]
+        sums = [Measured(np.array([size * middle]), noise) for middle, noise in zip(middles, noises, strict=True)]
         value, low, high = self._read(sums, confidence)
         return float(np.maximum(value - low, high - value)[0])
 
@@ -81,8 +81,10 @@ class Ratio(Statistic):
 
     def _read(self, sums: Sequence[Measured], confidence: float) -> tuple[Floats, Floats, Floats]:
         top, bottom = sums
-        spreads = [one.noise.variance for one in sums]
-        heavy = [one.noise.interval(confidence) ** 2 / one.noise.variance for one in sums if one.noise.variance > 0.0]
+        spreads = [total.noise.variance for total in sums]
+        heavy = [
+            total.noise.interval(confidence) ** 2 / total.noise.variance for total in sums if total.noise.variance > 0.0
+        ]
         squared = max(heavy, default=0.0)  # z^2 of the noise with the heavier tails
         there = bottom.values != 0.0
         value = np.where(there, top.values / np.where(there, bottom.values, 1.0), 0.0)

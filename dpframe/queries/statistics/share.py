@@ -50,16 +50,16 @@ class Share(Statistic):
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The nearest shares that are at least 0 and add up to 1 in each group, and the half-widths of intervals."""
-        (found,) = measured.values()
-        shares = self._read(found.values)[1]
-        counts = found.values.reshape(-1, self.size)
-        half = self._half_widths(shares, counts, found.noise, CONFIDENCE)
+        (sums,) = measured.values()
+        shares = self._read(sums.values)[1]
+        counts = sums.values.reshape(-1, self.size)
+        half = self._half_widths(shares, counts, sums.noise, CONFIDENCE)
         return shares.ravel(), half.ravel()
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """The quotients of noisy counts as they are."""
-        (found,) = measured.values()
-        return {NOISY: self._read(found.values)[0].ravel()}
+        (sums,) = measured.values()
+        return {NOISY: self._read(sums.values)[0].ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The error to expect for a group of `size` rows that are spread evenly over the bins."""

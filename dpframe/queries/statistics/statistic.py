@@ -171,8 +171,8 @@ class Statistic:
 
     def __str__(self) -> str:
         bounds = getattr(self, "bounds", None)
-        asked = f"{self.verb}({getattr(self, 'column', None) or ''})"
-        return asked if bounds is None else f"{asked} in [{bounds[0]:g}, {bounds[1]:g}]"
+        call = f"{self.verb}({getattr(self, 'column', None) or ''})"
+        return call if bounds is None else f"{call} in [{bounds[0]:g}, {bounds[1]:g}]"
 
 
 @dataclass(frozen=True)

@@ -67,15 +67,15 @@ class Variance(Clipped):
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The variance and its error by the delta method, from the noisy numbers alone."""
-        parts = [measured[total] for total in self.totals()]
-        found = self._read([part.values for part in parts], [part.noise for part in parts], CONFIDENCE)
-        return found.values, found.half_widths
+        noisy = [measured[total] for total in self.totals()]
+        reading = self._read([sums.values for sums in noisy], [sums.noise for sums in noisy], CONFIDENCE)
+        return reading.values, reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The error to expect for a group of `size` values that are spread evenly between the bounds."""
         n = float(size)
         even = [n / 3.0] * 3 if self.pure else [n, 0.0, n * (1.0 / 3.0 - 0.5)]
-        values = [np.array(even)] if self.pure else [np.array([one]) for one in even]
+        values = [np.array(even)] if self.pure else [np.array([total]) for total in even]
         return float(self._read(values, noises, confidence).half_widths[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
@@ -93,7 +93,11 @@ class Variance(Clipped):
     def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
         spreads = [noise.variance**0.5 for noise in noises]
         z = max(
-            (noise.interval(confidence) / one for noise, one in zip(noises, spreads, strict=True) if one > 0.0),
+            (
+                noise.interval(confidence) / spread
+                for noise, spread in zip(noises, spreads, strict=True)
+                if spread > 0.0
+            ),
             default=0.0,
         )
         if self.pure:
