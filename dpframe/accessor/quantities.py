@@ -317,10 +317,10 @@ class Quantities(Generic[F]):
             )
         if k is None:
             raise MissingArgument('k must be given: how many values, as in top_k("ward", k=10, categories=[...]).')
-        statistic = TopK(checked_whole("k", k, 1, 2**53, "a whole number above 0"), checked_flag("counts", counts))
+        asked = TopK(checked_whole("k", k, 1, 2**53, "a whole number above 0"), checked_flag("counts", counts))
         axes = axes_of(column, categories)
-        name = "count" if statistic.counts else f"{column}_shortfall"
-        return self._inside(axes)._asked("top_k", {name: statistic}, {"denoise": None, **options})
+        name = "count" if asked.counts else f"{column}_shortfall"
+        return self._inside(axes)._asked("top_k", {name: asked}, {"denoise": None, **options})
 
     def _inside(self, axes: Any) -> Self:
         """The same questions of each cell of further axes."""
