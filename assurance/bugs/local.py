@@ -121,7 +121,7 @@ LOCAL = (
         "local",
         "rows of a person beyond the bound that report the truth",
         "categories_of_rows",
-        "    found[_beyond(table, unit, most)] = NOT_THERE\n",
+        "    codes[_beyond(table, unit, most)] = NOT_THERE\n",
         "",
         "test_local_release.py::test_rows_beyond_the_bound_say_nothing",
     ),

@@ -50,8 +50,8 @@ STATISTICS = (
         "statistics",
         "the sum of a unit clipped only row by row",
         "compound._clipped",
-        "sums = np.clip(added(values, place.reshape(-1), pairs.size), *total.steps)",
-        "sums = added(np.clip(values, *total.steps), place.reshape(-1), pairs.size)",
+        "sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *total.steps)",
+        "sums = added(np.clip(values, *total.steps), pair_of_row.reshape(-1), pairs.size)",
         f"{SUMS}::test_no_neighbor_is_farther_than_the_sensitivity",
     ),
     bug(
@@ -76,7 +76,7 @@ STATISTICS = (
         "the rows of a unit counted by bin, not by group",
         "compound._measured",
         "light = pair_weights(code, size, group, unit, p, groups)",
-        "light = pair_weights(code, size, group * bins + np.maximum(place, 0), unit, p, groups)",
+        "light = pair_weights(code, size, group * bins + np.maximum(inner_bin, 0), unit, p, groups)",
         f"{RANKS}::test_no_neighbor_is_farther_than_the_sensitivity",
     ),
     bug(
@@ -207,8 +207,8 @@ STATISTICS = (
         "statistics",
         "missing values counted with the others of a proportion",
         "compound._matched",
-        "np.where(place >= 0, 0, 1), -1)",
-        "np.where(place >= 0, 0, 1), 1)",
+        "np.where(position >= 0, 0, 1), -1)",
+        "np.where(position >= 0, 0, 1), 1)",
         "test_proportion.py::test_a_value_of_any_dtype",
     ),
     bug(
@@ -284,7 +284,7 @@ STATISTICS = (
         "the rows of a unit weighed by candidate where a quantile is chosen",
         "compound._measured",
         "light = pair_weights(code, size, group, unit, p, groups)",
-        "light = pair_weights(code, size, place, unit, np.inf, bins)",
+        "light = pair_weights(code, size, inner_bin, unit, np.inf, bins)",
         f"{CHOSEN}::test_no_unit_moves_exact_scores_by_more_than_the_spread",
     ),
     bug(

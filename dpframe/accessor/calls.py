@@ -21,28 +21,28 @@ def asks(verb: Verb) -> Verb:
     kind = options_of(verb)
     options = parameters_of(kind)
     written = inspect.signature(verb)
-    own = [one for one in written.parameters.values() if one.name != "options"]
-    place = len(own) - any(one.kind is inspect.Parameter.VAR_KEYWORD for one in own)
-    signature = written.replace(parameters=[*own[:place], *options, *own[place:]])
+    parameters = [parameter for parameter in written.parameters.values() if parameter.name != "options"]
+    index = len(parameters) - any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    signature = written.replace(parameters=[*parameters[:index], *options, *parameters[index:]])
 
     @trimmed
     @functools.wraps(verb)
-    def asked(*given: Any, **named: Any) -> Any:
+    def wrapped(*positional: Any, **named: Any) -> Any:
         if verb.__name__ != "agg":  # whose statistics may have any name
-            _check_call(verb.__name__, signature, given, named)
+            _check_call(verb.__name__, signature, positional, named)
         if isinstance(named.get("denoise"), str) and named["denoise"] == OPTIONS["denoise"].default:
             del named["denoise"]
-        return verb(*given, **named)
+        return verb(*positional, **named)
 
-    asked.__signature__ = signature  # type: ignore[attr-defined]
+    wrapped.__signature__ = signature  # type: ignore[attr-defined]
     hints = {name: hint for name, hint in get_type_hints(verb).items() if name != "options"}
-    asked.__annotations__ = hints | get_type_hints(kind)
+    wrapped.__annotations__ = hints | get_type_hints(kind)
     if verb.__doc__ is not None:  # it is under python -OO
-        asked.__doc__ = explained(verb.__doc__, [option.name for option in options])
-    return cast(Verb, asked)
+        wrapped.__doc__ = explained(verb.__doc__, [option.name for option in options])
+    return cast(Verb, wrapped)
 
 
-def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _check_call(verb: str, signature: inspect.Signature, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
     arguments = list(signature.parameters)[1:]
     for name, value in named.items():
         if name not in arguments:
@@ -51,14 +51,14 @@ def _check_call(verb: str, signature: inspect.Signature, given: tuple[Any, ...],
             raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
         if isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
-    by_place = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    if len(given) > len(by_place):
+    by_position = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if len(positional) > len(by_position):
         raise InvalidType(
-            f"{verb} must be given everything but the column by name, so {shown(given[len(by_place)])} is not clear. "
-            f"Write for instance {verb}({shown(given[1])}, {arguments[1]}=...)."
+            f"{verb} must be given everything but the column by name, so {shown(positional[len(by_position)])} "
+            f"is not clear. Write for instance {verb}({shown(positional[1])}, {arguments[1]}=...)."
         )
     first = next((name for name in ("column", "columns") if name in arguments), None)
-    if first is None or len(given) > 1 or first in named:
+    if first is None or len(positional) > 1 or first in named:
         return
     if signature.parameters[first].default is inspect.Parameter.empty:
         words, example = ("column", '"age"') if first == "column" else ("columns", '["age", "cost"]')
@@ -140,37 +140,37 @@ def summed(options: Any, *, normalize: bool) -> Any:
 
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
     """Statistics by name, and the options."""
-    asked: list[tuple[str, Any]] = []
+    entries: list[tuple[str, Any]] = []
     for statistic in statistics:
-        asked += statistic.items() if isinstance(statistic, dict) else _expanded(None, statistic)
+        entries += statistic.items() if isinstance(statistic, dict) else _expanded(None, statistic)
     options = {}
     for name, value in named.items():
         if name not in CallOptions.__annotations__:
-            asked.append((name, value))
+            entries.append((name, value))
         elif isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
         else:
             options[name] = value
-    for name, value in asked:
+    for name, value in entries:
         if not isinstance(name, str):
             raise InvalidType(f"the name of a statistic must be a string, not {shown(name)}.")
         checked_column_name("the name of a statistic", name)
         refuse_misplaced(value)
         if not isinstance(value, Statistic):
             raise InvalidType(_no_statistic_words(name, value))
-    asked = [each for name, value in asked for each in _expanded(name, value)]
-    if not asked:
+    entries = [each for name, value in entries for each in _expanded(name, value)]
+    if not entries:
         raise MissingArgument(
             "agg must be given at least one statistic. Write for instance agg(n=dpf.count(), epsilon=1)."
         )
-    names = [name for name, _ in asked]
+    names = [name for name, _ in entries]
     for name in names:
         if names.count(name) > 1:
             raise InvalidArgument(
                 f"output columns must have different names, but {name!r} occurs twice. "
                 "Name the statistics yourself, as in agg(n=dpf.count())."
             )
-    return dict(asked), options
+    return dict(entries), options
 
 
 def _expanded(name: str | None, statistic: Any) -> list[tuple[str, Any]]:

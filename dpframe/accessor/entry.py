@@ -72,11 +72,11 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     >>> dpf.of(pl.DataFrame({"age": [31]}))
     <.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>
     """
-    found = accessor(checked_frame(frame))
+    dp = accessor(checked_frame(frame))
     if like is None:
-        return found
+        return dp
     library = build.checked_library(like)
-    if not isinstance(found, PrivateFrame):
+    if not isinstance(dp, PrivateFrame):
         raise InvalidArgument("like must be left out for a public frame, which dpframe does not convert. Drop it.")
     if library == "pandas":
         import_module("pandas")  # now, and not after a charge
@@ -108,9 +108,9 @@ def released(frame: Any) -> ReleasedFrame:
     >>> dpf.released(ages).provenance["cost"]["epsilon"]
     1.0
     """
-    found = accessor(checked_frame(frame))
-    if isinstance(found, ReleasedFrame):
-        return found
+    dp = accessor(checked_frame(frame))
+    if isinstance(dp, ReleasedFrame):
+        return dp
     raise without_provenance()
 
 

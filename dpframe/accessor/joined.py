@@ -81,32 +81,32 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
         )
     if "parts" not in facts:
         return [(frame, facts)]
-    sizes = [provenance.rows_of(one) for one in facts["parts"]]
+    sizes = [provenance.rows_of(record) for record in facts["parts"]]
     if sum(sizes) != len(frame):
         raise InvalidArgument(
             f"the frame must have the {sum(sizes)} rows of its parts, not {len(frame)}. "
             "Ask the joined frame, before it is reshaped."
         )
-    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
     cut = [build.rows_between(frame, start, start + size) for start, size in zip(starts, sizes, strict=True)]
-    return [(build.attach(part, one), one) for part, one in zip(cut, facts["parts"], strict=True)]
+    return [(build.attach(part, record), record) for part, record in zip(cut, facts["parts"], strict=True)]
 
 
 def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: list[dict[str, Any]]) -> None:
     """Refuse a release that is not of the shape of the first one."""
     if not frames:
         return
-    first, place = frames[0], len(frames) + 1
-    for words, one, other in (
+    first, number = frames[0], len(frames) + 1
+    for words, expected, actual in (
         ("be of one library", library_of(first), library_of(frame)),
         ("have the same columns", list(first.columns), list(frame.columns)),
         ("have the same dtypes", build.dtypes_of(first), build.dtypes_of(frame)),
         ("have the same statistics", _statistics(records[0]), _statistics(facts)),
     ):
-        if one != other:
+        if expected != actual:
             raise InvalidArgument(
-                f"releases must {words}: those of the first are {shown(one)}, and of number {place} {shown(other)}. "
-                "Join releases of one question."
+                f"releases must {words}: those of the first are {shown(expected)}, "
+                f"and of number {number} {shown(actual)}. Join releases of one question."
             )
 
 

@@ -71,10 +71,10 @@ class LocalQuestions(Generic[F]):
         (['age'], 3, 1.0)
         """
         check_column(column)
-        found: F = randomizing.randomized(
+        reports: F = randomizing.randomized(
             self._frame, column, method, ledger=ledger, unit=unit, max_rows=max_rows, label=label
         )
-        return found
+        return reports
 
     def __repr__(self) -> str:
         return "<.dp.local of a private frame: randomize>"

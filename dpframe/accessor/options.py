@@ -318,13 +318,14 @@ REFUSED = {  # which options a verb does not take, and why
 
 def options_of(verb: Callable[..., Any]) -> type[Any]:
     """The typed dict of a verb's options: that of ``Unpack[...]``, or that of all."""
-    found = get_args(get_type_hints(verb).get("options"))
-    return cast(type[Any], found[0]) if found else CallOptions
+    unpacked = get_args(get_type_hints(verb).get("options"))
+    return cast(type[Any], unpacked[0]) if unpacked else CallOptions
 
 
 def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
     """The options of a typed dict as parameters of a signature, which shows their types as they are written."""
-    written = {name: getattr(one, "__forward_arg__", one) for name, one in kind.__annotations__.items()}
+    annotations = kind.__annotations__
+    written = {name: getattr(annotation, "__forward_arg__", annotation) for name, annotation in annotations.items()}
     return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=written[name])
         for name, option in OPTIONS.items()
@@ -335,11 +336,11 @@ def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
 def explained(docstring: str, names: Sequence[str]) -> str:
     """A docstring with these options at the end of its section "Parameters"."""
     lines = inspect.cleandoc(docstring).split("\n")
-    heads = [place - 1 for place, line in enumerate(lines) if place and line and not line.strip("-")]
-    own = next((place for place in heads if lines[place] == "Parameters"), None)
-    end = next((place for place in heads if own is None or place > own), len(lines) + 1)
+    heads = [index - 1 for index, line in enumerate(lines) if index and line and not line.strip("-")]
+    section = next((index for index in heads if lines[index] == "Parameters"), None)
+    end = next((index for index in heads if section is None or index > section), len(lines) + 1)
     before, after = lines[: end - 1], lines[end - 1 :]
-    if own is None:
+    if section is None:
         before += ["", "Parameters", "----------"]
     for name in names:
         words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)

@@ -221,8 +221,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         shares, sums = checked_flag("normalize", normalize), checked_flag("ranges", ranges)
         if sums:
-            told = summed(options, normalize=shares)
-            return self._inside(axes)._asked("histogram", {"count": sums_of_bins.of_axes(axes)}, told)
+            sum_options = summed(options, normalize=shares)
+            return self._inside(axes)._asked("histogram", {"count": sums_of_bins.of_axes(axes)}, sum_options)
         if shares:
             return self._inside(axes)._asked("histogram", {"share": share.of_axes(column, axes)}, undenoised(options))
         return self._inside(axes)._asked("histogram", {"count": Count()}, options)
@@ -390,8 +390,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             >>> people.dp.agg(n=dpf.count(), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
             ['n', 'n_error']
             """
-            asked, options = sorted_out(statistics, named)
-            return self._asked("agg", asked, options)
+            named_statistics, options = sorted_out(statistics, named)
+            return self._asked("agg", named_statistics, options)
 
     @trimmed
     def group_by(self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never) -> PrivateFrame[F]:
@@ -456,8 +456,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         rollup = checked_flag("rollup", options.get("rollup", False))
         cube = checked_flag("cube", options.get("cube", False))
         query = Query(verb, keys, tuple(statistics.items()), rollup, grouping, cube)
-        told = {"denoise": "auto" if self._axes else None, **options}
-        return self._finish(Request.of(self._frame, query, told, like=self._like))
+        with_default = {"denoise": "auto" if self._axes else None, **options}
+        return self._finish(Request.of(self._frame, query, with_default, like=self._like))
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
 

@@ -258,8 +258,8 @@ class Quantities(Generic[F]):
         """
         size = counts.of_bins(1, bins, None)
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
-        told = {"denoise": None, **options}
-        return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, axes[0].size)}, told)
+        with_default = {"denoise": None, **options}
+        return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, axes[0].size)}, with_default)
 
     @asks
     def top_k(

@@ -207,10 +207,10 @@ class ReleasedFrame:
             facts = provenance.counted(said)
             places = provenance.checked_numbers(frame, facts)
             if cells:
-                found = provenance.errors_of_cells(frame, facts, places)
+                errors = provenance.errors_of_cells(frame, facts, places)
             else:
-                found = provenance.errors(build.reordered(frame, places), facts)
-            rows += [{"part": number, **row} for row in found] if "parts" in self._facts else found
+                errors = provenance.errors(build.reordered(frame, places), facts)
+            rows += [{"part": number, **row} for row in errors] if "parts" in self._facts else errors
         return public(build.of_rows(rows, library_of(self._frame)))
 
     def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:

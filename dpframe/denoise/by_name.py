@@ -26,7 +26,7 @@ def takes(denoiser: Any, fact: str) -> bool:
 
 def needs(denoiser: Any, fact: str) -> bool:
     """Tell whether it cannot do without a fact."""
-    return any(one.name == fact and one.default is Parameter.empty for one in _facts(denoiser))
+    return any(parameter.name == fact and parameter.default is Parameter.empty for parameter in _facts(denoiser))
 
 
 def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
@@ -54,5 +54,7 @@ def _facts(denoiser: Any) -> list[Parameter]:
     except (TypeError, ValueError):  # written in C, without a signature
         return []
     by_keyword = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    first = [one for one in parameters if one.kind is not Parameter.KEYWORD_ONLY][:2]  # values and noise, by any name
-    return [one for one in parameters if one not in first and one.name in FACTS and one.kind in by_keyword]
+    by_position = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
+    first = by_position[:2]  # values and noise, by any name
+    facts = [parameter for parameter in parameters if parameter.name in FACTS and parameter.kind in by_keyword]
+    return [fact for fact in facts if fact not in first]

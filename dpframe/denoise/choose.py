@@ -128,31 +128,31 @@ def choose(
     """
     values = np.asarray(values, dtype=np.float64)
     edges = edges_of(() if graph is None else graph, values.size)
-    found: Candidate | None = None
+    candidate: Candidate | None = None
     axes = ordered_axes(values, order)
     if values.size >= FEWEST and noise.variance > 0.0:
         if never_zero and is_dominated(values, noise):
-            found = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
+            candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         else:
-            found = _least(values, noise, nonnegative, edges, axes)
-            found = climbed(values, noise, found, axes, nonnegative=nonnegative)
-    return _choice(values, noise, found, axes, nonnegative=nonnegative, never_zero=never_zero)
+            candidate = _least(values, noise, nonnegative, edges, axes)
+            candidate = climbed(values, noise, candidate, axes, nonnegative=nonnegative)
+    return _choice(values, noise, candidate, axes, nonnegative=nonnegative, never_zero=never_zero)
 
 
 def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
     """James-Stein around the mean, which is taken as not negative, and shrunk until no value is."""
-    found, rest = _james_stein(values, noise, "mean"), values - values.mean()
+    candidate, rest = _james_stein(values, noise, "mean"), values - values.mean()
     middle = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance)) / values.size
     kept = 1.0 - shrinkage(rest, noise, fitted("mean"))
     less = min(kept, LEVEL * middle / max(-float(rest.min()), middle))
     more = (kept - less) ** 2 * float(np.square(rest).sum())
-    return replace(found, risk=found.risk + more, denoised=lambda: middle + less * rest)
+    return replace(candidate, risk=candidate.risk + more, denoised=lambda: middle + less * rest)
 
 
 def _choice(
     values: Floats,
     noise: NoiseLaw,
-    found: Candidate | None,
+    candidate: Candidate | None,
     axes: tuple[int, ...],
     *,
     nonnegative: bool,
@@ -161,13 +161,13 @@ def _choice(
     """The values of a candidate, or as they are, not below 0 and with their sums, and what is known of them."""
     name, best, rmse = "none", values, math.sqrt(noise.variance)
     deviations: Floats | None = None
-    if found is not None:
-        name, best, rmse = found.name, found.denoised(), found.rmse(values.size, noise.variance)
-        deviations = found.deviations()
+    if candidate is not None:
+        name, best, rmse = candidate.name, candidate.denoised(), candidate.rmse(values.size, noise.variance)
+        deviations = candidate.deviations()
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
     dominated = is_dominated(values, noise)
-    doubt: tuple[float, ...] = MORE if found is None else LITTLE
+    doubt: tuple[float, ...] = MORE if candidate is None else LITTLE
     if not axes or (never_zero and dominated):  # halves mean nothing
         doubt = doubt[:1]
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
@@ -228,16 +228,16 @@ def climbed(
     current = values if base is None else base.denoised()
     current = np.maximum(current, 0.0) if nonnegative else current
     rest = values.size * noise.variance**2 / 8.0
-    for one in steps:
-        apart = float(np.square(one.values - current).sum())
-        if one.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
-            base, risk, current = _candidate(one), one.risk, one.values
+    for context in steps:
+        apart = float(np.square(context.values - current).sum())
+        if context.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
+            base, risk, current = _candidate(context), context.risk, context.values
     return base
 
 
-def _candidate(found: Context) -> Candidate:
-    name = f"context-empirical-bayes in {found.name} classes"
-    return Candidate(name, found.risk, found.error, lambda: found.values, lambda: found.deviations)
+def _candidate(context: Context) -> Candidate:
+    name = f"context-empirical-bayes in {context.name} classes"
+    return Candidate(name, context.risk, context.error, lambda: context.values, lambda: context.deviations)
 
 
 def _least(
@@ -251,8 +251,9 @@ def _least(
         most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
         return best if best.risk < most * spread else None
     candidates = _candidates(values, noise, nonnegative, edges, axes)
-    admitted = [one for one in candidates if one.risk + MARGIN * one.margin < WORTHWHILE * spread]
-    return min(admitted, key=lambda one: one.risk, default=None)
+    limit = WORTHWHILE * spread
+    admitted = [candidate for candidate in candidates if candidate.risk + MARGIN * candidate.margin < limit]
+    return min(admitted, key=lambda candidate: candidate.risk, default=None)
 
 
 def _candidates(
@@ -283,10 +284,10 @@ def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Cand
     pairs = int(np.square(np.bincount(edges.ravel())).sum())
     for degree, is_tried in enumerate((len(edges) <= LARGEST, pairs <= LARGEST_LINEAR and is_fine(noise))):
         if is_tried:
-            found = filtered(values, noise, Penalty.of(edges, values.size, degree))
-            name = f"trend-filter of degree {degree} at {found.strength / math.sqrt(noise.variance):.2f}"
-            denoised = partial(np.add, found.values, 0.0)
-            yield Candidate(f"{name} standard deviations", found.risk, found.error, denoised)
+            trend = filtered(values, noise, Penalty.of(edges, values.size, degree))
+            name = f"trend-filter of degree {degree} at {trend.strength / math.sqrt(noise.variance):.2f}"
+            denoised = partial(np.add, trend.values, 0.0)
+            yield Candidate(f"{name} standard deviations", trend.risk, trend.error, denoised)
 
 
 def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:

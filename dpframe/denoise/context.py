@@ -48,10 +48,13 @@ def contexts(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegat
         return []
     flat, folds = values.ravel(), folds_of(values.size)
     first = guess(values, noise, axes, rings_of(values, axes))
-    told = flat, noise, folds, first
-    found = (estimated("coarse", *told, COARSE, nonnegative), estimated("fine", *told, FINE, nonnegative))
+    common = flat, noise, folds, first
+    estimates = (estimated("coarse", *common, COARSE, nonnegative), estimated("fine", *common, FINE, nonnegative))
     shape = values.shape
-    return [replace(one, values=one.values.reshape(shape), deviations=one.deviations.reshape(shape)) for one in found]
+    return [
+        replace(estimate, values=estimate.values.reshape(shape), deviations=estimate.deviations.reshape(shape))
+        for estimate in estimates
+    ]
 
 
 def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
@@ -96,12 +99,13 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
         coarse, fine = steps
         apart = float(np.square(fine.values - coarse.values).sum())
         return fine if fine.risk + math.sqrt(noise.variance * apart) < coarse.risk else coarse
-    one, shape = None, values.shape
+    together, shape = None, values.shape
     if values.size and noise.variance > 0.0:
-        one = posterior(values.ravel(), noise, folds_of(values.size), nonnegative=nonnegative)
-    if one is None:
+        together = posterior(values.ravel(), noise, folds_of(values.size), nonnegative=nonnegative)
+    if together is None:
         return Context("all", values.copy(), np.zeros(shape), 0.0, 0.0)
-    return Context("all", one.values.reshape(shape), np.sqrt(one.variances).reshape(shape), one.risk, one.error)
+    deviations = np.sqrt(together.variances).reshape(shape)
+    return Context("all", together.values.reshape(shape), deviations, together.risk, together.error)
 
 
 def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) -> Guess:
@@ -112,13 +116,13 @@ def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) 
     deviation = math.sqrt(noise.variance)
     flat, folds = values.ravel(), folds_of(values.size)
     near, counts = around(values, PILOT, axes)
-    found, spread = near.ravel(), deviation / np.sqrt(counts.ravel())
+    guesses, spread = near.ravel(), deviation / np.sqrt(counts.ravel())
     for _ in range(ROUNDS):
-        group = classes(found, 2.0 * float(np.median(spread)), FIT)
-        found, spread = found.copy(), spread.copy()
+        group = classes(guesses, 2.0 * float(np.median(spread)), FIT)
+        guesses, spread = guesses.copy(), spread.copy()
         for mine in members(group):
-            found[mine], spread[mine] = _fitted(flat[mine], noise, rings.means[mine], rings.counts[mine], folds[mine])
-    return Guess(found, spread)
+            guesses[mine], spread[mine] = _fitted(flat[mine], noise, rings.means[mine], rings.counts[mine], folds[mine])
+    return Guess(guesses, spread)
 
 
 def _fitted(values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers) -> tuple[Floats, Floats]:
@@ -126,20 +130,20 @@ def _fitted(values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, fold
     deviation = math.sqrt(noise.variance)
     low, high = np.percentile(values, CLIPPED)
     kept = np.clip(values, low - 3.0 * deviation, high + 3.0 * deviation)
-    found, spread = np.empty(values.size), np.empty(values.size)
+    fitted, spread = np.empty(values.size), np.empty(values.size)
     for fold in range(FOLDS):
-        own, other = folds == fold, folds != fold
-        if not other.any() or not own.any():
-            found[own], spread[own] = kept[own].mean() if own.any() else 0.0, deviation
+        in_fold, outside = folds == fold, folds != fold
+        if not outside.any() or not in_fold.any():
+            fitted[in_fold], spread[in_fold] = kept[in_fold].mean() if in_fold.any() else 0.0, deviation
             continue
-        middle, level = means[other].mean(axis=0), float(kept[other].mean())
-        centred = means[other] - middle
-        penalty = RIDGE * noise.variance * (1.0 / counts[other]).mean(axis=0)
+        middle, level = means[outside].mean(axis=0), float(kept[outside].mean())
+        centred = means[outside] - middle
+        penalty = RIDGE * noise.variance * (1.0 / counts[outside]).mean(axis=0)
         squares = centred.T @ centred + np.diag(penalty)
-        weights = np.linalg.lstsq(squares, centred.T @ (kept[other] - level), rcond=None)[0]
-        found[own] = level + (means[own] - middle) @ weights
-        spread[own] = deviation * np.sqrt((weights**2 / counts[own]).sum(axis=1) + 1.0 / other.sum())
-    return found, spread
+        weights = np.linalg.lstsq(squares, centred.T @ (kept[outside] - level), rcond=None)[0]
+        fitted[in_fold] = level + (means[in_fold] - middle) @ weights
+        spread[in_fold] = deviation * np.sqrt((weights**2 / counts[in_fold]).sum(axis=1) + 1.0 / outside.sum())
+    return fitted, spread
 
 
 def estimated(
@@ -147,14 +151,14 @@ def estimated(
 ) -> Context:
     """The estimates of all classes of like cells; their risks add up."""
     group = classes(guessed.values, float(np.median(guessed.deviations)), least)
-    found, variances = np.empty(flat.size), np.empty(flat.size)
+    values, variances = np.empty(flat.size), np.empty(flat.size)
     risk, square = 0.0, 0.0
     for mine in members(group):
         best = _best_of_class(flat[mine], guessed.values[mine], noise, folds[mine], nonnegative)
-        found[mine], variances[mine] = best.values, best.variances
+        values[mine], variances[mine] = best.values, best.variances
         risk, square = risk + best.risk, square + best.error**2
-    found = np.maximum(found, 0.0) if nonnegative else found
-    return Context(name, found, np.sqrt(variances), risk, math.sqrt(square))
+    values = np.maximum(values, 0.0) if nonnegative else values
+    return Context(name, values, np.sqrt(variances), risk, math.sqrt(square))
 
 
 def _best_of_class(values: Floats, guessed: Floats, noise: NoiseLaw, folds: Integers, nonnegative: bool) -> Posterior:

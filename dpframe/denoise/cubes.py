@@ -89,14 +89,14 @@ def _variances(laws: Mapping[Axes, NoiseLaw]) -> dict[Axes, float]:
 
 def _parts(table: Floats) -> dict[Axes, Floats]:
     """The parts of a table by their axes; along all others they have one entry."""
-    found: dict[Axes, Floats] = {(): table}
+    parts: dict[Axes, Floats] = {(): table}
     for axis in range(table.ndim):
         split: dict[Axes, Floats] = {}
-        for kept, values in found.items():
+        for kept, values in parts.items():
             mean = values.mean(axis=axis, keepdims=True)
             split |= {kept: mean, (*kept, axis): values - mean}
-        found = split
-    return found
+        parts = split
+    return parts
 
 
 def _whole(parts: Mapping[Axes, Floats], shape: Sequence[int]) -> Floats:
@@ -112,7 +112,7 @@ def _nonnegative(cells: Floats, close: float) -> Floats:
     for kept in reversed(margins(cells.ndim)):
         gone = tuple(axis for axis in range(cells.ndim) if axis not in kept)
         fitted = cells.sum(axis=gone, keepdims=True)
-        above = {axis: settled[tuple(one for one in kept if one != axis)] for axis in kept}
+        above = {axis: settled[tuple(other for other in kept if other != axis)] for axis in kept}
         settled[kept] = _with_margins(fitted, above, close) if kept else np.maximum(fitted, 0.0)
     return settled[tuple(range(cells.ndim))]
 
@@ -130,7 +130,8 @@ def _with_margins(table: Floats, above: Mapping[int, Floats], close: float) -> F
 def _projected(table: Floats, axis: int, sums: Floats) -> Floats:
     """The nearest table without negative entries whose lines along an axis have these sums."""
     falling = -np.sort(-table, axis=axis)
-    places = np.arange(1, table.shape[axis] + 1).reshape([-1 if one == axis else 1 for one in range(table.ndim)])
+    along_axis = [-1 if dimension == axis else 1 for dimension in range(table.ndim)]
+    places = np.arange(1, table.shape[axis] + 1).reshape(along_axis)
     levels = (np.cumsum(falling, axis=axis) - sums) / places
     positive = np.maximum((falling > levels).sum(axis=axis, keepdims=True), 1)
     return np.asarray(np.maximum(table - np.take_along_axis(levels, positive - 1, axis=axis), 0.0))

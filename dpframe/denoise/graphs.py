@@ -82,12 +82,12 @@ class Forest:
         count = [1] * (size + 1)
         for cell in reversed(ways[1:]):
             count[parent[cell]] += count[cell]
-        place, free = [0] * (size + 1), [1] * (size + 1)
+        position, free = [0] * (size + 1), [1] * (size + 1)
         for cell in ways[1:]:
-            place[cell] = free[parent[cell]]
+            position[cell] = free[parent[cell]]
             free[parent[cell]] += count[cell]
-            free[cell] = place[cell] + 1
-        at = np.array(place)
+            free[cell] = position[cell] + 1
+        at = np.array(position)
         cells, parents, ends = (np.empty(size + 1, dtype=np.int64) for _ in range(3))
         cells[at], ends[at] = np.arange(size + 1), at + np.array(count)
         parents[at] = np.where(before >= 0, at[np.maximum(before, 0)], -1)

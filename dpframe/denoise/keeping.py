@@ -47,14 +47,14 @@ def with_sums(
         return values
     deviation = math.sqrt(noise.variance)
     order = np.argsort(blocks_of(values.shape), kind="stable")
-    found, off = values.ravel()[order], missing.ravel()[order]
+    ordered, off = values.ravel()[order], missing.ravel()[order]
     room = np.full(off.size, FARTHEST * deviation)  # by how much a cell may be lowered
-    room = np.minimum(room, np.maximum(found, 0.0)) if nonnegative else room
+    room = np.minimum(room, np.maximum(ordered, 0.0)) if nonnegative else room
     total = None
     if never_zero:
         total = float(noisy.sum())
         total = positive_mean(total, deviation * math.sqrt(off.size)) if nonnegative else total
-        total -= float(found.sum()) - float(room.sum())
+        total -= float(ordered.sum()) - float(room.sum())
     moved = _moved(room, off, deviation, doubt, total)
     back = np.empty(off.size)
     back[order] = moved
@@ -68,11 +68,12 @@ def _moved(room: Floats, missing: Floats, deviation: float, doubt: tuple[float, 
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
     leaf = np.arange(missing.size) * 2**depth // missing.size
-    sums = [np.stack([np.bincount(leaf, one) for one in (np.ones(missing.size), room, missing)])]
+    sums = [np.stack([np.bincount(leaf, weights) for weights in (np.ones(missing.size), room, missing)])]
     for _ in range(depth):
         sums.insert(0, sums[0].reshape(3, -1, 2).sum(axis=2))
-    size, own, off = sums[0]
-    kept = np.maximum(own + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else [total], 0.0)
+    size, room_of_all, off = sums[0]
+    whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else [total]
+    kept = np.maximum(whole, 0.0)
     for (around, _, other), (sizes, mine, differ), doubted in zip(sums, sums[1:], doubt[1:], strict=False):
         parent = np.arange(sizes.size) // 2
         share = sizes / around[parent]
@@ -84,15 +85,15 @@ def _moved(room: Floats, missing: Floats, deviation: float, doubt: tuple[float, 
 
 def blocks_of(shape: tuple[int, ...]) -> Integers:
     """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
-    parts, found = [1] * len(shape), np.zeros(shape, dtype=np.int64)
+    parts, blocks = [1] * len(shape), np.zeros(shape, dtype=np.int64)
     while shape and math.prod(shape) >= 2 * LEAST * math.prod(parts):
-        axis = max(range(len(shape)), key=lambda one: shape[one] / parts[one])
+        axis = max(range(len(shape)), key=lambda dimension: shape[dimension] / parts[dimension])
         if shape[axis] < 2 * parts[axis]:
             break
         parts[axis] *= 2
-        place = np.arange(shape[axis]) * parts[axis] // shape[axis] % 2
-        found = found * 2 + place.reshape([-1 if one == axis else 1 for one in range(len(shape))])
-    return found.ravel()
+        half = np.arange(shape[axis]) * parts[axis] // shape[axis] % 2
+        blocks = blocks * 2 + half.reshape([-1 if dimension == axis else 1 for dimension in range(len(shape))])
+    return blocks.ravel()
 
 
 def _believed(off: Floats, spread: Floats, doubt: float) -> Floats:
@@ -105,8 +106,8 @@ def positive_mean(noisy: float, deviation: float) -> float:
     """The mean of what is not negative under Gaussian noise and a flat prior."""
     from scipy.special import log_ndtr
 
-    place = noisy / deviation
-    if place < FAR_BELOW:  # where differences lose digits; the next term is smaller by the square of that
-        return -deviation / place
-    density = -0.5 * place**2 - 0.5 * math.log(2.0 * math.pi)
-    return noisy + deviation * math.exp(density - float(log_ndtr(place)))
+    standardized = noisy / deviation
+    if standardized < FAR_BELOW:  # where differences lose digits; the next term is smaller by the square of that
+        return -deviation / standardized
+    density = -0.5 * standardized**2 - 0.5 * math.log(2.0 * math.pi)
+    return noisy + deviation * math.exp(density - float(log_ndtr(standardized)))

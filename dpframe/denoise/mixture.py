@@ -89,12 +89,12 @@ def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
     total, square = 0.0, 0.0
     for fold in range(FOLDS):
         others = bins.counts.sum(axis=0) - bins.counts[fold]
-        own, size = bins.counts[fold], bins.sizes[fold]
+        counts, size = bins.counts[fold], bins.sizes[fold]
         if not others.sum():
             return sum(bins.sizes) * bins.noise.variance, math.inf
         excess = bins.risks(bins.shift(others, nonnegative)) - 1.0
-        total += size + float(own @ excess)
-        square += float(own @ excess**2) - float(own @ excess) ** 2 / max(size, 1)
+        total += size + float(counts @ excess)
+        square += float(counts @ excess**2) - float(counts @ excess) ** 2 / max(size, 1)
     return total * bins.noise.variance, math.sqrt(max(square, 0.0)) * bins.noise.variance
 
 
@@ -123,10 +123,10 @@ def posterior(
     if not counts.any():  # values so large that floats have too few digits
         return Posterior(values, np.full(values.size, noise.variance), risk, error)
     prior, atoms = bins.prior(counts, nonnegative)
-    found = bins.shifted(values, bins.shift_under(prior, atoms))
-    found = np.maximum(found, 0.0) if nonnegative else found
+    estimates = bins.shifted(values, bins.shift_under(prior, atoms))
+    estimates = np.maximum(estimates, 0.0) if nonnegative else estimates
     variances = bins.read(bins.variance_under(prior, atoms), values, 1.0) * noise.variance
-    return Posterior(found, variances, risk, error)
+    return Posterior(estimates, variances, risk, error)
 
 
 @dataclass(frozen=True)
@@ -281,10 +281,10 @@ def _window(places: Floats) -> tuple[float, float]:
     low, high = float(places.min()), float(places.max())
     if high - low < WIDEST:
         return low, high
-    found, counts = np.unique(places, return_counts=True)
+    distinct, counts = np.unique(places, return_counts=True)
     through = np.concatenate([[0], np.cumsum(counts)])
-    ends = np.searchsorted(found, found + WIDEST - 1, side="right")
-    best = float(found[int(np.argmax(through[ends] - through[:-1]))])
+    ends = np.searchsorted(distinct, distinct + WIDEST - 1, side="right")
+    best = float(distinct[int(np.argmax(through[ends] - through[:-1]))])
     first = max(low, best - 2.0 * RAMP)  # the shift fades at the ends: not where most values are
     return first, min(high, first + WIDEST - 1.0)
 

@@ -55,9 +55,9 @@ def _rounded_tails(noise: NoiseLaw, bounds: Floats) -> Floats:
     if noise.p != 2.0:
         return _tails(noise.p, noise.scale / noise.grid, bounds)
     # a Gaussian may tell its scale as sigma or as b = sigma sqrt(2): its variance says which
-    sigma, wanted = noise.scale / noise.grid, noise.variance / noise.grid**2
+    sigma, variance = noise.scale / noise.grid, noise.variance / noise.grid**2
     spreads = (sigma * math.sqrt(2.0), sigma)
-    return _tails(2.0, min(spreads, key=lambda spread: abs(_rounded_variance(spread) - wanted)), bounds)
+    return _tails(2.0, min(spreads, key=lambda spread: abs(_rounded_variance(spread) - variance)), bounds)
 
 
 def _rounded_variance(spread: float) -> float:

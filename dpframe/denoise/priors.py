@@ -98,9 +98,9 @@ def _under_density(values: Floats, noise: NoiseLaw, density: Callable[[Floats], 
 
 def _read(density: Callable[[Floats], Floats], totals: Floats) -> Floats:
     """The values of the caller's function, of which only proportions matter: scaled so that nothing underflows."""
-    found = np.asarray(density(totals), dtype=np.float64)
-    if found.shape != totals.shape or not np.isfinite(found).all() or found.min(initial=0.0) < 0.0:
+    densities = np.asarray(density(totals), dtype=np.float64)
+    if densities.shape != totals.shape or not np.isfinite(densities).all() or densities.min(initial=0.0) < 0.0:
         raise InvalidArgument(
             "prior must return an array of the shape that it got, with finite values that are not negative."
         )
-    return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), np.finfo(np.float64).tiny))
+    return np.asarray(densities / np.maximum(densities.max(axis=1, keepdims=True), np.finfo(np.float64).tiny))

@@ -43,7 +43,7 @@ def radii_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """The radii whose rings hold a cell, wherever the middle is."""
     longest = max(shape[axis] for axis in axes)
     radii = ON_A_LINE if len(axes) == 1 else ON_A_GRID
-    return tuple(radius for place, radius in enumerate(radii) if 2 * (0, *radii)[place] + 2 <= longest)
+    return tuple(radius for index, radius in enumerate(radii) if 2 * (0, *radii)[index] + 2 <= longest)
 
 
 def window(values: Floats, radius: int, axes: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -53,8 +53,8 @@ def window(values: Floats, radius: int, axes: tuple[int, ...]) -> tuple[Floats, 
         length = values.shape[axis]
         places = np.arange(length)
         first, last = np.maximum(places - radius, 0), np.minimum(places + radius + 1, length)
-        padding = [(int(one == axis), 0) for one in range(values.ndim)]
+        padding = [(int(dimension == axis), 0) for dimension in range(values.ndim)]
         through = np.pad(np.cumsum(values, axis=axis), padding)
         values = np.take(through, last, axis=axis) - np.take(through, first, axis=axis)
-        cells = cells * (last - first).reshape([-1 if one == axis else 1 for one in range(values.ndim)])
+        cells = cells * (last - first).reshape([-1 if dimension == axis else 1 for dimension in range(values.ndim)])
     return values, np.broadcast_to(cells, values.shape).astype(np.float64)

@@ -118,21 +118,21 @@ class Basis:
         rises = np.zeros(self.order.size + 1)
         for at, height in ((self.starts, first), (self.middles, -first - second), (self.ends, second)):
             np.add.at(rises, at, height * coefficients)
-        found = np.empty(self.order.size)
-        found[self.order] = np.cumsum(rises)[:-1]
-        return found
+        values = np.empty(self.order.size)
+        values[self.order] = np.cumsum(rises)[:-1]
+        return values
 
 
 def _taken_off(coefficients: Floats, basis: Basis, noise: NoiseLaw) -> tuple[Floats, float, float]:
     """The part that thresholds take off, its addition to the estimated summed squared error, and its variance."""
-    scale = np.floor(np.log2(np.maximum(basis.sizes, 1)))
-    largest = np.flatnonzero(np.cumsum(np.bincount(scale.astype(np.int64))[::-1]) >= FEWEST)
+    scales = np.floor(np.log2(np.maximum(basis.sizes, 1)))
+    largest = np.flatnonzero(np.cumsum(np.bincount(scales.astype(np.int64))[::-1]) >= FEWEST)
     if largest.size:  # the few largest wavelets have one threshold together
-        scale = np.minimum(scale, scale.max() - largest[0])
+        scales = np.minimum(scales, scales.max() - largest[0])
     taken, gain, square = np.zeros(coefficients.size), 0.0, 0.0
     heights = basis.heights
-    for one in np.unique(scale):
-        mine = np.flatnonzero(scale == one)
+    for scale in np.unique(scales):
+        mine = np.flatnonzero(scales == scale)
         if mine.size < FEWEST:
             continue
         level, gains = _best_level(coefficients[mine], [height[mine] for height in heights], noise)
@@ -142,7 +142,7 @@ def _taken_off(coefficients: Floats, basis: Basis, noise: NoiseLaw) -> tuple[Flo
     return taken, gain, square
 
 
-def _best_level(found: Floats, heights: list[Floats], noise: NoiseLaw) -> tuple[float, Floats]:
+def _best_level(coefficients: Floats, heights: list[Floats], noise: NoiseLaw) -> tuple[float, Floats]:
     """The threshold of the least estimated risk, and what it adds there to each coefficient's squared error.
 
     Each cell moves a coefficient by the height of its part, and the squared heights of all cells sum to 1: so v times
@@ -150,11 +150,11 @@ def _best_level(found: Floats, heights: list[Floats], noise: NoiseLaw) -> tuple[
     """
     first, second = heights
     share = first / (first + second)  # of the squares, on the first part: the parts' sizes go as their heights inverse
-    level, best = 0.0, np.zeros(found.size)
-    for tried in np.linspace(0.0, 1.1 * universal_threshold(found.size, noise), LEVELS)[1:]:
-        slope = share * kept_slope(found / first, noise, tried / first)
-        slope += (1.0 - share) * kept_slope(found / second, noise, tried / second)
-        gains = np.square(np.clip(found, -tried, tried)) - 2.0 * noise.variance * slope
+    level, best = 0.0, np.zeros(coefficients.size)
+    for tried in np.linspace(0.0, 1.1 * universal_threshold(coefficients.size, noise), LEVELS)[1:]:
+        slope = share * kept_slope(coefficients / first, noise, tried / first)
+        slope += (1.0 - share) * kept_slope(coefficients / second, noise, tried / second)
+        gains = np.square(np.clip(coefficients, -tried, tried)) - 2.0 * noise.variance * slope
         if gains.sum() < best.sum():
             level, best = float(tried), gains
     return level, best
@@ -212,13 +212,13 @@ def _parted(
 
 def _paired(starts: Integers, ends: Integers, owner: Integers) -> list[Integers]:
     """Neighboring parts of one owner compared in pairs, then pairs of pairs, until each owner is whole."""
-    found: list[Integers] = []
+    ranges: list[Integers] = []
     while True:
         rank = np.arange(owner.size) - np.searchsorted(owner, owner)
         second = np.flatnonzero(rank % 2)
         if not second.size:
-            return found
-        found.append(np.stack([starts[second - 1], starts[second], ends[second]]))
+            return ranges
+        ranges.append(np.stack([starts[second - 1], starts[second], ends[second]]))
         ends = ends.copy()
         ends[second - 1] = ends[second]
         stay = rank % 2 == 0

@@ -60,8 +60,8 @@ def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: 
     if values.size == 0:
         return values.copy()
     group = np.zeros(values.size, dtype=np.int64)
-    found = adding_up(values.ravel(), np.ones(values.size), group, np.array([float(total)]), nonnegative)
-    return found.reshape(values.shape) + 0.0  # no -0.0
+    nearest = adding_up(values.ravel(), np.ones(values.size), group, np.array([float(total)]), nonnegative)
+    return nearest.reshape(values.shape) + 0.0  # no -0.0
 
 
 def consistent(
@@ -148,11 +148,11 @@ class Tree:
         above[ROOT] = -1
         depths: list[Integers] = []
         while (above[:-1] == -2).any():
-            found = np.flatnonzero((above[:-1] == -2) & (above[parents] == len(depths) - 1))
-            if not found.size:
+            nodes = np.flatnonzero((above[:-1] == -2) & (above[parents] == len(depths) - 1))
+            if not nodes.size:
                 raise InvalidArgument("parents must be a tree: some node is among its own ancestors.")
-            above[found] = len(depths)
-            depths.append(found)
+            above[nodes] = len(depths)
+            depths.append(nodes)
         return cls(parents, tuple(depths))
 
 

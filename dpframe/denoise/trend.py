@@ -149,15 +149,15 @@ def filtered(values: Floats, noise: NoiseLaw, penalty: Penalty) -> Filtered:
     if not variance > 0.0 or not penalty.matrix.shape[0]:
         return best
     waited = 0
-    for strength, found, freedom in _path(flat, noise, penalty):
-        moved = float(np.square(flat - found).sum())
+    for strength, smooth, freedom in _path(flat, noise, penalty):
+        moved = float(np.square(flat - smooth).sum())
         risk = moved - spread + 2.0 * variance * freedom
         waited += 1
         if risk < best.risk:
             # the variance of moved - 2 v (d - freedom), for a projection on as many dimensions
             taken = variance * (flat.size - freedom)
             square = 2.0 * variance * taken + 4.0 * variance * max(moved - taken, 0.0)
-            best, waited = Filtered(found.reshape(values.shape), risk, math.sqrt(max(square, 0.0)), strength), 0
+            best, waited = Filtered(smooth.reshape(values.shape), risk, math.sqrt(max(square, 0.0)), strength), 0
         if waited >= PATIENCE and best.strength:
             break
     return best
@@ -171,11 +171,11 @@ def _path(flat: Floats, noise: NoiseLaw, penalty: Penalty) -> Iterator[tuple[flo
     for strength in math.sqrt(noise.variance) * first * ratio ** np.arange(number):
         if penalty.degree:
             rho = float(strength / math.sqrt(noise.variance))
-            found, dual, active = split(flat, penalty, float(strength), rho, dual, enough)
-            yield float(strength), found, penalty.freedom(active)
+            smooth, dual, active = split(flat, penalty, float(strength), rho, dual, enough)
+            yield float(strength), smooth, penalty.freedom(active)
         else:
-            found, dual, patch = fused(flat, penalty, float(strength), dual, enough)
-            yield float(strength), found, _freedom(flat, noise, penalty, float(strength), dual, patch, enough)
+            smooth, dual, patch = fused(flat, penalty, float(strength), dual, enough)
+            yield float(strength), smooth, _freedom(flat, noise, penalty, float(strength), dual, patch, enough)
 
 
 def fused(
@@ -221,20 +221,20 @@ def split(
     dual = np.clip(dual, -strength, strength)
     price = dual / rho
     sparse = matrix @ (flat - transposed @ dual)
-    found = flat
+    smooth = flat
     for turn in range(ROUNDS):
-        found = solve(flat + rho * (transposed @ (sparse - price)))
-        taken = matrix @ found
+        smooth = solve(flat + rho * (transposed @ (sparse - price)))
+        taken = matrix @ smooth
         mixed = RELAXED * taken + (1.0 - RELAXED) * sparse + price
         price = np.clip(mixed, -strength / rho, strength / rho)
         sparse = mixed - price
         if turn % CHECKED == CHECKED - 1:
             shift = transposed @ (rho * price)
             # half the squares plus the penalty, less the value of the dual problem, which is below their least
-            gap = np.square(found - flat + shift).sum() / 2.0 + strength * np.abs(taken).sum() - rho * (price @ taken)
+            gap = np.square(smooth - flat + shift).sum() / 2.0 + strength * np.abs(taken).sum() - rho * (price @ taken)
             if gap < enough:
                 break
-    return found, rho * price, sparse != 0.0
+    return smooth, rho * price, sparse != 0.0
 
 
 def _freedom(
@@ -252,8 +252,8 @@ def _freedom(
         return float(patch.max() + 1)
     classes = (np.arange(flat.size, dtype=np.int64) * 2_654_435_761 >> 16) % CLASSES
     total = 0.0
-    for one in range(CLASSES):
-        mine = np.flatnonzero(classes == one)
+    for number in range(CLASSES):
+        mine = np.flatnonzero(classes == number)
         moved = flat.copy()
         moved[mine] += _spread_out(mine.size, noise)
         _, _, others = fused(moved, penalty, strength, dual, enough)

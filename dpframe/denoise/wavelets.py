@@ -114,18 +114,19 @@ class Coefficients:
         return math.sqrt(self.variance)
 
 
-def _by_threshold(found: Floats, noise: NoiseLaw, factor: float) -> Shrunk:
+def _by_threshold(coefficients: Floats, noise: NoiseLaw, factor: float) -> Shrunk:
     """The coefficients of a level by their best threshold; what that adds to the risk, and the variance of it."""
-    best = best_threshold(found, noise, factor)
-    gain = best.risk - found.size * noise.variance
-    return Shrunk(soft_threshold(found, noise, threshold=best.level), gain, best.spread)
+    best = best_threshold(coefficients, noise, factor)
+    gain = best.risk - coefficients.size * noise.variance
+    return Shrunk(soft_threshold(coefficients, noise, threshold=best.level), gain, best.spread)
 
 
-def _by_function(function: Denoiser, found: Floats, noise: NoiseLaw, factor: float) -> Shrunk:
+def _by_function(function: Denoiser, coefficients: Floats, noise: NoiseLaw, factor: float) -> Shrunk:
     """The coefficients of a level as the caller's function has them; of its risk nothing is known."""
-    result = np.asarray(function(found.copy(), Coefficients(noise.variance, noise.grid * factor)), dtype=np.float64)
-    if result.shape != found.shape:
-        raise InvalidArgument(f"shrink must return values of the shape {found.shape} that it got, not {result.shape}.")
+    law, shape = Coefficients(noise.variance, noise.grid * factor), coefficients.shape
+    result = np.asarray(function(coefficients.copy(), law), dtype=np.float64)
+    if result.shape != shape:
+        raise InvalidArgument(f"shrink must return values of the shape {shape} that it got, not {result.shape}.")
     return Shrunk(result, 0.0, 0.0)
 
 
@@ -138,12 +139,12 @@ def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _b
         return Shrunk(values.copy(), values.size * noise.variance, 0.0)
     total, square, risk, error = np.zeros(values.shape), np.zeros(values.shape), 0.0, 0.0
     for spin in range(SPINS):  # shifts of 0, 1, 2, 3 and 0, 3, 2, 1: no axis lacks one
-        shifts = [(spin * (2 * place + 1)) % SPINS for place in range(len(axes))]
-        one = _once(np.roll(values, shifts, axes), noise, axes, way)
-        moved = np.roll(one.values, [-shift for shift in shifts], axes) - values  # near 0: squares lose no digits
+        shifts = [(spin * (2 * number + 1)) % SPINS for number in range(len(axes))]
+        shifted = _once(np.roll(values, shifts, axes), noise, axes, way)
+        moved = np.roll(shifted.values, [-shift for shift in shifts], axes) - values  # near 0: squares lose no digits
         total += moved
         square += moved**2
-        risk, error = risk + one.risk, error + one.error
+        risk, error = risk + shifted.risk, error + shifted.error
     apart = float(np.maximum(square / SPINS - (total / SPINS) ** 2, 0.0).sum())
     return Shrunk(values + total / SPINS, risk / SPINS - apart, error / SPINS)
 
@@ -157,9 +158,9 @@ def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> S
     while max((weight.size for weight in weights.values()), default=0) >= 2:
         factor /= math.sqrt(2.0 ** sum(weight.size >= 2 for weight in weights.values()))
         smooth, details, halved = _halved(smooth, weights)
-        found = np.concatenate([band.ravel() for band in details.values()])
-        if found.size >= FEWEST:
-            level = way(found, noise, factor)
+        coefficients = np.concatenate([band.ravel() for band in details.values()])
+        if coefficients.size >= FEWEST:
+            level = way(coefficients, noise, factor)
             details = _bands(level.values, details)
             risk, spread = risk + level.risk, spread + level.error
         levels.append((details, weights))
@@ -169,10 +170,10 @@ def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> S
     return Shrunk(smooth, risk, math.sqrt(spread))
 
 
-def _bands(found: Floats, like: dict[Place, Floats]) -> dict[Place, Floats]:
+def _bands(coefficients: Floats, like: dict[Place, Floats]) -> dict[Place, Floats]:
     """Coefficients one after the other, in bands again."""
-    parts = np.split(found, np.cumsum([band.size for band in like.values()])[:-1])
-    return {at: part.reshape(band.shape) for (at, band), part in zip(like.items(), parts, strict=True)}
+    flats = np.split(coefficients, np.cumsum([band.size for band in like.values()])[:-1])
+    return {at: flat.reshape(band.shape) for (at, band), flat in zip(like.items(), flats, strict=True)}
 
 
 Place = tuple[int, ...]  # for each ordered axis 0 for sums, 1 for differences
@@ -184,7 +185,7 @@ def _halved(smooth: Floats, weights: Weights) -> tuple[Floats, dict[Place, Float
     bands: dict[Place, Floats] = {(): smooth}
     for axis, weight in weights.items():
         halves = {at: _split(band, weight, axis) for at, band in bands.items()}
-        bands = {(*at, part): halves[at][part] for at in halves for part in (0, 1)}
+        bands = {(*at, half): halves[at][half] for at in halves for half in (0, 1)}
     sums = bands.pop((0,) * len(weights))
     halved = {axis: _summed(weight) for axis, weight in weights.items()}
     return sums, {at: band for at, band in bands.items() if band.size}, halved

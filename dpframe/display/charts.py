@@ -99,9 +99,9 @@ def band(cells: Sequence[dict[str, Any]], across: Scale, value: str) -> Any:
     """A line through values at the ends of stretches, in a band of intervals; `cells` are rows as those of `bars`."""
     altair, value = _altair(), no_markup(value)
     data = altair.Chart(_data(altair, list(cells)))
-    place = altair.X(f"right:{_type(across)}", title=across.title, scale=_scale(altair, across))
-    area = data.mark_area(color=FILL, opacity=0.6).encode(x=place, y=altair.Y("low:Q", title=value), y2="high:Q")
-    line = data.mark_line(color=INK).encode(x=place, y=altair.Y("value:Q", title=value))
+    x = altair.X(f"right:{_type(across)}", title=across.title, scale=_scale(altair, across))
+    area = data.mark_area(color=FILL, opacity=0.6).encode(x=x, y=altair.Y("low:Q", title=value), y2="high:Q")
+    line = data.mark_line(color=INK).encode(x=x, y=altair.Y("value:Q", title=value))
     return altair.layer(area, line).properties(width=NARROW, height=HEIGHT)
 
 

@@ -45,7 +45,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray
         return charts.beside(_panels_of_levels(names, rows, facts), words)
     if _is_summed(facts, rows):
         panels = [_chart(names[0], rows, facts, None), _running(names[0], rows, facts)]
-        return charts.beside([charts.panel(one, title) for one, title in zip(panels, SUMMED, strict=True)], words)
+        return charts.beside([charts.panel(panel, title) for panel, title in zip(panels, SUMMED, strict=True)], words)
     if is_pairs(facts["cells"]):
         return _pairs(names[0], rows, facts, words)
     if len(names) == 1:
@@ -139,9 +139,9 @@ def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
     return {"value": row[name], **band, **_finite(**ends)}
 
 
-def _finite(**places: float) -> dict[str, float | None]:
+def _finite(**positions: float) -> dict[str, float | None]:
     """The places that a chart can show; None for the others."""
-    return {end: place if math.isfinite(place) else None for end, place in places.items()}
+    return {end: position if math.isfinite(position) else None for end, position in positions.items()}
 
 
 def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:

@@ -37,13 +37,15 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors) -> Any:
         named, shown = labels[:1], _two_way(rows, labels, statistics[0], facts["levels"])
     else:
         named, shown = labels, _long(rows, labels, errors, statistics, "all" if "levels" in facts else "missing")
-    places = [f"column{place}" for place in range(len(shown))]  # a name may be a pattern to great-tables
-    cells = {place: column for place, (_, column) in zip(places, shown, strict=True)}
+    identifiers = [f"column{number}" for number in range(len(shown))]  # a name may be a pattern to great-tables
+    cells = {identifier: column for identifier, (_, column) in zip(identifiers, shown, strict=True)}
     table = great_tables.GT(build.frame_of(cells, "polars"))
-    shown_names: dict[str, Any] = {place: harmless(name) for place, (name, _) in zip(places, shown, strict=True)}
+    shown_names: dict[str, Any] = {
+        identifier: harmless(name) for identifier, (name, _) in zip(identifiers, shown, strict=True)
+    }
     table = table.cols_label(**shown_names)
     table = table.tab_header(title=harmless(facts["label"] or " and ".join(statistics)), subtitle=_subtitle(facts))
-    table = table.cols_align(align="right", columns=places[len(named) :])
+    table = table.cols_align(align="right", columns=identifiers[len(named) :])
     for note in (*denoised_words(facts, number), *facts["notes"]):
         table = table.tab_source_note(harmless(note))
     return table
@@ -73,10 +75,10 @@ def _two_way(
     """A line for each key of the first column, a column for each of the second; the margins stand last."""
     down, across = levels[1]["rows"], levels[2]["rows"]
     cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
-    columns = [(labels[0], [*(_label(rows[place * across][labels[0]], "") for place in range(down)), "all"])]
-    for place in range(across):
-        lines = [*range(place, cells, across), edge + place]
-        title = f"{labels[1]} {_label(rows[place][labels[1]], '')}"
+    columns = [(labels[0], [*(_label(rows[row * across][labels[0]], "") for row in range(down)), "all"])]
+    for column in range(across):
+        lines = [*range(column, cells, across), edge + column]
+        title = f"{labels[1]} {_label(rows[column][labels[1]], '')}"
         columns.append((title, [_with_error(rows[line], name) for line in lines]))
     return [*columns, ("all", [_with_error(row, name) for row in (*rows[cells:edge], rows[-1])])]
 

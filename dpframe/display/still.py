@@ -15,8 +15,8 @@ def still(chart: Any) -> Any:
 
 @cache
 def _still_kind(kind: Any) -> type[Any]:
-    own: dict[str, Any] = {"_repr_mimebundle_": _picture, "__reduce_ex__": _reduced, "__doc__": kind.__doc__}
-    made: type[Any] = type(kind.__name__, (kind,), own)
+    namespace: dict[str, Any] = {"_repr_mimebundle_": _picture, "__reduce_ex__": _reduced, "__doc__": kind.__doc__}
+    made: type[Any] = type(kind.__name__, (kind,), namespace)
     return made
 
 

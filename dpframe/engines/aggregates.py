@@ -34,7 +34,7 @@ class Terms:
     @classmethod
     def of(cls, totals: tuple[Total, ...]) -> Self:
         """Number the columns that the Totals need."""
-        bounded = dict.fromkeys(one for total in totals if total.row is None for one in total.values)
+        bounded = dict.fromkeys(value for total in totals if total.row is None for value in total.values)
         read = dict.fromkeys(column for total in totals for column, _ in total.values)
         summed = {column for column, _ in bounded}
         counted = dict.fromkeys(s.column for s in totals if s.column is not None and s.column not in summed)
@@ -46,7 +46,7 @@ class Terms:
             _numbered("row", dict.fromkeys(total.row for total in totals if total.row is not None)),
         )
 
-    def wanted(self) -> list[ColumnRequest]:
+    def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
         values: list[ColumnRequest] = [(name, column, "value", None) for column, name in self.values.items()]
         return values + [(name, column, "present", None) for column, name in self.present.items()]
@@ -113,8 +113,8 @@ def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])
-        found = row.function(*(column.fill_null(0).to_numpy() for column in columns))
-        steps = np.clip(np.asarray(found, dtype=np.int64), *row.reach)  # the sensitivity holds whatever it gives
+        results = row.function(*(column.fill_null(0).to_numpy() for column in columns))
+        steps = np.clip(np.asarray(results, dtype=np.int64), *row.reach)  # the sensitivity holds whatever it gives
         instead = pl.lit(row.missing, dtype=pl.Int64)
         return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(steps)).otherwise(instead)).to_series()
 
@@ -123,4 +123,4 @@ def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
 
 
 def _numbered(prefix: str, keys: Any) -> dict[Any, str]:
-    return {key: f"{prefix}{place}" for place, key in enumerate(keys)}
+    return {key: f"{prefix}{number}" for number, key in enumerate(keys)}

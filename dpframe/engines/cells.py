@@ -43,26 +43,31 @@ class Cells:
     @classmethod
     def of(cls, source: Source, keys: Keys) -> Self:
         """Number the columns."""
-        named = [(axis, place) for axis in keys.axes if isinstance(axis, KeyAxis) for place in range(len(axis.columns))]
-        found = {axis.columns[place]: declared_keys(source, axis, place) for axis, place in named}
-        return cls(source, keys, {column: f"key{place}" for place, column in enumerate(keys.columns)}, found)
+        columns = {column: f"key{number}" for number, column in enumerate(keys.columns)}
+        keys_of_columns = {
+            column: declared_keys(source, axis, position)
+            for axis in keys.axes
+            if isinstance(axis, KeyAxis)
+            for position, column in enumerate(axis.columns)
+        }
+        return cls(source, keys, columns, keys_of_columns)
 
     @property
     def bins(self) -> list[BinAxis]:
         """The axes that are bins."""
         return [axis for axis in self.keys.axes if isinstance(axis, BinAxis)]
 
-    def wanted(self) -> list[ColumnRequest]:
+    def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
-        wanted: list[ColumnRequest] = []
+        requests: list[ColumnRequest] = []
         for axis in self.keys.axes:
             for column in axis.columns:
                 name = self.columns[column]
                 if isinstance(axis, BinAxis):
-                    wanted.append((name, column, "bin", axis.kind))
+                    requests.append((name, column, "bin", axis.kind))
                 elif isinstance(axis, KeyAxis):
-                    wanted.append((name, column, "key", self.declared[column]))
-        return wanted
+                    requests.append((name, column, "key", self.declared[column]))
+        return requests
 
     def names(self) -> list[str]:
         """The engine's columns."""
@@ -76,16 +81,16 @@ class Cells:
         """The row-major number of each row's cell, OUTSIDE where it falls in none."""
         code: Integers | None = None
         for axis in self.keys.axes:
-            found = self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
-            code = found if code is None else _combined(code, found, axis.size)
+            axis_code = self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
+            code = axis_code if code is None else _combined(code, axis_code, axis.size)
         return np.zeros(table.height, dtype=np.int64) if code is None else code
 
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
         keys = [self.declared[column] for column in axis.columns]
         *inner, rows = combinations(keys)
         code = self._positions(axis.columns[0], keys[0], table)
-        for column, one, known in zip(axis.columns[1:], keys[1:], inner, strict=True):
-            both = combined(code, self._positions(column, one, table), one.size)
+        for column, column_keys, known in zip(axis.columns[1:], keys[1:], inner, strict=True):
+            both = combined(code, self._positions(column, column_keys, table), column_keys.size)
             code = positions(pl.Series("", both), known.tolist())
         if np.array_equal(rows, np.arange(rows.size)):
             return code
@@ -131,13 +136,13 @@ def added(values: Integers, code: Integers, cells: int) -> Integers:
     return whole
 
 
-def declared_keys(source: Source, axis: KeyAxis, place: int) -> Declared:
+def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
     """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
-    column = source.column(axis.columns[place])
+    column = source.column(axis.columns[position])
     assert column.identity is not None
     if isinstance(axis, FoundAxis):
-        return as_stored([told_apart(code, column) for code in axis.values(place)])
-    return declared(axis.values(place), column.identity)
+        return as_stored([told_apart(code, column) for code in axis.values(position)])
+    return declared(axis.values(position), column.identity)
 
 
 def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:
@@ -235,8 +240,8 @@ def _near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:
 
 def _guessed(block: NDArray[Any], edges: NDArray[Any], origin: float, per_unit: float) -> NDArray[np.int64]:
     with np.errstate(invalid="ignore", over="ignore"):
-        place = (block.astype(np.float64) - origin) * per_unit
-    code = np.clip(np.nan_to_num(place, nan=0.0), 0, edges.size - 2).astype(np.int64)
+        guess = (block.astype(np.float64) - origin) * per_unit
+    code = np.clip(np.nan_to_num(guess, nan=0.0), 0, edges.size - 2).astype(np.int64)
     code -= (block < edges[code]) & (code > 0)
     code += (block >= edges[code + 1]) & (code < edges.size - 2)
     return code

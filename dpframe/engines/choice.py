@@ -52,8 +52,8 @@ class FromOutside:
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
         """Its own pieces."""
-        found: Partial = self.engine.fold(columns, piece, by)
-        return found
+        folded: Partial = self.engine.fold(columns, piece, by)
+        return folded
 
     def push(self, task: Task) -> Partial | None:
         """Its own totals."""

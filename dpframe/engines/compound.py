@@ -43,10 +43,10 @@ class Parts:
                 plain[total] = tuple(Total(row=entry) for entry in total.vector.entries)
             elif total.vector is None and not (total.per_unit and by_units):
                 plain[total] = (replace(total, per_unit=False),)
-        others = {total: f"other{place}" for place, total in enumerate(totals) if total not in plain}
-        return cls(plain, others, Terms.of(tuple(dict.fromkeys(one for each in plain.values() for one in each))))
+        others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
+        return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
 
-    def wanted(self, source: Source) -> list[ColumnRequest]:
+    def requests(self, source: Source) -> list[ColumnRequest]:
         """The columns to load."""
         others: list[ColumnRequest] = []
         for total, name in self.others.items():
@@ -60,11 +60,12 @@ class Parts:
             column = total.column if total.vector is None else total.columns[0] if total.columns else None
             if column is not None:
                 others.append((name, column, "value" if total.values else "present", None))
-        return [*self.terms.wanted(), *others]
+        return [*self.terms.requests(), *others]
 
     def prepared(self) -> list[pl.Expr]:
         """Integers row by row."""
-        return [*self.terms.prepared(), *(one for one in map(_prepared, *self._named()) if one is not None)]
+        others = map(_prepared, *self._named())
+        return [*self.terms.prepared(), *(expression for expression in others if expression is not None)]
 
     def names(self) -> list[str]:
         """The columns that `prepared` makes."""
@@ -72,7 +73,7 @@ class Parts:
 
     def compared(self) -> dict[str, Matches]:
         """The columns whose values are compared, by their names here."""
-        return {name: one.vector for one, name in self.others.items() if isinstance(one.vector, Matches)}
+        return {name: total.vector for total, name in self.others.items() if isinstance(total.vector, Matches)}
 
     def _named(self) -> tuple[list[Total], list[str]]:
         return list(self.others), list(self.others.values())
@@ -92,12 +93,12 @@ def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFra
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
-    lazy = source.load([*cells.wanted(), *parts.wanted(source), *owner])
+    lazy = source.load([*cells.requests(), *parts.requests(source), *owner])
     units = [name for name, *_ in owner]
     compared = parts.compared()
     there = [name + THERE for name in compared]
     table = collected(lazy.select(*cells.names(), *parts.prepared(), *there, *units), source.rows)
-    table = table.with_columns([_matched(table, name, one, source) for name, one in compared.items()])
+    table = table.with_columns([_matched(table, name, matches, source) for name, matches in compared.items()])
     code = cells.codes(table)
     table = table.select(*parts.names(), *units, pl.Series("cell", code)).filter(pl.col("cell") >= 0)
     return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
@@ -110,10 +111,10 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
         sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}
     else:
         sums = _by_cell(table, parts.terms, query.keys.cells)
-    found = {total: _side_by_side([sums[one] for one in each]) for total, each in parts.plain.items()}
+    totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     if parts.others:
-        found |= _others(table, parts, query, unit, p)
-    return {total: found[total] for total in query.of_cells}
+        totals |= _others(table, parts, query, unit, p)
+    return {total: totals[total] for total in query.of_cells}
 
 
 def _by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> dict[Total, Integers]:
@@ -132,19 +133,19 @@ def _side_by_side(entries: list[Integers]) -> Integers:
 def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
     cell = table["cell"].to_numpy()
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
-    found = {}
+    totals = {}
     for total, name in parts.others.items():
         column = table[name] if total.columns else None
         if isinstance(total.vector, InnerCounts | Matches):
-            found[total] = _measured(total.vector, column, cell, code, size, query, unit, p)
+            totals[total] = _measured(total.vector, column, cell, code, size, query, unit, p)
         elif total.counts:
             there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
-            found[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
+            totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
         else:
             assert column is not None
             values = column.fill_null(0).to_numpy()
-            found[total] = _clipped(total, values, cell, code, size, query.keys.cells, unit, p)
-    return found
+            totals[total] = _clipped(total, values, cell, code, size, query.keys.cells, unit, p)
+    return totals
 
 
 def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
@@ -159,8 +160,8 @@ def _clipped(
     total: Total, values: Integers, cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float
 ) -> Integers:
     """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach."""
-    pairs, place = np.unique(code * cells + cell, return_inverse=True)
-    sums = np.clip(added(values, place.reshape(-1), pairs.size), *total.steps)
+    pairs, pair_of_row = np.unique(code * cells + cell, return_inverse=True)
+    sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *total.steps)
     steps = _steps(pairs // cells, size, cells, unit, p)
     weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
     return added(weighed, pairs % cells, cells)
@@ -185,25 +186,25 @@ def _measured(
     """The sums that the design measures of counts of bins; a unit's weight counts its rows by group, not by bin."""
     bins, groups = inner.bins, query.keys.cells // inner.cells
     if inner.column is None:
-        group, place = cell // bins, cell % bins
+        group, inner_bin = cell // bins, cell % bins
     else:
         assert column is not None
-        group, place = cell, column.fill_null(-1).to_numpy()
+        group, inner_bin = cell, column.fill_null(-1).to_numpy()
     if unit.column is None:
         steps = np.ones(cell.size, dtype=np.int64)
     else:
         light = pair_weights(code, size, group, unit, p, groups)
         steps = np.floor(light[code] * 2.0**INNER_BITS).astype(np.int64)
-    there = place >= 0
-    counts = added(steps[there], group[there] * bins + place[there], groups * bins)
+    there = inner_bin >= 0
+    counts = added(steps[there], group[there] * bins + inner_bin[there], groups * bins)
     return inner.measured(counts.reshape(groups, bins)).ravel()
 
 
 def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:
     """0 for a value that is the declared one, as the column compares keys; 1 for any other; -1 where it is missing."""
     keys = declared_keys(source, matches.axis, 0)
-    place = table[name].to_numpy() if source.column(matches.column).coded else positions(table[name], keys.values)
-    code = np.where(table[name + THERE].to_numpy(), np.where(place >= 0, 0, 1), -1)
+    position = table[name].to_numpy() if source.column(matches.column).coded else positions(table[name], keys.values)
+    code = np.where(table[name + THERE].to_numpy(), np.where(position >= 0, 0, 1), -1)
     return pl.Series(name, code.astype(np.int64))
 
 

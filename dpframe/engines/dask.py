@@ -145,8 +145,8 @@ class Sending:
     versions: str
 
     def __call__(self, partition: Any) -> Any:
-        found = withheld(self._sent, partition) if self.versions == versions() else None
-        return _numbered([FAILED], [b""]) if found is None else _numbered(*found)
+        sent = withheld(self._sent, partition) if self.versions == versions() else None
+        return _numbered([FAILED], [b""]) if sent is None else _numbered(*sent)
 
     def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
         rows, unit = self.work.rows(frame_of(partition, self.work.dtypes))
@@ -227,21 +227,21 @@ def _sum(answer: Callable[[Any], Partial | None], frame: Any) -> Partial:
     import dask
 
     added = dask.delayed(_added, pure=False, traverse=False)
-    asked = dask.delayed(answer, pure=False, traverse=False)
-    partials = [asked(partition) for partition in frame.to_delayed()]
+    answered = dask.delayed(answer, pure=False, traverse=False)
+    partials = [answered(partition) for partition in frame.to_delayed()]
     while len(partials) > 1:
         partials = [added(partials[start : start + BRANCHES]) for start in range(0, len(partials), BRANCHES)]
-    (found,) = dask.compute(*partials)
-    if not isinstance(found, Partial):
+    (total,) = dask.compute(*partials)
+    if not isinstance(total, Partial):
         raise ReleaseFailed("dpframe failed on a partition; why is withheld, since it may hold private values")
-    return found
+    return total
 
 
 def _added(partials: Sequence[Partial | None]) -> Partial | None:
     """The sum; None where one failed."""
     total: Partial | None = partials[0]
-    for one in partials[1:]:
-        total = None if total is None or one is None else total + one
+    for partial in partials[1:]:
+        total = None if total is None or partial is None else total + partial
     return total
 
 

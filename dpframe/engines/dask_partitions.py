@@ -72,7 +72,7 @@ def _dtype_of_arrow(dtype: Any) -> pl.DataType | None:
 def _are_texts(categories: Any) -> bool:
     from dask.dataframe.utils import UNKNOWN_CATEGORIES
 
-    return all(isinstance(one, str) and one != UNKNOWN_CATEGORIES for one in categories)
+    return all(isinstance(category, str) and category != UNKNOWN_CATEGORIES for category in categories)
 
 
 def frame_of(partition: Any, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
@@ -88,14 +88,14 @@ def column_of(series: Any, dtype: pl.DataType) -> pl.Series:
     A cast that leads back to each value made no two of them one. Numbers stay numbers and texts texts: 1 and 1.0 are
     one value of a column of numbers, and their texts would be two.
     """
-    found = _as_it_is(series, dtype)
-    if found.dtype == dtype:
-        return found
+    column = _as_it_is(series, dtype)
+    if column.dtype == dtype:
+        return column
     nothing = pl.Series([None], dtype=dtype)
-    if _family(found.dtype) != _family(dtype):
-        return nothing.new_from_index(0, len(found))
-    cast = found.cast(dtype, strict=False)
-    return cast.zip_with(cast.cast(found.dtype, strict=False).eq_missing(found), nothing)
+    if _family(column.dtype) != _family(dtype):
+        return nothing.new_from_index(0, len(column))
+    cast = column.cast(dtype, strict=False)
+    return cast.zip_with(cast.cast(column.dtype, strict=False).eq_missing(column), nothing)
 
 
 def _family(dtype: pl.DataType) -> str:
@@ -154,11 +154,11 @@ def _object_of(dtype: pl.DataType) -> Callable[[Any], Any]:
         try:
             if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
                 return None
-            found = float(value) if dtype.is_float() else int(value)
+            typed = float(value) if dtype.is_float() else int(value)
             if dtype == pl.Float32:
-                found = float(np.float32(found))
-            fits = found == value and (dtype.is_float() or low <= found <= high)
-            return (bool(found) if dtype == pl.Boolean else found) if fits else None
+                typed = float(np.float32(typed))
+            fits = typed == value and (dtype.is_float() or low <= typed <= high)
+            return (bool(typed) if dtype == pl.Boolean else typed) if fits else None
         except Exception:  # NaN and infinities among integers, overflow
             return None
 

@@ -68,9 +68,9 @@ class Engine(Protocol):
 
 def added_up(partials: Any) -> Partial:
     """The sum of at least one Partial."""
-    found: Partial | None = None
+    total: Partial | None = None
     for partial in partials:
-        found = partial if found is None else found + partial
-    if found is None:
+        total = partial if total is None else total + partial
+    if total is None:
         raise InvalidArgument("an engine must show at least one frame, of no rows where it has none")
-    return found
+    return total

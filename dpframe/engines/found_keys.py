@@ -36,8 +36,8 @@ def key_candidates(
     ]
     whole = pl.concat(both).group_by(names).agg(pl.col(STEPS, UNITS).sum(), pl.col(KNOWN).any())
     kept = pl.col(KNOWN) | ((pl.col(UNITS) >= axis.discovery.at_least) & (pl.col(STEPS) > 0))
-    found = whole.filter(kept).sort(names, nulls_last=True)
-    return found.select(names), found[STEPS].to_numpy(), found[KNOWN].to_numpy().astype(bool)
+    candidates = whole.filter(kept).sort(names, nulls_last=True)
+    return candidates.select(names), candidates[STEPS].to_numpy(), candidates[KNOWN].to_numpy().astype(bool)
 
 
 def ordered(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> Integers:
@@ -48,7 +48,7 @@ def ordered(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> Integers:
 def label_columns(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> dict[str, Any]:
     """The columns that name the keys; their dtypes are those of the schema, whatever keys there are."""
     source = source_of(frame)
-    return {name: labels(keys[f"key{place}"], source.column(name)) for place, name in enumerate(axis.columns)}
+    return {name: labels(keys[f"key{number}"], source.column(name)) for number, name in enumerate(axis.columns)}
 
 
 def written(keys: pl.DataFrame) -> list[list[Any]]:

@@ -56,7 +56,7 @@ def check_labels(source: Source, axis: FoundAxis) -> None:
     """Refuse columns whose values have no label of their own, and known keys that a column cannot hold."""
     discovery = axis.discovery
     assert discovery is not None
-    for place, name in enumerate(axis.columns):
+    for position, name in enumerate(axis.columns):
         column = source.column(name)
         if not is_coded(column) and dtype_of(column) is None:
             raise WrongDtype(
@@ -64,10 +64,10 @@ def check_labels(source: Source, axis: FoundAxis) -> None:
                 f"unlike {column.dtype}. Cast it to integers, strings or another time unit."
             )
         for row in discovery.known:
-            if _code(row[place], column) in (NOTHING, UNNAMED):
+            if _code(row[position], column) in (NOTHING, UNNAMED):
                 raise InvalidArgument(
                     f"known of column {name!r} must convert exactly to its dtype {column.dtype}, unlike "
-                    f"{shown(row[place])}. Leave it out, or write it as the column does."
+                    f"{shown(row[position])}. Leave it out, or write it as the column does."
                 )
 
     codes = codes_of_known(source, axis)
@@ -112,9 +112,9 @@ def told_apart(code: Any, column: ColumnType) -> Any:
 def labels(codes: pl.Series, column: ColumnType) -> Any:
     """The labels of keys of a column: a Polars column, or for pandas' numbers and objects an array of Python values."""
     if is_coded(column):
-        found = np.empty(len(codes), dtype=object)
-        found[:] = [value_of(code) for code in codes.to_list()]
-        return found
+        objects = np.empty(len(codes), dtype=object)
+        objects[:] = [value_of(code) for code in codes.to_list()]
+        return objects
     dtype, identity = dtype_of(column), _identity(column)
     assert dtype is not None
     if identity.form == "decimal":
@@ -130,7 +130,7 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
 
 def in_order(columns: Sequence[Any]) -> pl.Series:
     """The places of keys in the order of their labels: numbers, texts, times; missing ones last."""
-    named = {f"key{place}": column for place, column in enumerate(columns)}
+    named = {f"key{number}": column for number, column in enumerate(columns)}
     table = pl.DataFrame([_sortable(column).alias(name) for name, column in named.items()])
     return table.select(pl.arg_sort_by(table.columns, nulls_last=True)).to_series()
 
@@ -140,7 +140,7 @@ def _sortable(column: Any) -> pl.Series:
     if isinstance(column, pl.Series):
         return column
     ranked = [_ranked(value) for value in column]
-    ranks = {value: place for place, value in enumerate(sorted(set(ranked)))}
+    ranks = {value: rank for rank, value in enumerate(sorted(set(ranked)))}
     return pl.Series([ranks[value] for value in ranked], dtype=pl.Int64)
 
 

@@ -196,8 +196,8 @@ def stored(value: Any, identity: Identity) -> Any:
     if identity.form == "objects":
         return token
     if identity.form == "text":
-        told = isinstance(token, str) and (identity.levels is None or token in identity.levels)
-        return token if told else NOTHING
+        fits = isinstance(token, str) and (identity.levels is None or token in identity.levels)
+        return token if fits else NOTHING
     if identity.form == "ticks":
         return _ticks(token, identity)
     if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # as nearly all are
@@ -222,10 +222,10 @@ def _ticks(token: Any, identity: Identity) -> Any:
 
 
 def _float(number: int | float | Fraction, bits: int) -> Any:
-    found = float(number)
+    wide = float(number)
     with np.errstate(over="ignore"):
-        narrow = float(np.dtype(f"f{bits // 8}").type(found))
-    return found + 0.0 if found == number and narrow == found else NOTHING
+        narrow = float(np.dtype(f"f{bits // 8}").type(wide))
+    return wide + 0.0 if wide == number and narrow == wide else NOTHING
 
 
 @dataclass(frozen=True)
@@ -271,13 +271,13 @@ def combinations(columns: Sequence[Declared]) -> list[Integers]:
     The number of a combination is its position there, combined with the next column's. Each is below 2**61, since no
     more than 2**30 keys are declared.
     """
-    found = []
+    different = []
     rows = columns[0].rows
-    for one in columns[1:]:
-        both = combined(rows, one.rows, one.size)
-        found.append(np.unique(both[both >= 0]))
-        rows = np.where(both < 0, NOWHERE, np.searchsorted(found[-1], both))
-    return [*found, rows]
+    for column in columns[1:]:
+        both = combined(rows, column.rows, column.size)
+        different.append(np.unique(both[both >= 0]))
+        rows = np.where(both < 0, NOWHERE, np.searchsorted(different[-1], both))
+    return [*different, rows]
 
 
 def twice(columns: Sequence[Declared]) -> tuple[int, int] | None:

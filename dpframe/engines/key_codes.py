@@ -35,8 +35,8 @@ def code_of(value: Any) -> str | None:
     exact = Fraction(token)
     if exact.denominator == 1 and LOW <= exact < HIGH:
         return f"{WHOLE}{int(exact)}"
-    if (found := _as_float(exact)) is not None:
-        return _floating(found)
+    if (floating := _as_float(exact)) is not None:
+        return _floating(floating)
     if abs(exact) >= LARGE or LARGE % exact.denominator:
         return UNNAMED
     if exact.denominator == 1:
@@ -47,10 +47,10 @@ def code_of(value: Any) -> str | None:
 def _as_float(value: Fraction) -> float | None:
     """The float that is exactly this number, if there is one."""
     try:
-        found = float(value)
+        floating = float(value)
     except OverflowError:
         return None
-    return found if Fraction(found) == value else None
+    return floating if Fraction(floating) == value else None
 
 
 def _floating(value: float) -> str:

@@ -85,16 +85,17 @@ class KeyedTask:
     def coded(self, frame: Any) -> pl.DataFrame:
         """The key of each row, and its unit."""
         source = self._brought(frame)
-        wanted: list[ColumnRequest] = [(f"key{place}", of, "found", None) for place, of in enumerate(self.axis.columns)]
-        names = [name for name, *_ in wanted]
+        columns = self.axis.columns
+        requests: list[ColumnRequest] = [(f"key{number}", of, "found", None) for number, of in enumerate(columns)]
+        names = [name for name, *_ in requests]
         if self.by is not None:
-            wanted.append((OWNER, self.by, "unit", None))
-        lazy = source.load(wanted)
+            requests.append((OWNER, self.by, "unit", None))
+        lazy = source.load(requests)
         assert self.axis.discovery is not None
         kept = [] if self.axis.discovery.nulls else names
         if self.by is not None and self.unit.nulls == "drop":
             kept = [*kept, OWNER]
-        unnamed = [name for name, of, *_ in wanted[: len(names)] if is_coded(source.column(of))]
+        unnamed = [name for name, of, *_ in requests[: len(names)] if is_coded(source.column(of))]
         if unnamed:  # values that nobody could declare as a key
             lazy = lazy.filter(*(pl.col(name).ne_missing(UNNAMED) for name in unnamed))
         return collected(lazy.drop_nulls(kept) if kept else lazy, source.rows)
@@ -106,8 +107,8 @@ class KeyedTask:
     def weigh(self, table: pl.DataFrame) -> KeyedPartial:
         """The keys of all rows of some units, or of all their pairs of unit and key."""
         if self.by is None:
-            one = [pl.lit(self.weights[0], dtype=pl.Int64).alias(STEPS), pl.lit(1, dtype=pl.Int64).alias(UNITS)]
-            return KeyedPartial(table.with_columns(one))
+            of_one_row = [pl.lit(self.weights[0], dtype=pl.Int64).alias(STEPS), pl.lit(1, dtype=pl.Int64).alias(UNITS)]
+            return KeyedPartial(table.with_columns(of_one_row))
         pairs = table.unique()  # before the cap: it is of keys, not of rows
         owner, size = unit_codes(pairs[OWNER])
         held = np.bincount(owner, minlength=size)[owner] if size else np.zeros(0, dtype=np.int64)
@@ -153,9 +154,9 @@ def keyed(
     """The keys of a table in their order: what they are, the steps of each, and its units. No key is shown by this."""
     engine = engine_of(frame, reading or Reading())
     task: Any = KeyedTask.of(engine, axis, unit, weights, secret)
-    found: Any = None if isinstance(engine, FromOutside) else engine.push(task)  # one from outside knows no such task
-    if found is None:
-        found = engine.fold(task.columns, task.piece, task.by)
-    if not isinstance(found, KeyedPartial):
+    partial: Any = None if isinstance(engine, FromOutside) else engine.push(task)  # one from outside knows no such task
+    if partial is None:
+        partial = engine.fold(task.columns, task.piece, task.by)
+    if not isinstance(partial, KeyedPartial):
         raise InvalidType("fold must return the sum of what piece gave")
-    return found.table
+    return partial.table

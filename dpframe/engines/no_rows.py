@@ -15,8 +15,8 @@ from dpframe.queries.query import Query
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     """The columns that a question reads."""
-    asked = [*query.columns, *(name for one in query.of_cells for name in one.columns), unit.column]
-    return list(dict.fromkeys(name for name in asked if name is not None))
+    columns = [*query.columns, *(name for total in query.of_cells for name in total.columns), unit.column]
+    return list(dict.fromkeys(name for name in columns if name is not None))
 
 
 def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
@@ -37,11 +37,11 @@ def emptied(frame: Any, columns: list[str]) -> Any:
     """
     if is_pandas(frame):
         pandas = sys.modules["pandas"]
-        found = {name: frame[name].iloc[:0] for name in columns}
-        for name, column in found.items():
+        series = {name: frame[name].iloc[:0] for name in columns}
+        for name, column in series.items():
             if isinstance(column.dtype, pandas.CategoricalDtype):
-                found[name] = pandas.Series(pandas.Categorical([], categories=[]))
-        return pandas.DataFrame(found)
+                series[name] = pandas.Series(pandas.Categorical([], categories=[]))
+        return pandas.DataFrame(series)
     schema: dict[str, Any]
     if is_polars(frame):
         known = frame.collect_schema()

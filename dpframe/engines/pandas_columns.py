@@ -146,8 +146,8 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
 
 def is_plain(dtype: Any) -> bool:
     """Tell whether a column is of numbers or objects, which are one kind: a single value turns one into the other."""
-    own = identity_of(dtype)
-    return own is not None and own.form in ("integer", "float", "objects") and kind_of(dtype)[0] != "arrow"
+    compared = identity_of(dtype)
+    return compared is not None and compared.form in ("integer", "float", "objects") and kind_of(dtype)[0] != "arrow"
 
 
 def _key_texts(series: Any) -> pl.Series:
@@ -307,12 +307,12 @@ def _ticks(kind: str) -> Callable[[Any], int | None]:
     def ticks(value: Any) -> int | None:
         try:
             if kind == "duration":
-                found = value // MICROSECOND if isinstance(value, timedelta) else None
+                microseconds = value // MICROSECOND if isinstance(value, timedelta) else None
             elif isinstance(value, datetime):
-                found = (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
+                microseconds = (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
             else:
-                found = (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
-            return None if found is None else min(max(int(found), -MOST_TICKS), MOST_TICKS)
+                microseconds = (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
+            return None if microseconds is None else min(max(int(microseconds), -MOST_TICKS), MOST_TICKS)
         except Exception:  # NaT and the like: missing
             return None
 

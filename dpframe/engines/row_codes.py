@@ -25,10 +25,10 @@ def categories_of_rows(frame: Any, keys: Keys, unit: PrivacyUnit, most: int) -> 
     source = source_of(frame)
     cells = Cells.of(source, keys)
     names = cells.names()
-    table = collected(source.load([*cells.wanted(), *_of_unit(unit)]).select(*names, *_names(unit)), source.rows)
-    found = np.array(cells.codes(table), dtype=np.int64)
-    found[_beyond(table, unit, most)] = NOT_THERE
-    return found
+    table = collected(source.load([*cells.requests(), *_of_unit(unit)]).select(*names, *_names(unit)), source.rows)
+    codes = np.array(cells.codes(table), dtype=np.int64)
+    codes[_beyond(table, unit, most)] = NOT_THERE
+    return codes
 
 
 def numbers_of_rows(frame: Any, column: str, unit: PrivacyUnit, most: int) -> NDArray[np.float64]:
@@ -36,9 +36,9 @@ def numbers_of_rows(frame: Any, column: str, unit: PrivacyUnit, most: int) -> ND
     source = source_of(frame)
     value: ColumnRequest = ("value", column, "value", None)
     table = collected(source.load([value, *_of_unit(unit)]).select("value", *_names(unit)), source.rows)
-    found = np.array(table["value"].fill_null(float("nan")).to_numpy(), dtype=np.float64)
-    found[_beyond(table, unit, most)] = np.nan
-    return found
+    numbers = np.array(table["value"].fill_null(float("nan")).to_numpy(), dtype=np.float64)
+    numbers[_beyond(table, unit, most)] = np.nan
+    return numbers
 
 
 def _of_unit(unit: PrivacyUnit) -> list[ColumnRequest]:

@@ -22,7 +22,7 @@ PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 
 def of_rows_alone(source: Source, query: Query, cells: Cells, terms: Terms) -> Totals:
     """The totals of a query that protects each row."""
-    lazy = source.load([*cells.wanted(), *terms.wanted()])
+    lazy = source.load([*cells.requests(), *terms.requests()])
     if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Total(None),):
         return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:
@@ -69,11 +69,11 @@ def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     values = lazy.drop_nulls().collect(engine="in-memory" if in_memory else "streaming").to_series().to_numpy()
     edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
 
-    def count(part: Any) -> Integers:
-        return counted(part, edges, closed)
+    def count(chunk: Any) -> Integers:
+        return counted(chunk, edges, closed)
 
     if values.size < PARALLEL_ROWS:
         return count(values)
-    parts = np.array_split(values, cpu_count() or 1)
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))
+    chunks = np.array_split(values, cpu_count() or 1)
+    with ThreadPoolExecutor(len(chunks)) as pool:
+        return np.asarray(np.sum(list(pool.map(count, chunks)), axis=0, dtype=np.int64))

@@ -69,7 +69,7 @@ def _checked_found(source: Source, query: Query, axis: FoundAxis, unit: PrivacyU
     by_rows = unit.column is None
     room = 2 if by_rows else unit.contribution.max_groups + 1
     keys = Keys((replace(axis, room=room, by_rows=by_rows),))
-    statistics = tuple((name, one.by_rows() if by_rows else one) for name, one in query.statistics)
+    statistics = tuple((name, statistic.by_rows() if by_rows else statistic) for name, statistic in query.statistics)
     return replace(query, keys=keys, statistics=statistics)
 
 
@@ -103,7 +103,7 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
     columns = [source.column(name) for name in axis.columns]
     known = [_checked_keys(column, axis, position) for position, column in enumerate(columns)]
     if (again := twice(known)) is not None:
-        first, second = (shown(row[0] if len(row) == 1 else row) for row in (axis.rows[place] for place in again))
+        first, second = (shown(row[0] if len(row) == 1 else row) for row in (axis.rows[index] for index in again))
         raise InvalidArgument(
             f"{axis.argument} must be distinct as the dtype {', '.join(column.dtype for column in columns)} compares "
             f"them, but {first} and {second} are one value there. Name each value once."
@@ -159,14 +159,14 @@ def _checked_keys(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
             raise WrongDtype(_zone_words(name, column, axis.argument))
     if column.identity is None:
         raise WrongDtype(_identity_words(name, column, "be grouped by"))
-    found = declared(values, column.identity)
-    if column.polars is not None and (found.rows < 0).any():
-        unlike = values[int(np.argmax(found.rows < 0))]
+    keys = declared(values, column.identity)
+    if column.polars is not None and (keys.rows < 0).any():
+        unlike = values[int(np.argmax(keys.rows < 0))]
         raise InvalidArgument(
             f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
             f"unlike {shown(unlike)}. Leave it out, or cast the column."
         )
-    return found
+    return keys
 
 
 def _check_unit(name: str, column: ColumnType) -> None:

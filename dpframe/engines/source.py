@@ -80,10 +80,10 @@ class Source:
             )
             hint = f"Did you mean {near!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
-        found = self.schema[name]
-        if not found.readable:
-            raise WrongDtype(f"column {name!r} must have a dtype that can be read, unlike {found.dtype}. Cast it.")
-        return found
+        column = self.schema[name]
+        if not column.readable:
+            raise WrongDtype(f"column {name!r} must have a dtype that can be read, unlike {column.dtype}. Cast it.")
+        return column
 
 
 def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
@@ -111,13 +111,13 @@ def source_of(frame: Any) -> Source:
     return _other_source(nw.from_native(checked_frame(frame)))
 
 
-def _brings_nothing(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
+def _brings_nothing(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
     raise InvalidType("a table that is read in pieces brings none of its columns as a whole")
 
 
 def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
     """The types of columns that are given as such, or as Polars dtypes."""
-    return {name: one if isinstance(one, ColumnType) else polars_type(one) for name, one in schema.items()}
+    return {name: dtype if isinstance(dtype, ColumnType) else polars_type(dtype) for name, dtype in schema.items()}
 
 
 def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
@@ -185,38 +185,38 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     Collations are refused too: what they call equal would be different people here.
     """
     arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
-    found = {}
+    types = {}
     for name, theirs in zip(relation.columns, relation.types, strict=True):
-        found[name] = arrow[name]
+        types[name] = arrow[name]
         if str(theirs.id) not in READ_FROM_DUCKDB:
-            found[name] = ColumnType("other", str(theirs), readable=False)
+            types[name] = ColumnType("other", str(theirs), readable=False)
         elif str(theirs.id) == "varchar" and _collates(relation, name):
-            found[name] = ColumnType("other", f"{theirs} with a collation", readable=False)
-    return found
+            types[name] = ColumnType("other", f"{theirs} with a collation", readable=False)
+    return types
 
 
 def _collates(relation: Any, name: str) -> bool:
     """Tell whether DuckDB compares strings of this column otherwise than byte by byte; tried on words, on no row."""
     quoted = '"' + name.replace('"', '""') + '"'
     nothing = relation.limit(0).aggregate(f"any_value({quoted}) as x")
-    pairs = [(one, other) for one, other in itertools.combinations(ALIKE, 2)]
-    alike = ", ".join(f"coalesce(x, '{one}') = '{other}'" for one, other in pairs)
+    pairs = [(letter, other) for letter, other in itertools.combinations(ALIKE, 2)]
+    alike = ", ".join(f"coalesce(x, '{letter}') = '{other}'" for letter, other in pairs)
     return any(nothing.project(alike).fetchall()[0])
 
 
 def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
-    def load(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
-        if not wanted:
+    def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+        if not requests:
             return lazy  # a selection of no columns would have no rows to count
-        return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in wanted)
+        return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests)
 
     return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
 
 
 def _pandas_source(frame: Any) -> Source:
-    def load(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
+    def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         series = []
-        for name, column, role, declared in wanted:
+        for name, column, role, declared in requests:
             brought = pandas_columns.load(frame[column], role, declared)
             fitted = _for_role("", role, brought.dtype).alias(name)
             series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
@@ -233,11 +233,11 @@ def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
     empty = _without_rows(lazy, names)
     converted = nw.from_native(empty).schema
 
-    def load(wanted: Sequence[ColumnRequest]) -> pl.LazyFrame:
-        columns = list(dict.fromkeys(column for _, column, _, _ in wanted)) or names[:1]  # one, to count its rows
+    def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+        columns = list(dict.fromkeys(column for _, column, _, _ in requests)) or names[:1]  # one, to count its rows
         selected = lazy.select(*columns) if columns else lazy
         collected = _renamed(selected.collect(backend="polars").to_native(), columns)
-        return _polars_source(collected.lazy(), collected.schema).load(wanted)
+        return _polars_source(collected.lazy(), collected.schema).load(requests)
 
     types = {name: polars_type(dtype) for name, dtype in empty.schema.items()}
     for name in names:
@@ -309,8 +309,8 @@ def _pandas_type(dtype: Any) -> ColumnType:
     identity = pandas_columns.identity_of(dtype)
     if kind == "arrow":
         arrow = pandas_columns.arrow_dtype(dtype)
-        found = polars_type(arrow) if arrow is not None else ColumnType("other", "")
-        return replace(found, dtype=str(dtype), levels=None, identity=None if arrow is None else identity)
+        column_type = polars_type(arrow) if arrow is not None else ColumnType("other", "")
+        return replace(column_type, dtype=str(dtype), levels=None, identity=None if arrow is None else identity)
     tick = TICKS.get(pandas_columns.unit_of(dtype), 10**3)
     return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)
 

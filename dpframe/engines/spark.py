@@ -78,13 +78,13 @@ class SparkTable:
 
     def _chosen(self, dtypes: Mapping[str, Any], by: str | None) -> Any:
         """The columns that are read, named by their places in `dtypes`: c0, c1, ..."""
-        places = {name: place for place, name in enumerate(self.frame.columns)}
-        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(places))))
-        asked = [
-            f"{_in_sql(f'c{places[name]}', dtype, by == name)} as c{place}"
-            for place, (name, dtype) in enumerate(dtypes.items())
+        numbers = {name: number for number, name in enumerate(self.frame.columns)}
+        numbered = self.frame.toDF(*(f"c{number}" for number in range(len(numbers))))
+        expressions = [
+            f"{_in_sql(f'c{numbers[name]}', dtype, by == name)} as c{number}"
+            for number, (name, dtype) in enumerate(dtypes.items())
         ]
-        return numbered.selectExpr(*(asked or ["true as c0"]))
+        return numbered.selectExpr(*(expressions or ["true as c0"]))
 
 
 def _in_sql(column: str, dtype: Any, is_unit: bool) -> str:
@@ -160,10 +160,10 @@ class OnExecutor:
 
         if (VERSION, pl.__version__) != self.versions:  # of an executor that came after `check_executors`
             raise ReleaseFailed("the versions of dpframe and Polars are not those of the driver")
-        found = self._answered(batches)
-        if found is None:
+        partial = self._answered(batches)
+        if partial is None:
             raise ReleaseFailed("dpframe failed on this partition; why is withheld, since it may hold private values")
-        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([pickle.dumps(found)], pyarrow.binary())], ["partial"])
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([pickle.dumps(partial)], pyarrow.binary())], ["partial"])
 
     def _answered(self, batches: Iterator[Any]) -> Partial | None:
         try:
@@ -179,7 +179,7 @@ class OnExecutor:
         held: list[Any] = []
         for batch in batches:
             held.append(batch)
-            if sum(one.num_rows for one in held) >= ROWS:
+            if sum(kept.num_rows for kept in held) >= ROWS:
                 yield self._frame(held)
                 held = []
         if held:
@@ -236,14 +236,14 @@ def check_executors(frame: Any) -> None:
 
             from dpframe import _version
 
-            found = f"dpframe {_version.VERSION}, Polars {polars.__version__}"
+            versions = f"dpframe {_version.VERSION}, Polars {polars.__version__}"
         except ImportError as error:
-            found = f"no {error.name}"
+            versions = f"no {error.name}"
         for _ in batches:
             pass
-        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([found])], ["found"])
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([versions])], ["found"])
 
-    own = f"dpframe {VERSION}, Polars {pl.__version__}"
+    expected = f"dpframe {VERSION}, Polars {pl.__version__}"
     try:
         there = {row[0] for row in frame.sparkSession.range(1024).mapInArrow(report, "found string").collect()}
     except Exception as error:  # of made-up numbers, so that it may be shown
@@ -252,8 +252,8 @@ def check_executors(frame: Any) -> None:
             f"frame must be of a session whose executors run Python with pyarrow, and they fail ({said}). Nothing "
             "was charged. Install dpframe on them."
         ) from None
-    if there != {own}:
+    if there != {expected}:
         raise InvalidArgument(
-            f"frame must be of a session whose executors have {own}, as the driver has, not "
-            f"{shown('; '.join(sorted(there - {own})))}. Nothing was charged. Install these versions there."
+            f"frame must be of a session whose executors have {expected}, as the driver has, not "
+            f"{shown('; '.join(sorted(there - {expected})))}. Nothing was charged. Install these versions there."
         )

@@ -61,13 +61,13 @@ class Spill:
         self._write()
         self._writer.close()
         reader = _reader(self._file)
-        found = self._weigh(self._empty)
+        total = self._weigh(self._empty)
         for parts in self._groups():
             if len(parts) == 1:
-                found += self._of_part(reader, parts[0], 1, 0)
+                total += self._of_part(reader, parts[0], 1, 0)
             else:
-                found += self._weigh(pl.concat(rows for part in parts for rows in self._read(reader, part)))
-        return found
+                total += self._weigh(pl.concat(rows for part in parts for rows in self._read(reader, part)))
+        return total
 
     @property
     def _piece(self) -> int:
@@ -89,20 +89,20 @@ class Spill:
         if group:
             yield group
 
-    def _of_part(self, reader: Any, part: int, splits: int, place: int) -> Partial:
+    def _of_part(self, reader: Any, part: int, splits: int, remainder: int) -> Partial:
         """The units of a part, or those of them whose hash has `place` as its remainder."""
         rows: list[pl.DataFrame] = []
         pairs: list[pl.DataFrame] = []
         for table in self._read(reader, part):
-            chosen = table if splits == 1 else table.filter(pl.Series(unit_hash(table) // PARTS % splits == place))
+            chosen = table if splits == 1 else table.filter(pl.Series(unit_hash(table) // PARTS % splits == remainder))
             rows.append(chosen)
             if sum(map(cost, [*rows, *pairs])) > self.memory // 2:
                 pairs = [self._paired(rows, pairs)]
                 rows = []
                 if cost(pairs[0]) > self.memory // 4 and splits < MOST_SPLITS:
                     del pairs, chosen, table
-                    first = self._of_part(reader, part, 2 * splits, place)
-                    return first + self._of_part(reader, part, 2 * splits, place + splits)
+                    first = self._of_part(reader, part, 2 * splits, remainder)
+                    return first + self._of_part(reader, part, 2 * splits, remainder + splits)
         return self._weigh(self._paired(rows, pairs) if pairs else pl.concat(rows))
 
     def _paired(self, rows: list[pl.DataFrame], pairs: list[pl.DataFrame]) -> pl.DataFrame:

@@ -71,7 +71,7 @@ class Task:
         if compound(self.query):
             return compound_rows(source, self.query, self.unit)
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
-        lazy = source.load([*cells.wanted(), *terms.wanted(), ("unit", self.by, "unit", None)])
+        lazy = source.load([*cells.requests(), *terms.requests(), ("unit", self.by, "unit", None)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
         if self.unit.nulls == "drop" and table["unit"].null_count():
             table = table.filter(pl.col("unit").is_not_null())

@@ -30,26 +30,26 @@ def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float, reading: Readi
     totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how.
     """
     engine = engine_of(frame, reading or Reading())
-    found = measured(engine, Task.of(engine, query, unit, p))
+    steps = measured(engine, Task.of(engine, query, unit, p))
     for level in query.levels[1:]:
         for total in query.of_cells:
-            found[total.over(level.columns)] = added(found[total], level.group, level.size)
-    return found
+            steps[total.over(level.columns)] = added(steps[total], level.group, level.size)
+    return steps
 
 
 def measured(engine: Engine, task: Task) -> Totals:
     """The totals of a task by an engine: as it can itself, or piece by piece."""
-    found = engine.push(task)
-    if found is None:
-        found = engine.fold(task.columns, task.piece, task.by)
-    return _checked(found, task)
+    partial = engine.push(task)
+    if partial is None:
+        partial = engine.fold(task.columns, task.piece, task.by)
+    return _checked(partial, task)
 
 
-def _checked(found: Partial, task: Task) -> Totals:
+def _checked(partial: Partial, task: Task) -> Totals:
     """Refuse what an engine from outside may have made of its partials: rows would count more than is protected."""
     expected = {total: (task.query.cells_of(total),) for total in task.query.of_cells}
-    if not isinstance(found, Partial) or {total: cells.shape for total, cells in found.totals.items()} != expected:
+    if not isinstance(partial, Partial) or {total: cells.shape for total, cells in partial.totals.items()} != expected:
         raise InvalidType("fold must return the sum of what piece gave")
-    if any(cells.dtype != np.int64 for cells in found.totals.values()):
+    if any(cells.dtype != np.int64 for cells in partial.totals.values()):
         raise InvalidType("fold must return the sum of what piece gave")
-    return dict(found.totals)
+    return dict(partial.totals)

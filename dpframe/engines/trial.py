@@ -59,7 +59,10 @@ POOLS: dict[str, tuple[Any, list[Any]]] = {
     "word": (pl.String, WORDS),
     "day": (pl.Date, DAYS),
     "moment": (pl.Datetime("us"), MOMENTS),
-    "instant": (pl.Datetime("us", "UTC"), [None if one is None else one.replace(tzinfo=UTC) for one in MOMENTS]),
+    "instant": (
+        pl.Datetime("us", "UTC"),
+        [None if moment is None else moment.replace(tzinfo=UTC) for moment in MOMENTS],
+    ),
     "amount": (pl.Decimal(12, 4), AMOUNTS),
 }
 WEEKS = dates("2024-02-26", "2024-03-04", every="1w")
@@ -72,18 +75,18 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
     Each table is asked one question in `every`, the next table the next ones.
     """
     answered = 0
-    asked = [(place, *one) for place, one in enumerate(questions().items())]
+    numbered = [(number, *question) for number, question in enumerate(questions().items())]
     for turn, (table, frame) in enumerate(hard_tables(tables, seed)):
-        for place, name, query in asked:
-            for other, (unit, p) in enumerate(units(query, turn + place)):
-                if (3 * place + other + turn) % every:
+        for number, name, query in numbered:
+            for other, (unit, p) in enumerate(units(query, turn + number)):
+                if (3 * number + other + turn) % every:
                     continue
                 expected = totals(frame, check(frame, query, unit), unit, p)
-                found = _totals(make, frame, query, unit, p)
-                if found is None:
+                actual = _totals(make, frame, query, unit, p)
+                if actual is None:
                     continue
                 answered += 1
-                if {total: cells.tolist() for total, cells in expected.items()} != found:
+                if {total: cells.tolist() for total, cells in expected.items()} != actual:
                     words = f"one of {unit.column}" if unit.column else "a row"
                     return f"the totals of {name!r} with {words} protected (p = {p:g}) differ on the table {table!r}"
     return None if answered else "every question is refused"
@@ -106,23 +109,23 @@ def hard_tables(tables: int, seed: int) -> Iterator[tuple[str, pl.DataFrame]]:
     longest = max(len(pool) for _, pool in POOLS.values())
     every = pl.DataFrame(
         {
-            name: pl.Series([pool[place % len(pool)] for place in range(longest)], dtype=d)
+            name: pl.Series([pool[row % len(pool)] for row in range(longest)], dtype=d)
             for name, (d, pool) in POOLS.items()
         }
     )
-    user = pl.Series("user", [None if place % 7 == 6 else place % 5 for place in range(longest)], dtype=pl.Int64)
+    user = pl.Series("user", [None if row % 7 == 6 else row % 5 for row in range(longest)], dtype=pl.Int64)
     every = every.with_columns(user, pl.format("\u00e9 {}", user).alias("name"))
     missing = every[:3].clear(3)
     fixed = {"every value": every, "no rows": every.clear(), "one row": every[:1], "only missing values": missing}
     yield from fixed.items()
-    for place in range(tables):
-        yield f"mixed {place}", _mixed(1_000_000 * seed + place)
+    for number in range(tables):
+        yield f"mixed {number}", _mixed(1_000_000 * seed + number)
 
 
 def _mixed(seed: int) -> pl.DataFrame:
     """Hard values in an order that a hash gives; of users half of all rows are one's, a sixth another's, and so on."""
     rows, columns_and_users = pl.int_range(ROWS >> 2 * (seed % 4), eager=True), range(len(POOLS) + 1)
-    numbers = [rows.hash(100 * seed + place).to_numpy().astype(np.uint64) for place in columns_and_users]
+    numbers = [rows.hash(100 * seed + number).to_numpy().astype(np.uint64) for number in columns_and_users]
     columns = [
         pl.Series(name, pool, dtype=dtype).gather(mixed % np.uint64(len(pool)))
         for (name, (dtype, pool)), mixed in zip(POOLS.items(), numbers, strict=False)
@@ -136,9 +139,9 @@ def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
     """The protected units: a row, a user, and one of the other units in turn; in the norms of the noises, in turn."""
     if query.grouping is None:
         yield PrivacyUnit(), 1.0
-    for place, column in enumerate(("user", UNITS[turn % len(UNITS)])):
-        nulls: Any = "drop" if (turn + place) % 2 else "one-unit"
-        p, rows, groups = ((1.0, 3, 2), (2.0, 2, 4), (math.inf, 5, 1))[(turn + place) % 3]
+    for number, column in enumerate(("user", UNITS[turn % len(UNITS)])):
+        nulls: Any = "drop" if (turn + number) % 2 else "one-unit"
+        p, rows, groups = ((1.0, 3, 2), (2.0, 2, 4), (math.inf, 5, 1))[(turn + number) % 3]
         yield PrivacyUnit(column, nulls=nulls, max_rows=rows, max_groups=groups), p
 
 
@@ -172,8 +175,8 @@ def questions() -> dict[str, Query]:
     }
     return {
         **{
-            f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, tuple(asked.items())).under(pure)
-            for name, asked in (("people", people), ("spread", spread))
+            f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, statistics).under(pure)
+            for name, statistics in (("people", tuple(people.items())), ("spread", tuple(spread.items())))
             for pure in (True, False)
         },
         "counts, sums and means": Query(

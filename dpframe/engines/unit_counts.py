@@ -39,9 +39,9 @@ def coded_units(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.Dat
         units, group = _rows(source, grouping, unit.column)
         table = pl.DataFrame([units.alias("unit"), pl.Series("cell", group)])
     else:
-        names = {f"group{place}": name for place, name in enumerate(grouping.columns)}
-        wanted: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
-        table = collected(source.load([("unit", unit.column, "unit", None), *wanted]), source.rows)
+        names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
+        requests: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
+        table = collected(source.load([("unit", unit.column, "unit", None), *requests]), source.rows)
     return table.filter(pl.col("unit").is_not_null()) if unit.nulls == "drop" else table
 
 
@@ -65,13 +65,13 @@ def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, I
     unit: ColumnRequest = ("unit", column, "unit", None)
     if grouping.keys is not None:
         cells = Cells.of(source, grouping.keys)
-        table = collected(source.load([*cells.wanted(), unit]).select(*cells.names(), "unit"), source.rows)
+        table = collected(source.load([*cells.requests(), unit]).select(*cells.names(), "unit"), source.rows)
         code = cells.codes(table)
         inside = code >= 0
         return table["unit"].filter(pl.Series(inside, dtype=pl.Boolean)), code[inside]
-    names = {f"group{place}": name for place, name in enumerate(grouping.columns)}
-    wanted: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
-    table = collected(source.load([unit, *wanted]).select("unit", *names), source.rows)
+    names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
+    requests: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
+    table = collected(source.load([unit, *requests]).select("unit", *names), source.rows)
     group = np.zeros(table.height, dtype=np.int64)
     for name in names:
         code, size = unit_codes(table[name])

@@ -101,15 +101,15 @@ def bounded(
         whole = _chosen(dense[code])
         together.append(_addressed(table[whole], terms, code[whole], dense, cells))
         sharing = np.concatenate([sharing, np.arange(code.size)[whole]])
-    owner, size = (np.concatenate([getattr(one, name) for one in together]) for name in ("owner", "size"))
+    owner, size = (np.concatenate([getattr(pairs, name) for pairs in together]) for name in ("owner", "size"))
     weights = reach.weights(rows, owner, size)
     alone = weights[code]
     alone[sharing] = 0.0  # what they add is added below, pair by pair
-    found = _alone(table, terms, alone, sharing.size, cells)
-    for one in together:
-        for total, whole_sums in weighed(one, weights, cells).items():
-            found[total] = found[total] + whole_sums
-    return found
+    totals = _alone(table, terms, alone, sharing.size, cells)
+    for pairs in together:
+        for total, whole_sums in weighed(pairs, weights, cells).items():
+            totals[total] = totals[total] + whole_sums
+    return totals
 
 
 def of_pairs(
@@ -131,12 +131,12 @@ def of_pairs(
 
 def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
     """The steps that pairs add to each Total, with the weights of their units."""
-    found = {}
+    totals = {}
     for total, sums in pairs.sums.items():
         each = pl.DataFrame({"v": sums, "w": weights[pairs.owner]})
         whole = each.select(_truncated(pl.col("v"), pl.col("w"), total)).to_series().to_numpy()
-        found[total] = added(whole, pairs.cell, cells)
-    return found
+        totals[total] = added(whole, pairs.cell, cells)
+    return totals
 
 
 def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cells: int) -> dict[Total, Integers]:
@@ -144,8 +144,8 @@ def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cell
     weighted = table.with_columns(pl.Series("w", weights)).lazy()
     if others > table.height // 2:
         weighted = weighted.filter(pl.col("w") > 0.0)
-    asked = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.totals)]
-    by_cell = collected(weighted.group_by("cell").agg(asked), table.height)
+    sums = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.totals)]
+    by_cell = collected(weighted.group_by("cell").agg(sums), table.height)
     code = by_cell["cell"].to_numpy()
     return {total: placed(by_cell[str(n)].to_numpy(), code, cells) for n, total in enumerate(terms.totals)}
 
@@ -178,9 +178,9 @@ def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> t
 def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray[np.bool_], cells: int) -> Pairs:
     """The pairs of dense units, all of whose rows these are: each has a place for every cell."""
     owners = np.flatnonzero(dense)
-    place = np.zeros(dense.size, dtype=np.int64)
-    place[owners] = np.arange(owners.size) * cells
-    address = place[code] + table["cell"].to_numpy()
+    starts = np.zeros(dense.size, dtype=np.int64)
+    starts[owners] = np.arange(owners.size) * cells
+    address = starts[code] + table["cell"].to_numpy()
     size = np.bincount(address, minlength=owners.size * cells)
     there = np.flatnonzero(size)
     sums = {}
@@ -244,14 +244,14 @@ def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
     if (rows := _in_doubt(code, cell)) is not None:
         return _pairs(code, cell, rows)
 
-    def of_part(part: int) -> tuple[Integers, Integers]:
-        return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == part))
+    def of_thread(thread: int) -> tuple[Integers, Integers]:
+        return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == thread))
 
-    with ThreadPoolExecutor(THREADS) as pool:  # all rows of a unit are in one part
-        parts = list(pool.map(of_part, range(THREADS)))
-    before = np.cumsum([0, *(rows.size for rows, _ in parts)])
-    starts = [starts + first for (_, starts), first in zip(parts, before, strict=False)]
-    return np.concatenate([rows for rows, _ in parts]), np.concatenate(starts)
+    with ThreadPoolExecutor(THREADS) as pool:  # all rows of a unit are for one thread
+        by_thread = list(pool.map(of_thread, range(THREADS)))
+    before = np.cumsum([0, *(rows.size for rows, _ in by_thread)])
+    starts = [starts + first for (_, starts), first in zip(by_thread, before, strict=False)]
+    return np.concatenate([rows for rows, _ in by_thread]), np.concatenate(starts)
 
 
 def _pairs(code: Integers, cell: Integers, rows: Integers) -> tuple[Integers, Integers]:
@@ -318,22 +318,22 @@ def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:
     """
     import pyarrow
 
-    hashes, size, parts = units.hash().to_numpy(), len(units), THREADS
+    hashes, size, threads = units.hash().to_numpy(), len(units), THREADS
     codes = np.empty(size, dtype=np.int64)
 
-    def number(part: int) -> None:
-        rows = np.flatnonzero(hashes & np.uint64(parts - 1) == part)
+    def number(thread: int) -> None:
+        rows = np.flatnonzero(hashes & np.uint64(threads - 1) == thread)
         encoded = pyarrow.array(hashes[rows]).dictionary_encode()
-        codes[rows] = encoded.indices.to_numpy().astype(np.int64) * parts + part
+        codes[rows] = encoded.indices.to_numpy().astype(np.int64) * threads + thread
 
-    def alike(part: int) -> bool:
-        rows = slice(size * part // parts, size * (part + 1) // parts)
+    def alike(thread: int) -> bool:
+        rows = slice(size * thread // threads, size * (thread + 1) // threads)
         return bool(units[rows].eq_missing(chosen.gather(codes[rows])).all())
 
-    with ThreadPoolExecutor(parts) as pool:
-        list(pool.map(number, range(parts)))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(number, range(threads)))
         distinct = int(codes.max(initial=-1)) + 1
         places = np.zeros(distinct, dtype=np.int64)
         places[codes] = np.arange(size)
         chosen = units.gather(places)
-        return (codes, distinct) if all(pool.map(alike, range(parts))) else None
+        return (codes, distinct) if all(pool.map(alike, range(threads))) else None

@@ -84,9 +84,9 @@ def rows_between(frame: Any, start: int, end: int) -> Any:
     """Some rows of a released frame as a frame of its own, without a record."""
     if not is_pandas(frame):
         return frame[start:end]
-    part = frame.iloc[start:end].reset_index(drop=True)
-    part.attrs = {}
-    return part
+    piece = frame.iloc[start:end].reset_index(drop=True)
+    piece.attrs = {}
+    return piece
 
 
 def stacked(frames: Sequence[Any]) -> Any:
@@ -148,8 +148,8 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
 
 def record_of(frame: Any) -> dict[str, Any] | None:
     """The provenance that a frame carries, if any."""
-    found = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
-    return found if isinstance(found, dict) and not foreign.problem_of(found) else None
+    record = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
+    return record if isinstance(record, dict) and not foreign.problem_of(record) else None
 
 
 def reordered(frame: Any, places: NDArray[np.int64]) -> Any:
@@ -259,10 +259,10 @@ def _pandas_of(table: Any) -> Any:
     from pyarrow import types
 
     frame = table.to_pandas()
-    for place, field in enumerate(table.schema):
-        if types.is_signed_integer(field.type) and table.column(place).null_count:
-            whole = pandas.array(table.column(place).to_pylist(), dtype="Int64")
-            frame.isetitem(place, pandas.Series(whole, index=frame.index))
+    for position, field in enumerate(table.schema):
+        if types.is_signed_integer(field.type) and table.column(position).null_count:
+            whole = pandas.array(table.column(position).to_pylist(), dtype="Int64")
+            frame.isetitem(position, pandas.Series(whole, index=frame.index))
     return frame
 
 

@@ -149,13 +149,13 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     if (problem := _of_the_model(record)) or ("model" not in record and not count):
         return problem or "its statistics must be at least one"
     for name, statistic in record["measures"].items():
-        places = statistic["statistics"]
-        each = len(places) // len(levels)
-        uneven = each * len(levels) != len(places) or (each != 1 and is_one_total(statistic))
-        if uneven or not each or any(place >= count for place in places):
+        indexes = statistic["statistics"]
+        each = len(indexes) // len(levels)
+        uneven = each * len(levels) != len(indexes) or (each != 1 and is_one_total(statistic))
+        if uneven or not each or any(index >= count for index in indexes):
             return f"its measure {shown(name)} must name its statistics"
         by_choice = statistic.get("by") == "choice"  # of which no number was measured
-        if not by_choice and any("variance" not in record["statistics"][place] for place in places):
+        if not by_choice and any("variance" not in record["statistics"][index] for index in indexes):
             return f"its measure {shown(name)} must be of a statistic that has a variance"
         if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in statistic["denoise"] or ()):
             return f"its measure {shown(name)} must have an estimate for each level"

@@ -50,11 +50,11 @@ def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], *, subto
     names = list(frame.columns)
     if any(names.count(name) != 1 for name in (*labels, *numbers)):
         return None
-    found = [labels_of(frame, name) for name in labels]
+    ranked = [labels_of(frame, name) for name in labels]
     values = [numbers_of(frame, name) for name in numbers]
-    places = _canonical([one for one in found if one is not None], len(frame), subtotals)
+    places = _canonical([label for label in ranked if label is not None], len(frame), subtotals)
     digest = hashlib.sha256()
-    for label in found:
+    for label in ranked:
         if label is None:
             return None
         _add(digest, label.kind.encode(), label.different, label.ranks[places].astype("<i8").tobytes())
@@ -73,16 +73,16 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
         return np.arange(len(frame), dtype=np.int64) if same else None
     numbered = facts["measures"] or "top" in facts
     numbers = [name for name in columns if name not in rows["labels"]] if numbered else []
-    found = print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
-    if found is None or found.sha256 != rows["sha256"]:
+    current = print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
+    if current is None or current.sha256 != rows["sha256"]:
         return None
     if rows["order"] is None:
-        return found.places
+        return current.places
     order = _order(rows["order"], len(frame))
     if order is None:
         return None
     places = np.empty_like(order)
-    places[order] = found.places
+    places[order] = current.places
     return places
 
 
@@ -112,10 +112,10 @@ def _canonical(labels: Sequence[Labels], rows: int, subtotals: bool) -> Places:
 def labels_of(frame: Any, name: str) -> Labels | None:
     """A column of labels, ranked; None where it holds what no label is."""
     series = _series(frame, name)
-    found = None if series is None else _plain(series)
-    if found is None:
+    kind_and_plain = None if series is None else _plain(series)
+    if kind_and_plain is None:
         return None
-    kind, plain = found
+    kind, plain = kind_and_plain
     ranks = plain.rank("dense").cast(pl.Int64) - 1
     missing = plain.is_null().to_numpy().astype(bool)
     different = plain.drop_nulls().unique().sort()
@@ -165,7 +165,8 @@ def _bytes(kind: str, different: pl.Series) -> bytes:
     words = [str(value) for value in different.to_list()]
     if kind == "decimal":  # its scale is that of the column, which a file or the other library may change
         words = [word.rstrip("0").rstrip(".") if "." in word else word for word in words]
-    return b"".join(len(word).to_bytes(8, "little") + word for word in (one.encode("utf-8") for one in words))
+    encoded = [word.encode("utf-8") for word in words]
+    return b"".join(len(word).to_bytes(8, "little") + word for word in encoded)
 
 
 def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
