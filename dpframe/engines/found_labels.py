@@ -118,7 +118,7 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
     dtype, identity = dtype_of(column), _identity(column)
     assert dtype is not None
     if identity.form == "decimal":
-        values = [None if code is None else Decimal(int(code)).scaleb(-identity.scale) for code in codes.to_list()]
+        values = [None if code is None else _decimal(int(code), identity.scale) for code in codes.to_list()]
         return pl.Series(values, dtype=dtype)
     if identity.form == "nothing":
         return pl.Series([None] * len(codes), dtype=pl.Null)
@@ -126,6 +126,11 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
         plain: Any = pl.Datetime(dtype.time_unit)  # type: ignore[attr-defined]
         return codes.cast(pl.Int64).cast(plain).dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)  # type: ignore[attr-defined]
     return codes.cast(pl.Int64).cast(dtype) if dtype in (pl.Datetime, pl.Duration, pl.Time) else codes.cast(dtype)
+
+
+def _decimal(steps: int, scale: int) -> Decimal:
+    """The decimal of so many steps of 10**-scale: exact, unlike arithmetic, which keeps 28 digits."""
+    return Decimal((int(steps < 0), tuple(map(int, str(abs(steps)))), -scale))
 
 
 def in_order(columns: Sequence[Any]) -> pl.Series:

@@ -21,10 +21,9 @@ from dpframe.engines.totals import totals
 from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
-from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.key_pricing import weights_of_units
-from dpframe.planning.plan import Plan
+from dpframe.planning.plan import Plan, Planned
 from dpframe.queries.discovery import FoundAxis, Needed
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
@@ -58,7 +57,7 @@ def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any,
     shown = np.flatnonzero(known | law.is_shown(noisy))
     order = shown[ordered(plan.frame, axis, keys[shown])]
     keys, noisy = keys[order], noisy[order]
-    measured = {axis.people: _as_measured(noisy, law), **_measured(plan, keys.rows(), measure)}
+    measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), measure)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
     frame = build.frame_of({**labels_of(plan, keys), **columns}, plan.asked.library)
     facts = results.facts(plan, frame, steps_of, receipt, plan.asked.recording.label)
@@ -73,7 +72,7 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan],
     exact, found = measure(rest), {}
     for part in rest.parts:
         there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
-        found[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
+        found[part.total] = _as_measured(part.mechanism.add_noise(there), part)
     return found
 
 
@@ -91,8 +90,7 @@ def _numbers(
     """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
     size = len(rows)
     if not size:
-        noises = {total: one.noise for total, one in measured.items()}
-        measured = {total: Measured(np.zeros(total.width), law) for total, law in noises.items()}
+        measured = {total: replace(one, values=np.zeros(total.width)) for total, one in measured.items()}
     keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
     if not size:
@@ -100,9 +98,9 @@ def _numbers(
     return columns, steps
 
 
-def _as_measured(noisy: Integers, law: Mechanism) -> Measured:
+def _as_measured(noisy: Integers, part: Planned) -> Measured:
     """Noisy steps in the user's units."""
-    return Measured(noisy.astype(np.float64) * law.grid, law)
+    return Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism, part.sensitivity.weighted)
 
 
 def _axis(plan: Plan) -> FoundAxis:

@@ -342,6 +342,26 @@ def test_pandas_objects_of_many_kinds_are_told_apart():
     assert found[datetime(2024, 1, 1)] == pytest.approx(400, abs=20)
 
 
+def test_long_decimals_keep_all_their_digits():
+    values = [Decimal("1234567890123456789012345678.9012345678"), Decimal("-1234567890123456789012345678.9012345679")]
+    frame = pl.DataFrame([pl.Series("k", values * 200, dtype=pl.Decimal(38, 10))]).with_columns(
+        u=pl.int_range(pl.len())
+    )
+    result = frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=40, ledger=ledger())
+    assert result["k"].to_list() == values[::-1]
+
+
+def test_weighted_counts_read_off_others_are_not_rounded():
+    def counts(book, **bounds):
+        groups = visits(3).dp.group_by("k", keys=FOUND)
+        asked = {"m": dpf.mean("x", bounds=(0, 2)), "c": dpf.count("x")}
+        return groups.agg(**asked, mechanism="laplace", epsilon=3, ledger=book, **bounds)["c"].to_numpy()
+
+    weighted, whole = counts(ledger(), max_rows=2, max_groups=1), counts(rows_ledger())
+    assert (weighted != np.rint(weighted)).all()
+    assert (whole == np.rint(whole)).all()
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_several_columns_are_found_as_combinations(library):
     frame = visits(4).with_columns(w=pl.when(pl.col("k") < 2).then(pl.lit("low")).otherwise(pl.lit("high")))
