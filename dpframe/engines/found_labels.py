@@ -52,6 +52,11 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
     return column.polars
 
 
+def form_of(column: ColumnType) -> str:
+    """How values of a column are written down, in a word: those of another form would be read as other keys."""
+    return "Python objects" if is_coded(column) else str(dtype_of(column))
+
+
 def check_labels(source: Source, axis: FoundAxis) -> None:
     """Refuse columns whose values have no label of their own, and known keys that a column cannot hold."""
     discovery = axis.discovery

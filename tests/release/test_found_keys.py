@@ -628,6 +628,24 @@ def test_answers_are_replayed_with_their_keys(tmp_path, library):
         ask(dpf.discover(delta=1e-8))
 
 
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Boolean, pl.String, pl.Decimal(10, 2), pl.Date, "pandas"])
+def test_answers_are_not_replayed_for_columns_of_another_dtype(tmp_path, dtype):
+    book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
+    frame = visits(3).with_columns(pl.col("k").cast(pl.Int32))
+
+    def ask(one):
+        return one.dp.group_by("k", keys=FOUND).n_units(
+            max_groups=1, epsilon=20, ledger=book, label="a", snapshot="b"
+        )  # fmt: skip
+
+    first = ask(frame)
+    other = given(frame, "pandas") if dtype == "pandas" else frame.with_columns(pl.col("k").cast(dtype))
+    with pytest.raises(LedgerError, match="must have the dtype that it had"):
+        ask(other)
+    assert ask(frame.lazy()).equals(first)
+    assert book.to_frame().height == 1
+
+
 def test_an_empty_answer_is_replayed(tmp_path):
     book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
     frame = visits(3).head(3)
