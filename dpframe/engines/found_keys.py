@@ -52,7 +52,7 @@ def label_columns(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> dict[str, 
 
 
 def forms(frame: Any, axis: FoundAxis) -> list[str]:
-    """How the values of each column of keys are written down."""
+    """The forms in which the values of each column of keys are written down."""
     source = source_of(frame)
     return [form_of(source.column(name)) for name in axis.columns]
 

@@ -53,7 +53,7 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
 
 
 def form_of(column: ColumnType) -> str:
-    """How values of a column are written down, in a word: those of another form would be read as other keys."""
+    """The form in which values of a column are written down: those of another one would be read as other keys."""
     return "Python objects" if is_coded(column) else str(dtype_of(column))
 
 

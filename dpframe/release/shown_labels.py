@@ -33,7 +33,7 @@ def labels_of(plan: Plan, keys: Any) -> dict[str, Any]:
 
 
 def stored_forms(plan: Plan) -> list[str]:
-    """For each column of keys how its values are written down: a stored answer can be read with these alone."""
+    """The form in which each column of keys is written down: a stored answer can be read with these alone."""
     axis = plan.query.found
     assert axis is not None
     return forms(plan.frame, axis)
