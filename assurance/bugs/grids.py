@@ -58,6 +58,14 @@ GRIDS = (
     ),
     bug(
         "sensitivity",
+        "subtotals of a statistic from outside that measures units, with the reach of single cells",
+        "Query._check_subtotals",
+        "total.per_unit or total.units or total.vector is not None",
+        "total.units",
+        f"{CUBE}::test_statistics_from_outside_have_subtotals_of_rows_alone",
+    ),
+    bug(
+        "sensitivity",
         "margins of a cube with the reach of single cells",
         "sensitivity.reaches",
         "None if total.by is None else query.cells_of(total)",

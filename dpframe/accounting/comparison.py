@@ -232,7 +232,10 @@ def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     def at(order: Fraction) -> Fraction:
         return conversion(order, left) + sum(count * noise.renyi(order) for noise, count in counts.items())
 
-    best = min(ORDERS, key=at)
+    try:
+        best = min(ORDERS, key=at)
+    except InvalidArgument:  # of truncated noise, which has no finite one
+        return Compared("rdp", None, "a noise has no proven Rényi divergence")
     for factor in REFINEMENTS:
         best = min((1 + (best - 1) * factor**power for power in (-2, -1, 0, 1, 2)), key=at)
     return Compared("rdp", up(max(at(best), Fraction(0))), f"the best order, {float(best):.4g}")

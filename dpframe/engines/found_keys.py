@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.found_labels import codes_of_known, in_order, labels
+from dpframe.engines.found_labels import codes_of_known, form_of, in_order, labels
 from dpframe.engines.keyed import STEPS, UNITS, keys_of
 from dpframe.engines.source import source_of
 from dpframe.queries.discovery import FoundAxis
@@ -49,6 +49,12 @@ def label_columns(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> dict[str, 
     """The columns that name the keys; their dtypes are those of the schema, whatever keys there are."""
     source = source_of(frame)
     return {name: labels(keys[f"key{number}"], source.column(name)) for number, name in enumerate(axis.columns)}
+
+
+def forms(frame: Any, axis: FoundAxis) -> list[str]:
+    """The forms in which the values of each column of keys are written down."""
+    source = source_of(frame)
+    return [form_of(source.column(name)) for name in axis.columns]
 
 
 def written(keys: pl.DataFrame) -> list[list[Any]]:

@@ -52,6 +52,11 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
     return column.polars
 
 
+def form_of(column: ColumnType) -> str:
+    """The form in which values of a column are written down: those of another one would be read as other keys."""
+    return "Python objects" if is_coded(column) else str(dtype_of(column))
+
+
 def check_labels(source: Source, axis: FoundAxis) -> None:
     """Refuse columns whose values have no label of their own, and known keys that a column cannot hold."""
     discovery = axis.discovery
@@ -118,7 +123,7 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
     dtype, identity = dtype_of(column), _identity(column)
     assert dtype is not None
     if identity.form == "decimal":
-        values = [None if code is None else Decimal(int(code)).scaleb(-identity.scale) for code in codes.to_list()]
+        values = [None if code is None else _decimal(int(code), identity.scale) for code in codes.to_list()]
         return pl.Series(values, dtype=dtype)
     if identity.form == "nothing":
         return pl.Series([None] * len(codes), dtype=pl.Null)
@@ -126,6 +131,11 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
         plain: Any = pl.Datetime(dtype.time_unit)  # type: ignore[attr-defined]
         return codes.cast(pl.Int64).cast(plain).dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)  # type: ignore[attr-defined]
     return codes.cast(pl.Int64).cast(dtype) if dtype in (pl.Datetime, pl.Duration, pl.Time) else codes.cast(dtype)
+
+
+def _decimal(steps: int, scale: int) -> Decimal:
+    """The decimal of so many steps of 10**-scale: exact, unlike arithmetic, which keeps 28 digits."""
+    return Decimal((int(steps < 0), tuple(map(int, str(abs(steps)))), -scale))
 
 
 def in_order(columns: Sequence[Any]) -> pl.Series:

@@ -119,6 +119,11 @@ class Query:
                     f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
                 )
+        if any(total.per_unit or total.units or total.vector is not None for total in self.of_cells):
+            raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows
+                f"{option} must be left out of statistics that measure units or vectors: the weights of units hold for "
+                "subtotals of plain sums over rows alone. Let such a statistic say adds_up = False."
+            )
         if self.cube:
             self._check_cube()
 

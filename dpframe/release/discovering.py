@@ -21,10 +21,9 @@ from dpframe.engines.totals import totals
 from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
-from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.key_pricing import weights_of_units
-from dpframe.planning.plan import Plan
+from dpframe.planning.plan import Plan, Planned
 from dpframe.queries.discovery import FoundAxis, Needed
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
@@ -59,7 +58,7 @@ def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any,
     order = shown[ordered(plan.frame, axis, keys[shown])]
     order = _largest(order, noisy, axis)
     keys, noisy = keys[order], noisy[order]
-    measured = {axis.people: _as_measured(noisy, law), **_measured(plan, keys.rows(), measure)}
+    measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), measure)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
     frame = build.frame_of({**labels_of(plan, keys), **columns}, plan.asked.library)
     facts = results.facts(plan, frame, steps_of, receipt, plan.asked.recording.label)
@@ -69,9 +68,9 @@ def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any,
 def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArray[np.intp]:
     """Of a top-k those of the most units by their noisy numbers, the largest first; equal ones in the order of keys."""
     most = None if axis.discovery is None else axis.discovery.largest
-    return (
-        order if most is None else order[np.argsort(~noisy[order], kind="stable")[:most]]
-    )  # ~n falls, and never wraps
+    if most is None:
+        return order
+    return order[np.argsort(~noisy[order], kind="stable")[:most]]  # ~n falls as n grows, and never wraps
 
 
 def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan], Any]) -> dict[Total, Measured]:
@@ -82,7 +81,7 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan],
     exact, measured = measure(rest), {}
     for part in rest.parts:
         there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
-        measured[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
+        measured[part.total] = _as_measured(part.mechanism.add_noise(there), part)
     return measured
 
 
@@ -100,8 +99,7 @@ def _numbers(
     """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
     size = len(rows)
     if not size:
-        noises = {total: noisy.noise for total, noisy in measured.items()}
-        measured = {total: Measured(np.zeros(total.width), law) for total, law in noises.items()}
+        measured = {total: replace(numbers, values=np.zeros(total.width)) for total, numbers in measured.items()}
     keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
     if not size:
@@ -109,9 +107,9 @@ def _numbers(
     return columns, steps
 
 
-def _as_measured(noisy: Integers, law: Mechanism) -> Measured:
+def _as_measured(noisy: Integers, part: Planned) -> Measured:
     """Noisy steps in the user's units."""
-    return Measured(noisy.astype(np.float64) * law.grid, law)
+    return Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism, part.sensitivity.weighted)
 
 
 def _axis(plan: Plan) -> FoundAxis:

@@ -18,7 +18,7 @@ from dpframe.planning.request import Request
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import promise
 from dpframe.release.results import cells_at
-from dpframe.release.shown_labels import labels_again
+from dpframe.release.shown_labels import labels_again, stored_forms
 
 FORMAT = "dpframe.answer/1"
 
@@ -51,12 +51,12 @@ def promise_of(plan: Plan, label: str | None) -> str:
 
 
 def content_of(
-    frame: Any, chosen: list[int] | None, facts: dict[str, Any], found: list[list[Any]] | None = None
+    frame: Any, chosen: list[int] | None, facts: dict[str, Any], found: dict[str, Any] | None = None
 ) -> bytes:
     """The bytes to store of a released frame: its provenance and its exact numbers. The keys are the caller's.
 
     Of a selection the places of the chosen cells are stored, since two may look alike once they are written down. Keys
-    that were found are stored as they are told apart, column by column.
+    that were found are stored as they are told apart, column by column, with how they are written down.
     """
     if chosen is not None:
         labels = [name for axis in facts["cells"] for name in axis["columns"]]
@@ -71,8 +71,7 @@ def content_of(
         is_float = values.dtype == np.float64
         columns[name] = None if is_float else frame[name].to_list()
         numbers += [values.astype("<f8").tobytes()] if is_float else []
-    keys = {} if found is None else {"found": found}
-    header = {"format": FORMAT, "rows": len(frame), "columns": columns, **keys, "provenance": facts}
+    header = {"format": FORMAT, "rows": len(frame), "columns": columns, **(found or {}), "provenance": facts}
     return json.dumps(header).encode() + b"\n" + b"".join(numbers)
 
 
@@ -84,7 +83,8 @@ def replayed(plan: Plan, content: bytes) -> Any:
         places = np.atleast_1d(header["chosen"]).tolist()
         frame = cells_at(plan, places, plan.query.labels(), header.get("numbers", {}))
         return build.attach(frame, header["provenance"])
-    columns: dict[str, Any] = dict(labels_again(plan, header["found"]) if "found" in header else plan.query.labels())
+    has_keys = "found" in header
+    columns = dict(labels_again(plan, header["found"], header["forms"]) if has_keys else plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
@@ -103,6 +103,7 @@ def kept(
     """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
     if entry.name is None:
         return frame
-    content = content_of(frame, chosen, build.record_of(frame) or {}, found)
+    keys = None if found is None else {"found": found, "forms": stored_forms(plan)}
+    content = content_of(frame, chosen, build.record_of(frame) or {}, keys)
     stored = ledger.keep(entry, content)
     return frame if stored == content else replayed(plan, stored)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.engines.found_keys import label_columns, read
+from dpframe.engines.found_keys import forms, label_columns, read
 from dpframe.engines.keyed import keyed
 from dpframe.engines.no_rows import columns_of, emptied
+from dpframe.errors import LedgerError, shown
 from dpframe.frames import build
 from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
@@ -31,6 +32,21 @@ def labels_of(plan: Plan, keys: Any) -> dict[str, Any]:
     return {name: build.label_column(name, values, library, nulls=nulls) for name, values in columns.items()}
 
 
-def labels_again(plan: Plan, stored: list[list[Any]]) -> dict[str, Any]:
-    """The same of keys as an answer has stored them."""
+def stored_forms(plan: Plan) -> list[str]:
+    """The form in which each column of keys is written down: a stored answer can be read with these alone."""
+    axis = plan.query.found
+    assert axis is not None
+    return forms(plan.frame, axis)
+
+
+def labels_again(plan: Plan, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
+    """The same of keys as an answer has stored them; refused where the columns have got another dtype since."""
+    now, axis = stored_forms(plan), plan.query.found
+    assert axis is not None
+    for column, before, form in zip(axis.columns, kept, now, strict=True):
+        if before != form:
+            raise LedgerError(
+                f"column {column!r} must have the dtype that it had when this answer was stored, whose keys were "
+                f"{shown(before)}, not {shown(form)}. Nothing was charged. Cast it back, or take another snapshot."
+            )
     return labels_of(plan, read(stored, nothing_of(plan)))

@@ -251,3 +251,9 @@ def test_accountings_compare_noise_of_keys_that_are_found():
 def test_thresholds_are_frozen_values():
     assert hash(SHIPPED["laplace"]) == hash(of_noise(SHIPPED["laplace"].noise, ONE, Fraction(1, 10**6)))
     assert isinstance(SHIPPED["gaussian"], Thresholded)
+
+
+def test_truncated_noise_has_no_row_of_divergences():
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-7)
+    rows = {row.accounting: row for row in dpf.compare_accounting([law] * 3, delta=1e-5).rows}
+    assert (rows["rdp"].epsilon, rows["rdp"].note) == (None, "a noise has no proven Rényi divergence")

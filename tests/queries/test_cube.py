@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,10 +19,12 @@ from dpframe.engines.choice import engine_of
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
 from dpframe.engines.totals import totals
+from dpframe.errors import InvalidArgument
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Count, Sum, Total
+from dpframe.queries.row_functions import two_sided
+from dpframe.queries.statistics import Count, Statistic, Sum, Total
 
 ROWS = {
     "ward": ["A", "A", "A", "B", "B", "C", "Z", None] * 40,
@@ -31,6 +35,7 @@ ROWS = {
 KEYS = {"ward": ["A", "B"], "age": [1, 2, 3]}
 EXACT = 1e6  # an epsilon at which there is no noise
 LEVELS = [slice(0, 6), slice(6, 8), slice(8, 11), slice(11, 12)]
+WAYS = two_sided("v", (0.0, 1.0))
 
 
 def table(frame, **options):
@@ -239,6 +244,22 @@ def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     mine = [(cell, 4.0) for cell in CELLS for _ in range(50)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
     assert found[Total(None, by=())] == pytest.approx(2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("option", ["rollup", "cube"])
+@pytest.mark.parametrize("total", [Total(per_unit=True), Total("v", (0.0, 1.0), per_unit=True), Total(vector=WAYS)])
+def test_statistics_from_outside_have_subtotals_of_rows_alone(option, total):
+    @dataclass(frozen=True)
+    class Outside(Statistic):
+        verb: ClassVar[str] = "outside"
+
+        def totals(self):
+            return (total,)
+
+    groups = pl.DataFrame({"u": [1], "g": ["A"], "v": [1.0]}).dp.preview.group_by("g", keys=["A", "B", "C"])
+    unit = dpf.PrivacyUnit("u", max_rows=1, max_groups=2)
+    with pytest.raises(InvalidArgument, match=f"{option} must be left out of statistics that measure units"):
+        groups.agg(n=Outside(), epsilon=1, unit=unit, **{option: True})
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])

@@ -342,6 +342,26 @@ def test_pandas_objects_of_many_kinds_are_told_apart():
     assert found[datetime(2024, 1, 1)] == pytest.approx(400, abs=20)
 
 
+def test_long_decimals_keep_all_their_digits():
+    values = [Decimal("1234567890123456789012345678.9012345678"), Decimal("-1234567890123456789012345678.9012345679")]
+    frame = pl.DataFrame([pl.Series("k", values * 200, dtype=pl.Decimal(38, 10))]).with_columns(
+        u=pl.int_range(pl.len())
+    )
+    result = frame.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=40, ledger=ledger())
+    assert result["k"].to_list() == values[::-1]
+
+
+def test_weighted_counts_read_off_others_are_not_rounded():
+    def counts(book, **bounds):
+        groups = visits(3).dp.group_by("k", keys=FOUND)
+        asked = {"m": dpf.mean("x", bounds=(0, 2)), "c": dpf.count("x")}
+        return groups.agg(**asked, mechanism="laplace", epsilon=3, ledger=book, **bounds)["c"].to_numpy()
+
+    weighted, whole = counts(ledger(), max_rows=2, max_groups=1), counts(rows_ledger())
+    assert (weighted != np.rint(weighted)).all()
+    assert (whole == np.rint(whole)).all()
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_several_columns_are_found_as_combinations(library):
     frame = visits(4).with_columns(w=pl.when(pl.col("k") < 2).then(pl.lit("low")).otherwise(pl.lit("high")))
@@ -606,6 +626,24 @@ def test_answers_are_replayed_with_their_keys(tmp_path, library):
     assert book.verify(first)["releases"][0]["numbers"] == "as stored"
     with pytest.raises(LedgerError, match="keys"):
         ask(dpf.discover(delta=1e-8))
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Boolean, pl.String, pl.Decimal(10, 2), pl.Date, "pandas"])
+def test_answers_are_not_replayed_for_columns_of_another_dtype(tmp_path, dtype):
+    book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
+    frame = visits(3).with_columns(pl.col("k").cast(pl.Int32))
+
+    def ask(one):
+        return one.dp.group_by("k", keys=FOUND).n_units(
+            max_groups=1, epsilon=20, ledger=book, label="a", snapshot="b"
+        )  # fmt: skip
+
+    first = ask(frame)
+    other = given(frame, "pandas") if dtype == "pandas" else frame.with_columns(pl.col("k").cast(dtype))
+    with pytest.raises(LedgerError, match="must have the dtype that it had"):
+        ask(other)
+    assert ask(frame.lazy()).equals(first)
+    assert book.to_frame().height == 1
 
 
 def test_an_empty_answer_is_replayed(tmp_path):
