@@ -70,19 +70,19 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan],
     rest = _rest(plan, tuple(rows))
     if not rest.query.statistics:
         return {}
-    exact, measured = measure(rest), {}
+    exact, found = measure(rest), {}
     for part in rest.parts:
         there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
-        measured[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
-    return measured
+        found[part.total] = _as_measured(part.mechanism.add_noise(there), part.mechanism)
+    return found
 
 
 def _rest(plan: Plan, rows: tuple[tuple[Any, ...], ...]) -> Plan:
     """The plan of what is measured besides the numbers of units, of these keys; as many groups are room as before."""
     parts = plan.parts[1:]
-    statistics = tuple((str(index), Needed(part.total)) for index, part in enumerate(parts))
+    asked = tuple((str(place), Needed(part.total)) for place, part in enumerate(parts))
     keys = Keys((replace(_axis(plan), rows=rows, discovery=None),))
-    return replace(plan, query=Query(plan.query.verb, keys, statistics), parts=parts)
+    return replace(plan, query=Query(plan.query.verb, keys, asked), parts=parts)
 
 
 def _numbers(
@@ -91,7 +91,7 @@ def _numbers(
     """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
     size = len(rows)
     if not size:
-        noises = {total: noisy.noise for total, noisy in measured.items()}
+        noises = {total: one.noise for total, one in measured.items()}
         measured = {total: Measured(np.zeros(total.width), law) for total, law in noises.items()}
     keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
