@@ -301,20 +301,21 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     if unit.column is None:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
+    a_unit = f"{'an' if unit.column[:1].lower() in 'aeiou' else 'a'} {unit.column}"
     if query.grouping is not None:
-        return (f"rows without a {unit.column} are {missing}",)
+        return (f"rows without {a_unit} are {missing}",)
     rows = (
-        f"of a {unit.column} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
+        f"of {a_unit} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
         "do not contain this, and answers lean toward those with few rows"
     )
     groups = min(unit.contribution.max_groups, query.groups)
     units = (
-        f"a {unit.column} in more than {groups:,} group{'' if groups == 1 else 's'} counts for less in each; the error "
+        f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} counts for less in each; the error "
         "bars do not contain this"
     )
     left_out = [rows] if query.uses_rows else []
     left_out += [units] if query.uses_units and groups < query.groups else []
-    return (*left_out, *_implied_notes(unit, query), f"rows without a {unit.column} are {missing}")
+    return (*left_out, *_implied_notes(unit, query), f"rows without {a_unit} are {missing}")
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:

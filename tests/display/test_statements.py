@@ -18,7 +18,7 @@ def test_a_statement_says_what_how_protected_and_how_accurate():
     assert "no outcome is more than 1.65 times as likely as if one id were not in the data (" in words
     assert "epsilon 0.5). All rows of one id are protected together." in words
     assert f"In 95 of 100 cases the noise moves count by at most {count['count_error'][0]:.4g}" in words
-    assert "rows without a id are left out." in words
+    assert "rows without an id are left out." in words
 
 
 def test_delta_and_replaced_rows_are_in_the_promise():
