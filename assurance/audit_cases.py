@@ -107,6 +107,7 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
     yield "rows replaced: mean", replaced, high, low, mean, {}
     yield "rows replaced: variance", replaced, high, [*CROWD, (0, 5, 99)], spread, {}
     yield "rows: shares", unit, [*OTHERS, (0, 9, 9)], OTHERS, shares, {}
+    yield "rows: bins beside keys", unit, [*OTHERS, (0, 5, 9)], OTHERS, bins_beside_keys, {}
     yield "rows: sums of bins", unit, [*OTHERS, (0, 1, 9)], OTHERS, sums_of_bins, {}
     yield "rows replaced: sums of bins", replaced, [*OTHERS, (0, 1, 9)], [*OTHERS, (0, 9, 9)], sums_of_bins, {}
     yield "rows replaced: quantile", replaced, high, low, ranks, {}
@@ -128,6 +129,7 @@ def _whole_units() -> Iterator[tuple[Any, ...]]:
         ("variance", cell_spread),
         ("quantile", cell_ranks),
         ("sums of bins", sums_of_bins),
+        ("bins beside keys", bins_beside_keys),
         ("covariance", together),
     ):
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
@@ -181,6 +183,10 @@ def histogram(dp: Any, groups: int, options: dict[str, Any]) -> Any:
 
 def grouped_histogram(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", keys=range(groups)).histogram("value", bins=[0, 3, 8, 10], **options)
+
+
+def bins_beside_keys(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", dpf.bins("value", [0, 3, 8, 10]), keys={"group": range(groups)}).count(**options)
 
 
 def cell_counts(dp: Any, groups: int, options: dict[str, Any]) -> Any:

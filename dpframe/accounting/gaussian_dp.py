@@ -33,6 +33,7 @@ class GaussianDP(Accounting):
 
     delta: Fraction
     name: ClassVar[str] = "gdp"
+    adds: ClassVar[str] = "squares of mu add up, not epsilons"
     tight: ClassVar[bool] = True
 
     def of_ledger(self, epsilon: Fraction, delta: Fraction) -> GaussianDP:

@@ -45,6 +45,7 @@ class RenyiDP(Accounting):
     epsilon: Fraction
     delta: Fraction
     name: ClassVar[str] = "rdp"
+    adds: ClassVar[str] = "Renyi divergences add up, not epsilons"
     one_is_enough: ClassVar[bool] = True
 
     def of_ledger(self, epsilon: Fraction, delta: Fraction) -> RenyiDP:

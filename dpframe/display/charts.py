@@ -207,22 +207,26 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
     return _titled(chart.properties(width=WIDTH, height=HEIGHT), words)
 
 
-def budget(points: Sequence[dict[str, Any]], words: Words) -> Any:
-    """Draw the spent budget over time as steps, below the limit; `points` have ``time``, ``spent``, ``limit``.
+def budget(points: Sequence[dict[str, Any]], words: Words, *, by_time: bool) -> Any:
+    """Draw the spent budget as steps, below the limit; `points` have ``time``, ``charge``, ``spent``, ``limit``.
 
-    ``time`` is in ISO 8601, and ``limit`` is None where there is none.
+    ``time`` is in ISO 8601, and ``limit`` is None where there is none. Over time, or over the number of the charge
+    where all were made at nearly the same time.
     """
     altair = _altair()
     data = altair.Chart(_data(altair, list(points)))
-    time = altair.X("time:T", title="time (UTC)", scale=altair.Scale(type="utc"))
+    if by_time:
+        across = altair.X("time:T", title="time (UTC)", scale=altair.Scale(type="utc"))
+    else:
+        across = altair.X("charge:Q", title="charges", axis=altair.Axis(tickMinStep=1, format="d"))
     spent = altair.Y("spent:Q", title="epsilon", scale=altair.Scale(zero=True))
     tooltip = ["time:T", "spent:Q", "limit:Q", "label:N", "query:N"]
-    steps = data.mark_line(interpolate="step-after", color=INK, strokeWidth=2).encode(x=time, y=spent)
-    dots = data.mark_point(color=INK, filled=True, size=30, opacity=1).encode(x=time, y=spent, tooltip=tooltip)
+    steps = data.mark_line(interpolate="step-after", color=INK, strokeWidth=2).encode(x=across, y=spent)
+    dots = data.mark_point(color=INK, filled=True, size=30, opacity=1).encode(x=across, y=spent, tooltip=tooltip)
     limit = data.transform_filter("datum.limit != null").mark_line(
         interpolate="step-after", color=LINE, strokeDash=[5, 4], point=altair.OverlayMarkDef(size=1, color=LINE)
     )
-    chart = altair.layer(limit.encode(x=time, y=altair.Y("limit:Q", title="epsilon")), steps, dots)
+    chart = altair.layer(limit.encode(x=across, y=altair.Y("limit:Q", title="epsilon")), steps, dots)
     return _titled(chart.properties(width=WIDTH, height=HEIGHT), words)
 
 

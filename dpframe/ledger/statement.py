@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from dpframe.privacy import PrivacyLoss, PrivacyUnit
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
 MOST_POINTS = 500  # of a chart
+SHORT = 60  # seconds: within them a chart counts charges, since entries have whole seconds
 COLUMNS = {
     "entry": int,
     "time": str,
@@ -67,16 +69,18 @@ class Statement:
         rows = [
             {
                 "time": entry.time,
+                "charge": number,
                 "spent": spent_of(self.accounting, spent).epsilon,
                 "limit": None if limit is None else limit.whole.epsilon,
                 "label": entry.label or "",
                 "query": entry.query,
             }
-            for entry, spent, limit in points
+            for number, (entry, spent, limit) in enumerate(points)
         ]
         dataset = None if self.terms is None else self.terms.dataset
         title = "Budget" if dataset is None else f"Budget of {dataset}"
-        return charts.budget(rows, charts.Words(title, tuple(self._facts()[:3])))
+        words = charts.Words(title, tuple(self._facts()[:3]))
+        return charts.budget(rows, words, by_time=_seconds(points[0][0].time, points[-1][0].time) >= SHORT)
 
     def _points(self, listed: list[Entry]) -> list[tuple[Entry, Amount, Limit | None]]:
         """Every entry with what was spent and the limit after it; the beginning is an entry too."""
@@ -98,7 +102,8 @@ class Statement:
             f"{'no limit: it only records' if self.limit is None else f'of {self.limit.whole}'}",
             f"remaining {left_of(self.limit, self.accounting, spent)}",
             f"protects {'what each call names' if self.terms is None else self.terms.unit}",
-            f"{self.accounting.name} accounting, {count} charge{'' if count == 1 else 's'}",
+            f"{self.accounting.name} accounting, {count} charge{'' if count == 1 else 's'}"
+            + (f"; {self.accounting.adds}" if self.accounting.adds else ""),
         ]
         if self.limit is not None and self.limit.keys_delta:
             taken = shown_up(spent[-1]) if spent else 0.0
@@ -168,8 +173,14 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     words = f"the call costs {costs}, but only {left} of {limit} is left in the ledger."
     if cost.delta and not limit.delta:
         return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
+    if not remaining.epsilon:
+        return f"{words} Nothing more can be asked of it; what was released may be used freely."
     hint = accounting.hint(entry.amount, most.amount)
     return f"{words} Ask for less. ({hint})" if hint else f"{words} Ask for less."
+
+
+def _seconds(first: str, last: str) -> float:
+    return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
 
 
 def _shown_exactly(value: Fraction) -> str:

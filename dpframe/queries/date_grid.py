@@ -54,7 +54,7 @@ class Dates(Placed):
         return f'dpf.dates("{self.first}", "{self.last}", every="{self.every}")'
 
 
-def dates(first: date | str, last: date | str, *, every: str) -> Dates:
+def dates(first: date | str, last: date | str, *, every: str | None = None) -> Dates:
     """Date keys: one for each day, week, month, quarter or year from `first` to `last`.
 
     Each date or datetime of the column is taken to the day on which its step begins: the Monday of its week, the first
@@ -93,12 +93,14 @@ def dates(first: date | str, last: date | str, *, every: str) -> Dates:
     >>> visits.dp.group_by("day", keys=weeks).count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1))["day"].to_list()
     [datetime.date(2025, 1, 6), datetime.date(2025, 1, 13), datetime.date(2025, 1, 20)]
     """
-    checked_every(every)
+    if every is None:
+        raise MissingArgument(f'every must be given: how long a step is, such as every="1w". {DATES_EXAMPLE}')
+    step = checked_every(every)
     start, end = day_of("first", first), day_of("last", last)
-    check_on_grid("first", start, every)
+    check_on_grid("first", start, step)
     if end < start:
         raise InvalidArgument(f"last must not be before first, and {end} is before {start}. Exchange them.")
-    return Dates(start, end, every)
+    return Dates(start, end, step)
 
 
 def checked_every(every: object, argument: str = "every") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import polars as pl
 import pytest
@@ -244,6 +244,27 @@ def test_errors_of_zero_do_not_break_logarithmic_charts(frame, ledger):
 
 
 @pytest.mark.slow
+def test_a_ledger_of_a_moment_is_drawn_by_the_number_of_its_charges(altair, monkeypatch):
+    people = pl.DataFrame({"age": [31, 45, 62]})
+    for seconds, axis in ((0, "charge"), (3_600, "time")):
+        ledger = dpf.Ledger(epsilon=1)
+        for number in range(3):
+            when = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(seconds=seconds * number)
+            monkeypatch.setattr("dpframe.release.replay.now", when.isoformat)
+            people.dp.count(epsilon=0.25, ledger=ledger)
+        chart = ledger.plot().to_dict()
+        assert {layer["encoding"]["x"]["field"] for layer in chart["layer"]} == {axis}
+
+
+def test_a_ledger_says_what_adds_up_and_that_nothing_is_left(frame):
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting="gdp")
+    assert "gdp accounting, 0 charges; squares of mu add up, not epsilons" in repr(ledger)
+    spent = dpf.Ledger(epsilon=1)
+    frame.dp.count(epsilon=1, ledger=spent)
+    with pytest.raises(dpf.BudgetExceeded, match=r"left in the ledger\. Nothing more can be asked of it"):
+        frame.dp.count(epsilon=0.1, ledger=spent)
+
+
 def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
     pytest.importorskip("vl_convert")
     path = tmp_path / "ages.png"

@@ -117,11 +117,13 @@ def test_what_is_not_on_the_grid_is_refused_with_what_is(call, error, words):
 def test_what_is_no_day_is_refused(wrong):
     with pytest.raises(dpf.InvalidArgument, match="first must be a day without a time of day or a time zone"):
         dpf.dates(wrong, "2025-01-20", every="1w")
+    with pytest.raises(dpf.MissingArgument, match="every must be given"):
+        dpf.dates("2025-01-06", "2025-01-20")
     with pytest.raises(dpf.MissingArgument, match="last must be given"):
         dpf.dates("2025-01-06", None, every="1w")
 
 
-@pytest.mark.parametrize("wrong", ["2w", "7d", "W-MON", "1h", "", 7, None, timedelta(7)])
+@pytest.mark.parametrize("wrong", ["2w", "7d", "W-MON", "1h", "", 7, timedelta(7)])
 def test_what_is_no_step_is_refused(wrong):
     with pytest.raises(dpf.InvalidArgument, match=r'every must be one of "1d" \(days\), "1w" \(weeks from Monday\)'):
         dpf.dates("2025-01-06", "2025-01-20", every=wrong)
