@@ -32,6 +32,7 @@ def test_neighbors_are_told_apart_no_better_than_claimed(name):
 
 @pytest.mark.slow
 def test_without_the_delta_of_keys_the_audit_objects():
-    found = keys_audit.audited("a person alone, 20 keys", 80_000, delta=0.0)
-    assert not found.holds, found
+    """One audit of so few people sees it one time in three: none of forty do with a chance of 1e-7."""
+    asked = (keys_audit.audited("a person alone, 20 keys", 80_000, delta=0.0) for _ in range(40))
+    found = next(finding for finding in asked if not finding.holds)
     assert found.lower_bound > keys_audit.EPSILON
