@@ -105,6 +105,7 @@ def test_it_gains_where_neighbors_are_alike(law, truth):
     assert found.deviations.min() > 0.0
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS.keys())
 def test_the_deviations_are_those_of_cells_that_were_never_seen_before(law, truth):

@@ -102,6 +102,7 @@ def test_values_far_from_anything_real(estimator, law):
     assert np.isfinite(estimator(values, law)).all()
 
 
+@pytest.mark.slow
 @every
 def test_a_million_cells(estimator):
     law = Gaussian(1.0, 30.0, 2.0**-20)
@@ -258,6 +259,7 @@ def test_the_best_threshold_has_the_least_risk(law):
 # Gains, and no harm
 
 
+@pytest.mark.slow
 @both
 def test_gains_on_sparse_and_clustered_totals(law):
     empty, blocks = sparse(2000), np.repeat([0, 40, 10, 300], 256)

@@ -134,6 +134,7 @@ def off_by(found, truth):
     return np.array([np.square(ranges).mean(), np.square(off).mean(), off.ravel()[-1] ** 2])
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", truths())
 def test_ranges_prefixes_and_totals_are_no_worse_than_the_noisy_ones(law, name):

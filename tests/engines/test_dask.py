@@ -295,6 +295,7 @@ def test_workers_of_other_versions_are_noticed(monkeypatch):
     assert other(None) is None  # a worker that came later
 
 
+@pytest.mark.slow
 def test_parts_of_units_are_the_same_in_every_process():
     columns = ([1, 2, None], ["A", "\u00e9", None], [0.5, 1.0, None])
     code = (

@@ -9,6 +9,7 @@ PAGE = engine_tables.PAGE.read_text(encoding="utf-8")
 NEEDS = {"pandas": "pandas", "DuckDB": "duckdb", "Dask": "dask.dataframe"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", engine_tables.ENGINES)
 def test_the_page_tells_which_verbs_an_engine_answers(name):
     if name in NEEDS:

@@ -169,6 +169,7 @@ def test_100_101_each_row_has_one_position_however_many_rows_there_are(kind, dat
     assert cells._joined(brought, known.values).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 100, 60_000])
 @pytest.mark.parametrize("keys", [["A", "B", "C", None], [1, 2, 3, None], [1, 2**40, 3, None], [0.5, 1.5, 2.5, None]])
 def test_101_few_rows_and_many_are_counted_alike(engine, rows, keys):

@@ -163,6 +163,7 @@ def test_what_a_unit_keeps_depends_on_no_other_unit():
         assert kept == {value_of(code) for code in alone["key0"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 3, 8])
 def test_every_key_of_a_unit_is_kept_about_equally_often(keys):
     frame = pl.DataFrame({"u": [1] * 30, "k": [*range(30)]})
@@ -183,6 +184,7 @@ def distance(before, after, p):
     return sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("groups", [1, 3, 9])
@@ -211,6 +213,7 @@ def test_random_neighbors_are_within_the_sensitivity(p, neighbors, groups, least
     assert 0.9 < largest <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("groups", [1, 3, 9])

@@ -33,6 +33,7 @@ def test_116_printing_reads_the_last_entries_alone(path, monkeypatch):
     assert len(read) <= 10
 
 
+@pytest.mark.slow
 def test_116_what_is_printed_is_what_the_entries_say(path):
     ledger = dpf.Ledger.open(path)
     entries = [entry for _, entry in ledger._store.entries()]

@@ -101,6 +101,7 @@ def test_92_a_file_that_is_read_amid_a_charge_stays_locked(path, read, another):
     assert ledger.verify()["entry"] == 2
 
 
+@pytest.mark.slow
 def test_92_the_head_is_written_under_the_lock_of_its_charge(path, monkeypatch, another):
     ledger, said, keep_head = dpf.Ledger(epsilon=1, path=path), [], sql.SqlStore._keep_head
 

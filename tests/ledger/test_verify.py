@@ -115,6 +115,7 @@ def stored(ledger) -> list[Row]:
 # Forged records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("words", [{}, NAMED], ids=["plain", "named"])
 def test_95_an_honest_release_verifies(call, words, ledger, engine, tmp_path):

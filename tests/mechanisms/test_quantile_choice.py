@@ -159,6 +159,7 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(kind, replace, q):
     assert 0.4 * epsilon < worst <= epsilon + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_no_unit_moves_exact_scores_by_more_than_the_spread(unit, q):
@@ -214,6 +215,7 @@ def test_no_choice_alone_has_a_narrow_interval_of_values():
         assert law(made(kind, HALF, options=7), counts).min() >= math.exp(-1.0) / 7 - 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("replace", [False, True])
 def test_it_costs_what_its_choice_costs_which_keeps_the_rules_of_mechanisms(kind, replace):

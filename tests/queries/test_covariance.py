@@ -79,6 +79,7 @@ def test_centred_products_stay_within_their_reach(bounds):
         assert pickle.loads(pickle.dumps(row)) == row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("keys", [BY_GROUP, EVERYTHING], ids=["by group", "in one cell"])
 @pytest.mark.parametrize("pure", [True, False])

@@ -155,6 +155,7 @@ def test_every_level_is_a_statistic_of_its_own():
     assert plan.query.rows == 12
 
 
+@pytest.mark.slow
 def test_levels_have_independent_noise():
     frame = pl.DataFrame({"g": ["a"], "h": ["b"]})
     asked = frame.dp.group_by("g", "h", keys={"g": ["a"], "h": ["b"]})

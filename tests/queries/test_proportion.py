@@ -116,6 +116,7 @@ HELD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [None, dpf.PrivacyUnit("u", max_rows=1, max_groups=1)], ids=["rows", "units"])
 @pytest.mark.parametrize("library", ["polars", "pandas", "objects", "lazy"])
 @pytest.mark.parametrize("kind", HELD)

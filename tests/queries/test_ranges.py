@@ -97,6 +97,7 @@ def test_published_errors():
     assert sums.max() == pytest.approx(design.largest_variance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("name", ASKED)

@@ -43,6 +43,7 @@ def test_published_counts_and_means(bounds, epsilon, above, below, count, mean):
     assert error[0] == pytest.approx(math.sqrt(2) * math.log(20) / epsilon, abs=0.51)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("keys", [BY_GROUP, EVERYTHING], ids=["by group", "in one cell"])
 def test_no_neighbor_is_farther_than_the_sensitivity(keys, unit):

@@ -14,6 +14,7 @@ def test_the_drill_is_the_one_that_was_worked_out():
     assert law.shown == pytest.approx(0.00999999, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [*keys_audit.EXACT, 30])
 def test_a_person_alone_shows_a_key_as_often_as_delta_says(keys):
     found = keys_audit.share(keys, 60_000)  # outside of its limits with a chance of at most 1e-6
