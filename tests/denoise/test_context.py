@@ -151,6 +151,7 @@ def test_folds_are_those_of_all_cells_whatever_the_class(law):
 # The ladder
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("seed", [0, 1])
 def test_it_does_no_harm_where_the_order_means_nothing(law, seed):

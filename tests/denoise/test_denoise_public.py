@@ -228,6 +228,7 @@ def test_a_law_for_each_depth():
         denoise.consistent(np.zeros(2), [LAWS["laplace"]] * 3, parents=np.array([-1, 0]))
 
 
+@pytest.mark.slow
 def test_a_million_nodes():
     parents = np.concatenate([[-1], np.zeros(1000, dtype=int), 1 + np.arange(1_000_000) % 1000])
     values = noisy(np.arange(parents.size) % 7, LAWS["gaussian"], 1)
@@ -237,6 +238,7 @@ def test_a_million_nodes():
 # Few cells: James-Stein without harm
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("size", [3, 5, 8])
 def test_auto_does_no_harm_to_few_cells(law, size):

@@ -265,6 +265,7 @@ def test_a_ledger_says_what_adds_up_and_that_nothing_is_left(frame):
         frame.dp.count(epsilon=0.1, ledger=spent)
 
 
+@pytest.mark.slow
 def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
     pytest.importorskip("vl_convert")
     path = tmp_path / "ages.png"

@@ -63,6 +63,7 @@ class Split(engine.DaskTable):
         return sent
 
 
+@pytest.mark.slow
 def test_a_unit_that_is_split_over_partitions_is_found():
     with pytest.raises(dpf.testing.ContractBroken, match=r"protected .* differ on the table"):
         check_engine(lambda frame: Split(as_dask(frame)), tables=0, every=3)

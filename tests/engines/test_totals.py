@@ -83,6 +83,7 @@ def whole(frame, query, unit=ROWS, p=1.0):
     return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 @settings(max_examples=20, deadline=None)
 @given(rows=frames)

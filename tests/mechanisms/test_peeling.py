@@ -125,6 +125,7 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(one, kind, replace)
         assert max(abs(math.log(sharp[0][places] / sharp[1][places])) for places in PLACES) > 1.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_no_unit_moves_exact_counts_farther_than_the_spread(unit):
     """Random neighbors, read as a release reads them: in l_inf, whatever the number of groups."""

@@ -116,6 +116,7 @@ def test_everything_public_is_listed_once_and_exists():
     assert all(hasattr(dpf, name) for name in dpf.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example", [one for one in EXAMPLES if one.stem not in ("demo", "spark_release")], ids=relative
 )

@@ -116,6 +116,7 @@ def test_importing_is_light():
     assert heavy == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["import dpframe; import pandas as pd", "import pandas as pd; import dpframe"])
 def test_accessor_whichever_comes_first(first):
     pytest.importorskip("pandas")

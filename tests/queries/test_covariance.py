@@ -183,6 +183,7 @@ def test_it_is_the_result_of_agg_too():
     assert bare.columns == ["column", "other", "correlation", "correlation_error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("name", ASKED)
 def test_matrices_that_can_be(name, noise):

@@ -298,6 +298,7 @@ def test_subtotals_are_sums_of_the_same_integers():
 # Pictures, tables, replay
 
 
+@pytest.mark.slow
 def test_charts_and_tables_show_both_margins(engine):
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")

@@ -78,6 +78,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_the_same_call_answers_the_same_at_no_cost(call, ledger, engine):
     frame = engine(COLUMNS)

@@ -505,6 +505,7 @@ def test_the_accounting_that_the_broken_ones_are_made_of_is_whole():
     check_accounting(Sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNSOUND, ids=lambda kind: kind.__name__)
 def test_broken_accountings_are_refused(kind):
     broken(check_accounting, kind(), UNSOUND[kind])
