@@ -50,7 +50,7 @@ def run_demo(*, fresh: bool) -> int:
 
 def run_tests(parts: tuple[str, ...], *, fresh: bool) -> int:
     """Run the parts one after another, even when one fails, and sum up."""
-    say(f"This runs {', '.join(parts)}. All of it takes about twenty minutes the first time, on two cores.")
+    say(f"This runs {', '.join(parts)}. All of it takes about half an hour the first time, on two cores.")
     results = []
     for part in parts:
         start = time.monotonic()
