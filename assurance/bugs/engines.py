@@ -60,7 +60,7 @@ ENGINES = (
     bug(
         "engines",
         "pieces of other dtypes than the schema",
-        "Task._brought",
+        "RowTask._brought",
         "if source.column(name).polars != column.polars:",
         "if False:",
         "test_engine_contract.py::test_pieces_of_other_dtypes_are_read_as_nothing",

@@ -18,7 +18,8 @@ from dpframe.engines.choice import FromOutside, engine_of
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.found_labels import is_coded
 from dpframe.engines.key_codes import UNNAMED
-from dpframe.engines.source import ColumnRequest, ColumnType, Source, collected, source_of, types_of
+from dpframe.engines.row_task import RowTask
+from dpframe.engines.source import ColumnRequest, ColumnType, collected, types_of
 from dpframe.engines.streaming import Reading
 from dpframe.engines.weights import unit_codes
 from dpframe.errors import InvalidType
@@ -52,7 +53,7 @@ def keys_of(table: pl.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True)
-class KeyedTask:
+class KeyedTask(RowTask):
     """The question which keys are there, and by how many units each is held: public, but for the key of its order."""
 
     axis: FoundAxis
@@ -67,16 +68,6 @@ class KeyedTask:
         types = types_of(engine.schema())
         names = [*axis.columns, *([] if unit.column is None else [unit.column])]
         return cls(axis, unit, weights, secret, {name: types[name] for name in names})
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        return list(self.types)
-
-    @property
-    def by(self) -> str | None:
-        """The column of the unit, whose rows must be in one piece."""
-        return self.unit.column
 
     def piece(self, frame: Any) -> KeyedPartial:
         """The keys of some rows; where there is a unit, of all rows of some units."""
@@ -134,13 +125,6 @@ class KeyedTask:
         rank = few.select(pl.int_range(pl.len()).over(" owner"))
         kept[few[" place"].to_numpy()] = rank.to_series().to_numpy() < most
         return kept
-
-    def _brought(self, frame: Any) -> Source:
-        source = source_of(frame)
-        for name, column in self.types.items():
-            if source.column(name).polars != column.polars:
-                raise InvalidType("a piece must have the dtypes of the schema")
-        return source
 
 
 def keyed(

@@ -13,15 +13,15 @@ from dpframe.engines.cells import Cells
 from dpframe.engines.compound import compound, compound_rows, compound_totals, of_coded
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.no_rows import columns_of
+from dpframe.engines.row_task import RowTask
 from dpframe.engines.row_totals import coded_rows, of_rows_alone
-from dpframe.engines.source import ColumnType, Source, collected, source_of, types_of
-from dpframe.errors import InvalidType
+from dpframe.engines.source import ColumnType, collected, types_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(RowTask):
     """A question of a table: nothing of it comes from rows.
 
     Rows of units are *coded* first: the unit, the number of the cell, and the integers that are summed; rows in no cell
@@ -39,16 +39,6 @@ class Task:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
         return cls(query, unit, p, {name: types[name] for name in columns_of(query, unit)})
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        return list(self.types)
-
-    @property
-    def by(self) -> str | None:
-        """The column of the unit, whose rows must be in one piece."""
-        return self.unit.column
 
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units."""
@@ -115,11 +105,3 @@ class Task:
     @property
     def _terms(self) -> Terms | None:
         return None if self.query.grouping is not None else Terms.of(self.query.of_cells)
-
-    def _brought(self, frame: Any) -> Source:
-        """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
-        source = source_of(frame)
-        for name, column in self.types.items():
-            if source.column(name).polars != column.polars:
-                raise InvalidType("a piece must have the dtypes of the schema")
-        return source
