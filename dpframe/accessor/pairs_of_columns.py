@@ -7,10 +7,9 @@ from typing import Any, Generic, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks
 from dpframe.accessor.options import PairOptions
+from dpframe.queries import statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.statistics import Statistic
-from dpframe.queries.statistics import correlation as correlation_of
-from dpframe.queries.statistics import covariance as covariance_of
 
 F = TypeVar("F")  # the frame of the results
 
@@ -58,7 +57,8 @@ class PairsOfColumns(Generic[F]):
         >>> people.dp.covariance(["age", "cost"], bounds=bounds, epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['column', 'other', 'covariance', 'covariance_noisy', 'covariance_error']
         """
-        return self._asked("covariance", {"covariance": covariance_of(columns, bounds, ddof=ddof)}, options)
+        asked = statistics.covariance(columns, bounds, ddof=ddof)
+        return self._asked("covariance", {"covariance": asked}, options)
 
     @asks
     def correlation(
@@ -89,7 +89,7 @@ class PairsOfColumns(Generic[F]):
         >>> people.dp.correlation(["age", "cost"], bounds=bounds, epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['column', 'other', 'correlation', 'correlation_noisy', 'correlation_error']
         """
-        return self._asked("correlation", {"correlation": correlation_of(columns, bounds)}, options)
+        return self._asked("correlation", {"correlation": statistics.correlation(columns, bounds)}, options)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         raise NotImplementedError

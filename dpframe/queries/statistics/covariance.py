@@ -14,7 +14,7 @@ from dpframe.queries.clipping import check_column, checked_bounds, grid_steps, s
 from dpframe.queries.comoments import Pair
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.products import centred_products, pair_cells, pairs
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 NOISY = "_noisy"
@@ -94,11 +94,7 @@ class Covariance(Statistic):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many rows a group has."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for a {self.verb} ({name}): its error depends on how many rows a "
-                "group has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"a {self.verb} ({name})", of="rows")
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""

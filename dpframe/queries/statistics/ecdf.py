@@ -8,10 +8,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpframe.errors import MissingArgument
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import distribution, half_widths
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
@@ -73,11 +72,7 @@ class Ecdf(Statistic):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many values a group has."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for an ecdf ({name}): its error depends on how many values a group "
-                "has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"an ecdf ({name})")
 
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
         design, sums = self.design, measured[self.totals()[0]]

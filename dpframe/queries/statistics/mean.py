@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import bernstein, two_sided
-from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
@@ -119,11 +119,7 @@ class Mean(Clipped):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """A mean needs an assumed size; and it is never off by more than half the range of its bounds."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for a mean ({name}): its error depends on how many values a group "
-                "has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"a mean ({name})")
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
             raise InvalidArgument(

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.words import harmless
 from dpframe.queries.clipping import check_column
 from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.row_functions import two_sided
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 from dpframe.queries.vectors import Matches
 
@@ -68,11 +68,7 @@ class Proportion(Statistic):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many values a group has."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for a proportion ({name}): its error depends on how many values a "
-                "group has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"a proportion ({name})")
 
     def facts(self) -> dict[str, Any] | None:
         """The facts of a record on it: the value as it was typed."""

@@ -11,7 +11,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.quotients import quotient_ends
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
@@ -68,11 +68,7 @@ class Ratio(Statistic):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many values a group has."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for a ratio ({name}): its error depends on how many values a group "
-                "has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"a ratio ({name})")
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""

@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.errors import MissingArgument
 from dpframe.queries.keys import DtypeAxis
 from dpframe.queries.quotients import nearest_shares, quotient_half_widths
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 NOISY = "_noisy"
@@ -68,11 +68,7 @@ class Share(Statistic):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many rows a group has."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for shares ({name}): their error depends on how many rows a group "
-                "has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"shares ({name})", of="rows", whose="their")
 
     def _read(self, values: Floats) -> tuple[Floats, Floats]:
         counts = values.reshape(-1, self.size)

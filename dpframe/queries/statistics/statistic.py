@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpframe.errors import MissingArgument
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -173,6 +174,15 @@ class Statistic:
         bounds = getattr(self, "bounds", None)
         call = f"{self.verb}({getattr(self, 'column', None) or ''})"
         return call if bounds is None else f"{call} in [{bounds[0]:g}, {bounds[1]:g}]"
+
+
+def check_size(size: int | None, asked: str, *, of: str = "values", whose: str = "its") -> None:
+    """Refuse ``within=`` without the number of values or rows of a group, where the error depends on it."""
+    if size is None:
+        raise MissingArgument(
+            f"size must be given with within= for {asked}: {whose} error depends on how many {of} a group has. "
+            "Write for instance size=1_000, from what you know, never from the data."
+        )
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
 from dpframe.queries.row_functions import bernstein, centred_squares
-from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 
@@ -80,11 +80,7 @@ class Variance(Clipped):
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many values a group has."""
-        if size is None:
-            raise MissingArgument(
-                f"size must be given with within= for a {self.verb} ({name}): its error depends on how many values a "
-                "group has. Write for instance size=1_000, from what you know, never from the data."
-            )
+        check_size(size, f"a {self.verb} ({name})")
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""
