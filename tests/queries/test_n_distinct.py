@@ -15,6 +15,7 @@ from scipy.stats import binom
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit, WrongDtype
 from dpframe.engines.spill import Spill
+from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 
 HELD = {  # who holds what; how many values that makes of 1, 2, 3 and 10 for each
@@ -47,7 +48,7 @@ def test_published_numbers(name, library):
     assert exact(frame, "v", None, unit=None) == len(set("".join(held)))
 
 
-STATISTICS = {most: dpf.n_distinct("x", max_values=most) for most in (1, 2, 5)}
+STATISTICS = {most: dpf.n_distinct("x", max_values=most) for most in (1, 3)}
 
 
 @pytest.mark.slow
@@ -116,8 +117,8 @@ def test_a_unit_counts_in_so_many_groups(library):
 def test_the_groups_of_a_unit_depend_on_its_own_rows(library):
     """Whoever else is there, also one whose name comes first or makes the names of another dtype."""
     frame = many().with_columns(u=pl.col("u").str.strip_prefix("id ").cast(pl.Int64))
-    alone = [by_group(given_as(frame.filter(pl.col("u") == unit), library), 9) for unit in range(40)]
-    few = frame.filter(pl.col("u") < 40)
+    alone = [by_group(given_as(frame.filter(pl.col("u") == unit), library), 9) for unit in range(20)]
+    few = frame.filter(pl.col("u") < 20)
     other = pl.DataFrame({"u": [-(10**6)], "g": ["A"], "v": [1]}, schema=frame.schema)
     nobody = pl.DataFrame({"u": [None], "g": ["A"], "v": [1]}, schema=frame.schema)
     both = given_as(pl.concat([other, nobody, few]), library)
@@ -129,9 +130,9 @@ def test_each_release_draws_its_groups_anew():
     asked = frame.dp.group_by("g", keys=list("ABCDE"))
     seen = {
         tuple(asked.n_distinct("v", max_values=9, max_groups=1, epsilon=1e6, ledger=ledger)["v_n_distinct"])
-        for _ in range(40)
+        for _ in range(20)
     }
-    assert len(seen) > 1  # 40 times the same of five: once in 10**27
+    assert len(seen) > 1  # 20 times the same of five: once in 10**13
 
 
 VALUES = {
@@ -185,8 +186,6 @@ def test_pieces_give_the_same_numbers(monkeypatch):
         asked = {"d": dpf.n_distinct("v", max_values=2), "n": dpf.count(), "s": dpf.sum("x", bounds=(0, 1))}
         plan = frame.dp.preview.group_by("g", keys=list("ABCDE")).agg(asked, epsilon=1.0, unit=protected)
         in_memory = totals(lazily.collect(), plan.query, plan.unit, 1.0, None, 4)
-        from dpframe.engines.streaming import Reading
-
         in_parts = totals(lazily, plan.query, plan.unit, 1.0, Reading(2**20, False), 4)
         assert {total: numbers.tolist() for total, numbers in in_parts.items()} == {
             total: numbers.tolist() for total, numbers in in_memory.items()
@@ -215,7 +214,7 @@ def test_wrong_calls_are_refused_before_anything_is_charged():
         frame.dp.group_by("v", keys=["a"]).n_distinct("v", max_values=1, rollup=True, epsilon=0.5, ledger=ledger)
     with pytest.raises(MissingArgument, match="contributions"):
         frame.dp.group_by("v", keys=["a", "b"]).n_distinct("v", max_values=1, epsilon=0.5, ledger=ledger)
-    assert not ledger.entries()
+    assert ledger.spent.epsilon == 0
 
 
 def test_tables_elsewhere_are_refused_by_schema():
@@ -232,10 +231,11 @@ def test_everything_says_that_it_is_a_lower_bound():
         repr(many().dp.preview.n_distinct("v", max_values=2, epsilon=1.0, ledger=ledger)),
         found.dp.statement(),
         " ".join(found.dp.provenance["notes"]),
-        pl.DataFrame.dp.n_distinct.__doc__ if hasattr(pl.DataFrame.dp, "n_distinct") else dpf.n_distinct.__doc__,
+        many().dp.n_distinct.__doc__,
+        dpf.n_distinct.__doc__.replace("**", ""),
     ):
         assert "at most the true number" in " ".join(said.split())
-    assert "count in at most 2 groups, drawn at random" in found.dp.statement()
+    assert "values count in at most 2 groups, drawn at random" in found.dp.statement()
     assert found.dp.provenance["measures"]["v_n_distinct"]["max_values"] == 2
     assert "at most 2 per unit" in repr(ledger)
     rows = table(["ab"]).dp.preview.n_distinct("v", max_values=2, epsilon=1.0)
@@ -248,10 +248,9 @@ def test_answers_are_replayed_and_released_together(library, tmp_path):
     ledger = dpf.Ledger(epsilon=9.0, unit="u", path=tmp_path / "a.ledger")
     options = {"max_values": 2, "epsilon": 0.5, "ledger": ledger, "label": "v", "snapshot": "one"}
     first, again = (frame.dp.n_distinct("v", **options) for _ in range(2))
-    assert first["v_n_distinct"].tolist() == again["v_n_distinct"].tolist() if library == "pandas" else True
     assert np.asarray(first["v_n_distinct"])[0] == np.asarray(again["v_n_distinct"])[0]
     assert float(ledger.spent.epsilon) == 0.5
-    plans = {"d": frame.dp.preview.n_distinct("v", max_values=2), "n": frame.dp.preview.n_units()}
+    plans = {"d": frame.dp.preview.n_distinct("v", max_values=2, unit="u")}
     together = dpf.release_together(plans, epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6, unit="u"))
     assert np.asarray(together["d"]["v_n_distinct"])[0] == 3.0
 

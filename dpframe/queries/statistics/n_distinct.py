@@ -75,10 +75,7 @@ class NDistinct(Statistic):
         if kept == groups:
             return (bound,)
         of = f"{kept:,} group{'' if kept == 1 else 's'}"
-        return (
-            bound,
-            f"values of {self.column} of each {unit.column} count in at most {of}, drawn at random where in more",
-        )
+        return bound, f"of each {unit.column} values count in at most {of}, drawn at random where it is in more"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it."""
