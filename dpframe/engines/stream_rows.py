@@ -1,4 +1,4 @@
-"""Rows to the totals of a series: of each unit its earliest rows, in the periods and groups that are declared.
+"""Rows to the totals of a stream: of each unit its earliest rows, in the periods and groups that are declared.
 
 Every row is looked at by itself, but for one thing: which rows of its unit stand before it. Rows of one period are in
 the order of the frame. Nothing here can fail on a value.
@@ -20,7 +20,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 
 
-def series_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> Integers:
+def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> Integers:
     """The exact total of each period up to number `until`, from 1, and each group: (until, groups), in steps.
 
     The first axis of the query's keys are the periods. Later rows are left out; so are those of a unit that has

@@ -1,4 +1,4 @@
-"""The sensitivity of a series: how far one unit can move all the numbers that are measured of it, in all periods."""
+"""The sensitivity of a stream: how far one unit can move all the numbers that are measured of it, in all periods."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ FINE = 2**BITS  # steps of the coefficients
 
 
 @dataclass(frozen=True)
-class SeriesReach:
-    """The largest move of the numbers of a series by one unit, kept in integers.
+class StreamReach:
+    """The largest move of the numbers of a stream by one unit, kept in integers.
 
     Notes
     -----
     A row that adds between -L and U, M = max(L, U), to period j moves y_t by c_(t-j) times that, and a unit has at most
-    `rows` rows in the whole series, the earliest ones. However they enter the table, late ones too, what the unit adds
+    `rows` rows in the whole stream, the earliest ones. However they enter the table, late ones too, what the unit adds
     to y_t has an l_1 norm over the groups of at most M times the sum of c_(t - t_i), t_i being the first release that
     held i of its rows (``docs/privacy.md``). So over all periods the l_p norm is at most rows M ||c||_p.
 
     **Replace.** Two such vectors are subtracted: 2 rows M ||c||_1, and by the bounds of single numbers (see
     `Sensitivity`) sqrt(2 (U^2 + L^2)) rows ||c||_2; of counts sqrt(2) times that of add-remove.
 
-    **Rounding.** Counts are measured in steps of 2**-12, exactly. Any other total is rounded down to its own grid, which
-    moves each number that differs by less than one step more; there are at most `entries` of them.
+    **Rounding.** Counts are measured in steps of 2**-12, exactly. Any other total is rounded down to its own grid,
+    which moves each number that differs by less than one step more; there are at most `entries` of them.
 
     Examples
     --------
     >>> from dpframe.queries.total import Total
-    >>> reach = SeriesReach.of(Total(), PrivacyUnit(), periods=52, groups=1)
+    >>> reach = StreamReach.of(Total(), PrivacyUnit(), periods=52, groups=1)
     >>> round(reach.steps(2) * reach.grid, 6)
     1.523988
     """
@@ -49,8 +49,8 @@ class SeriesReach:
     grid: float
 
     @classmethod
-    def of(cls, total: Total, unit: PrivacyUnit, *, periods: int, groups: int) -> SeriesReach:
-        """The sensitivity of the series of one Total."""
+    def of(cls, total: Total, unit: PrivacyUnit, *, periods: int, groups: int) -> StreamReach:
+        """The sensitivity of the stream of one Total."""
         design, rows = PrefixSums(periods), 1 if unit.column is None else unit.contribution.max_rows
         replace = unit.neighbors == "replace"
         return cls(
