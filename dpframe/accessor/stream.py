@@ -67,7 +67,7 @@ class Stream:
         Groups of each period, as ``group_by(*by, keys=keys)`` has them, but for keys that are found.
     max_rows : int, optional
         Where the unit has a column: how many rows of a unit count, the earliest ones, over all periods and groups
-        together. Within a period the order of the frame decides.
+        together. Where not all rows of a period are left to count, a fixed shuffle of their groups and values decides.
     max_groups : int, optional
         Accepted, and of no effect: rows are counted over all groups.
     epsilon, delta : float

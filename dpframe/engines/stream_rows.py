@@ -1,7 +1,8 @@
 """Rows to the totals of a stream: of each unit its earliest rows, in the periods and groups that are declared.
 
-Every row is looked at by itself, but for one thing: which rows of its unit stand before it. Rows of one period are in
-the order of the frame. Nothing here can fail on a value.
+Every row is looked at by itself, but for one thing: how many rows of its unit come before it. Rows of one period are
+told apart by what they add alone, their group and their value: so the rows of a unit that count follow from its own
+rows, and from no order of the frame, which other units could change. Nothing here can fail on a value.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Terms
@@ -32,26 +34,38 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
     lazy = source.load([*cells.requests(), *terms.requests(), *owner])
     table = coded_rows(lazy, cells, terms, source.rows, *(name for name, *_ in owner))
-    kept = table["cell"].to_numpy() < until * groups
+    table = table.filter(pl.col("cell") < until * groups)
+    (total,) = query.of_cells
     if owner:
         if unit.nulls == "drop":
-            kept = kept & table["unit"].is_not_null().to_numpy()
-        places = np.flatnonzero(kept)
+            table = table.filter(pl.col("unit").is_not_null())
         code, _ = unit_codes(table["unit"])
-        periods = table["cell"].to_numpy()[places] // groups
-        kept = np.zeros(table.height, dtype=np.bool_)
-        kept[places[_earliest(code[places], periods, unit.contribution.max_rows)]] = True
-    (total,) = query.of_cells
-    sums = by_cell(table.filter(kept), terms, query.keys.cells)[total]
+        added = table.with_columns(each=terms.each(total).fill_null(0))["each"].to_numpy()
+        cell = table["cell"].to_numpy()
+        table = table.filter(_earliest(code, cell // groups, cell, added, unit.contribution.max_rows))
+    sums = by_cell(table, terms, query.keys.cells)[total]
     return sums[: until * groups].reshape(until, groups)
 
 
-def _earliest(code: Integers, periods: Integers, most: int) -> NDArray[np.bool_]:
-    """Tell of each row whether fewer than `most` rows of its unit come before it."""
-    order = np.lexsort((periods, code))  # stable: within a period rows stay in their order
+def _earliest(code: Integers, periods: Integers, cell: Integers, added: Integers, most: int) -> NDArray[np.bool_]:
+    """Tell of each row whether fewer than `most` rows of its unit come before it.
+
+    Within a period they are shuffled, always in the same way, so that neither small values nor the first groups come
+    first; where the shuffle does not tell two rows apart they are ordered by what they add. Rows that add the same are
+    as good as each other.
+    """
+    order = np.lexsort((added, cell, _shuffled(cell, added), periods, code))
     owner = code[order]
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     before = np.arange(owner.size) - np.repeat(starts, np.diff(np.append(starts, owner.size)))
     early = np.empty(owner.size, dtype=np.bool_)
     early[order] = before < most
     return early
+
+
+def _shuffled(cell: Integers, added: Integers) -> NDArray[np.uint64]:
+    """A number for each pair that looks random (the finalizer of SplitMix64), modulo 2**64."""
+    mixed = cell.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + added.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
