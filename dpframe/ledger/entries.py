@@ -137,7 +137,7 @@ class Store(Protocol):
         """A step of the stream of an entry's name: `decide` sees it and the end, and says what is appended, if any."""
 
     def contents(self, entry: Entry) -> dict[int, bytes]:
-        """What was stored of each period of the stream of an entry's name."""
+        """The contents that were stored of each period of the stream of an entry's name."""
 
     @property
     def identity(self) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from dpframe.errors import LedgerError
 from dpframe.exact import plus
 from dpframe.ledger.entries import UNLISTED, Allowed, Answer, Entry, Mark, Summary, Trail
-from dpframe.ledger.streams import Decide, StreamState, stream_of
+from dpframe.ledger.stream_state import Decide, StreamState, stream_of
 from dpframe.ledger.terms import Limit
 
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
@@ -83,7 +83,7 @@ class MemoryStore:
             return self._stream(entry)
 
     def contents(self, entry: Entry) -> dict[int, bytes]:
-        """What was stored of each period."""
+        """The contents that were stored of each period."""
         stream = self._stream(entry)
         return {} if stream is None else {period: self._contents[number] for period, number in stream.kept.items()}
 

@@ -21,7 +21,7 @@ from dpframe.ledger.database import Database
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
 from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
-from dpframe.ledger.streams import Decide, StreamState, stream_of
+from dpframe.ledger.stream_state import Decide, StreamState, stream_of
 from dpframe.ledger.terms import Limit, Terms, changed
 from dpframe.ledger.unbroken import unbroken
 from dpframe.privacy import PrivacyLoss
@@ -167,7 +167,7 @@ class SqlStore:
 
     @unbroken
     def contents(self, entry: Entry) -> dict[int, bytes]:
-        """What was stored of each period of a stream."""
+        """The contents that were stored of each period of a stream."""
         with self.database.transaction(write=False) as connection:
             found = self._entries_of(connection, entry.name)
             return {
@@ -234,11 +234,8 @@ class SqlStore:
         for number, entry in found:
             if entry.stream is not None:
                 steps.setdefault(entry.stream, []).append((number, "", entry))
-        for name, entries in steps.items():
-            try:
-                stream_of(entries)
-            except ValueError:
-                raise changed(self.shown, f"the entries of the stream {name!r} do not follow its steps") from None
+        for entries in steps.values():
+            stream_of(entries, where=self.shown)
 
     def follow(self, named: list[Row] | None = None) -> Trail:
         """Follow the whole chain, and hold it against its head; every place in it. `named` takes the named entries."""
@@ -335,7 +332,7 @@ class SqlStore:
             yield number, row.head, entry
 
     def _stored(self, connection: Connection, number: int, entry: Entry) -> bytes:
-        """What was stored with an entry, as its hash says."""
+        """The content that was stored with an entry, as its hash says."""
         content = rows.answer_at(connection, number)
         if content is None or digest(content) != entry.answer:
             raise changed(self.shown, f"the answer of entry {number} is not the one that was stored")
@@ -345,10 +342,7 @@ class SqlStore:
         """The stream of an entry's name; closed where an older copy was accepted after it was begun."""
         found = list(self._entries_of(connection, entry.name))
         recovered = [row.number for row in rows.recoveries(connection)] if found else []
-        try:
-            return stream_of(found, max(recovered, default=0))
-        except ValueError:
-            raise changed(self.shown, f"the entries of the stream {entry.stream!r} do not follow its steps") from None
+        return stream_of(found, last_recovery=max(recovered, default=0), where=self.shown)
 
     def _last(self, connection: Connection, before: Known) -> Mark:
         """The end of the chain, after its last link and its head were checked."""

@@ -12,56 +12,15 @@ before it: their stored periods stay, and no other is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from dpframe.errors import LedgerError, ReleaseFailed, shown
 from dpframe.exact import checked_amount, plus
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.entries import Entry, Mark
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.stream_state import Step, StreamState
 from dpframe.privacy import PrivacyLoss
-
-if TYPE_CHECKING:
-    from dpframe.ledger.ledger import Ledger
-
-
-@dataclass(frozen=True)
-class StreamState:
-    """A stream as far as its entries tell."""
-
-    entry: Entry  # the charge
-    number: int  # of that entry
-    head: str
-    drawn: int = 0  # the last period for which noise was to be drawn
-    kept: Mapping[int, int] = field(default_factory=dict)  # periods that are stored, with the numbers of their entries
-    is_closed: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether the last period is still being drawn, or was lost."""
-        return self.drawn > 0 and self.drawn not in self.kept
-
-
-Step = tuple[Entry, bytes | None]  # an entry to append, and what is stored with it
-Decide = Callable[[StreamState | None, Mark], Step | None]
-
-
-def stream_of(entries: Iterable[tuple[int, str, Entry]], last_recovery: int = 0) -> StreamState | None:
-    """The stream that entries of one name make; ValueError where they do not follow the steps. None without entries."""
-    stream = None
-    for number, head, entry in entries:
-        if stream is None:
-            if entry.kind != "charge":
-                raise ValueError("no charge")
-            stream = StreamState(entry, number, head, is_closed=last_recovery > number)
-        elif entry.kind == "intent" and entry.period == stream.drawn + 1:
-            stream = replace(stream, drawn=stream.drawn + 1)
-        elif entry.kind == "values" and entry.period == stream.drawn and stream.is_open and entry.answer is not None:
-            stream = replace(stream, kept={**stream.kept, stream.drawn: number})
-        else:
-            raise ValueError("another step")
-    return stream
 
 
 def known(ledger: Ledger, entry: Entry) -> StreamState | None:
@@ -122,7 +81,7 @@ def keep(ledger: Ledger, entry: Entry, period: int, content: bytes) -> None:
 
 
 def contents(ledger: Ledger, entry: Entry) -> dict[int, bytes]:
-    """What was stored of each period, held against the hashes of their entries."""
+    """The contents that were stored of each period, held against the hashes of their entries."""
     return ledger._store.contents(entry)
 
 

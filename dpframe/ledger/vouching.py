@@ -81,7 +81,7 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
 
 
 def _of_period(contents: Mapping[int, bytes], record: Mapping[str, Any]) -> bytes | None:
-    """What was stored of the period that a record speaks of."""
+    """The content that was stored of the period that a record speaks of."""
     period = record.get("period")
     number = period.get("number") if isinstance(period, Mapping) else None
     return contents.get(number) if type(number) is int else None

@@ -67,7 +67,7 @@ class StreamPlan:
 
     @property
     def total(self) -> Total:
-        """What is measured of each period."""
+        """The Total that is measured of each period."""
         (total,) = self.query.of_cells
         return total
 
@@ -89,7 +89,7 @@ class StreamPlan:
 
     @property
     def words(self) -> str:
-        """What is asked, for the ledger."""
+        """The question in words, for the ledger."""
         statistic, groups = self.query.statistics[0][1], " x ".join(map(str, self.query.keys.axes[1:]))
         by = f" by {groups}" if groups else ""
         return f"stream of {statistic}{by}, {len(self.periods)} periods of {self.time}"

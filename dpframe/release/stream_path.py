@@ -26,7 +26,7 @@ from dpframe.ledger import ambient, streams
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
-from dpframe.ledger.streams import StreamState
+from dpframe.ledger.stream_state import StreamState
 from dpframe.ledger.unbroken import unbroken
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.planning.stream_request import StreamRequest
@@ -247,7 +247,7 @@ def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
         record = record_of(plan, columns, built, library, (1,), None)
         json.dumps(record)
         if problem := foreign.problem_of(record):
-            raise ValueError(problem)
+            raise InvalidArgument(problem)
     except STOPS:
         raise
     except BaseException as error:

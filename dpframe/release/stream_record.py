@@ -34,7 +34,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Stored:
-    """What a ledger has of a period: its record, the noisy number of each group, and what was released."""
+    """The content that a ledger has of a period: its record, the noisy number of each group, and what was released."""
 
     record: dict[str, Any]
     noisy: Integers
