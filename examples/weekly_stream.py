@@ -117,7 +117,7 @@ def chart(rows: list[dict[str, Any]]) -> Any:
     words = altair.TitleParams(
         "A number that is published every week, at the same price for the year",
         subtitle=[
-            f"epsilon {EPSILON:g}, delta {DELTA:g} for all weeks; protects each customer, {MOST} purchases of each count",
+            f"epsilon {EPSILON:g}, delta {DELTA:g} for all weeks; of each customer {MOST} purchases count",
             "bands: 95% intervals; every number in this picture was released",
         ],
         anchor="start",

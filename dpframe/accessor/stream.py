@@ -220,8 +220,8 @@ class Stream:
         --------
         >>> import dpframe as dpf
         >>> stream = dpf.Stream("n", statistic=dpf.count(), time="week", periods=range(1, 53), epsilon=1, delta=1e-6)
-        >>> [round(error, 1) for error in stream.preview().errors["total"][::17]]
-        [12.6, 17.8, 18.6, 19.2]
+        >>> [round(error) for error in stream.preview().errors["total"][::17]]
+        [13, 18, 19, 19]
         """
         return stream_path.previewed(self._request, None if frame is None else _private(frame)[0])
 
