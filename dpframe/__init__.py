@@ -15,7 +15,7 @@ Examples
 
 from dpframe import audit, denoise, local
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
+from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
 from dpframe.accessor import accessor as _accessor
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -58,6 +58,7 @@ from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.stream_plan import StreamPlan
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
@@ -131,6 +132,8 @@ __all__ = [
     "ReleasedFrame",
     "Sensitivity",
     "Std",
+    "Stream",
+    "StreamPlan",
     "Sum",
     "TruncatedGeneralizedGaussian",
     "UnitSum",
