@@ -153,7 +153,8 @@ def oldest_versions() -> list[str]:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["plot"], *(one for one in extras["test"] if one.startswith("pandas"))]
+    plain = [*project["dependencies"], *extras["plot"], *extras["cli"]]
+    wanted = [*plain, *(one for one in extras["test"] if one.startswith("pandas"))]
     return [re.sub(r">=(.*)", r"==\1.*", requirement) for requirement in wanted]
 
 
