@@ -96,6 +96,7 @@ def _duckdb(scan: Scan) -> Any:
             quotechar='"',
             escapechar='"',
             null_padding=True,
+            parallel=False,  # a field may hold a line break
             columns=dict.fromkeys(_header(scan.files[0]), "VARCHAR"),
         )
         relation = texts.project(", ".join(_read_by_sql(name, kind, DUCKDB) for name, kind in scan.columns.items()))
