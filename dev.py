@@ -191,7 +191,8 @@ def oldest_versions() -> list[str]:
     """The lower bounds that pyproject.toml declares, as pins: ``polars>=1.34`` becomes ``polars==1.34.*``."""
     project = declared()["project"]
     pandas = [one for one in group("demo") if one.startswith("pandas")]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["plot"], *pandas]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["plot"], *extras["cli"], *pandas]
     return [re.sub(r">=(.*)", r"==\1.*", requirement) for requirement in wanted]
 
 
