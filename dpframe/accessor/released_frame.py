@@ -34,6 +34,7 @@ VERBS = (
     "top_k",
     "covariance",
     "correlation",
+    "marginals",
     "contributions",
     "agg",
     "group_by",

@@ -35,6 +35,10 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
     if is_pairs(axes):
         axes, of = axes[:-1], " of pairs of columns"
     columns = [column for axis in axes for column in axis["columns"]]
+    degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
+    if degree:
+        most = f"{degree} of its columns" if degree > 1 else "one of its columns"
+        return f"{names} in all tables of up to {most}, which are {_listed(columns)}"
     return f"{names}{of}" + (f" by {' and '.join(columns)}" if columns else "")
 
 
