@@ -345,8 +345,8 @@ class ReleasedFrame:
         name = "count" + NOISY if "count" + NOISY in facts["columns"] else "count"
         if name == "count" and facts["measures"]["count"]["denoise"]:
             raise InvalidArgument(
-                "measurements must be of unbiased values, which keep_noisy=False left out. Ask the next release without "
-                "it."
+                "measurements must be of unbiased values, which keep_noisy=False left out. Leave it out of the next "
+                "release."
             )
         return measurements_of(build.numbers(self._frame, name)[places], facts)
 
