@@ -43,6 +43,7 @@ CALLS = {
     "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
     "covariance": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
     "correlation": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
+    "marginals": {"columns": ["ward", "patient"], "keys": {"ward": ["A", "B"], "patient": [1, 2]}},
     "contributions": {"by": "ward"},
     "agg": {"n": dpf.count()},
 }

@@ -151,7 +151,9 @@ def covered(epsilon, releases, factor=1.0):
     errors = np.abs(drawn @ read)
     halves = [noise.interval_of(math.sqrt(design.table_variances[table]), 0.95) * factor for table in design.tables]
     misses = (errors > np.array(halves) + 1e-9).sum(axis=0)
-    return [covering.Covered(str(table), "count", releases, int(n)) for table, n in zip(design.tables, misses, strict=True)]
+    return [
+        covering.Covered(str(table), "count", releases, int(n)) for table, n in zip(design.tables, misses, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0, 60.0])
