@@ -333,7 +333,7 @@ class ReleasedFrame:
         >>> ledger = dpf.Ledger(epsilon=1, delta=1e-6)
         >>> tables = people.dp.marginals(["sex", "ward"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger)
         >>> [(each.columns, each.values.shape, round(each.variance, 1)) for each in tables.dp.measurements()]
-        [((), (), 64.2), (('sex',), (2,), 35.0), (('ward',), (3,), 31.0), (('sex', 'ward'), (2, 3), 23.2)]
+        [((), (), 64.1), (('sex',), (2,), 35.0), (('ward',), (3,), 31.0), (('sex', 'ward'), (2, 3), 23.2)]
         """
         facts = self._alone("measurements")
         if not marginal_charts.is_marginals(facts):

@@ -22,6 +22,8 @@ from dpframe.queries.query import Query
 from dpframe.queries.total import Total
 from dpframe.queries.vectors import INNER_BITS, TableContrasts
 
+MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
+
 
 def contrasts_in(query: Query) -> TableContrasts | None:
     """The contrasts that a query measures; None where it asks something else."""
@@ -66,7 +68,8 @@ def _steps(owner: pl.Series, most: int) -> Integers:
     """The weight of each row in steps of 2**-16: that of its unit."""
     code, units = unit_codes(owner)
     rows = np.bincount(code, minlength=units).astype(np.int64)
-    return np.asarray(np.minimum(2**INNER_BITS, (most << INNER_BITS) // np.maximum(rows, 1)))[code]
+    in_full = min(most, MOST_ROWS) << INNER_BITS
+    return np.asarray(np.minimum(2**INNER_BITS, in_full // np.maximum(rows, 1)))[code]
 
 
 def _cells(source: Source, axis: Any, number: int) -> Cells:

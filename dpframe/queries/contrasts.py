@@ -208,7 +208,7 @@ class ContrastDesign:
         return tuple(sorted((*part, *others[: self.degree - len(part)])))
 
     def effects(self, contrasts: Floats) -> dict[Subset, Floats]:
-        """What each part adds to its tables, read off the (noisy) contrasts."""
+        """The effect of each part on its tables, read off the (noisy) contrasts."""
         effects: dict[Subset, Floats] = {}
         start = 0
         for part in self.parts:

@@ -136,7 +136,7 @@ class Statistic:
         return self
 
     def rows_of_plan(self, noises: Sequence[Noise], confidence: float = CONFIDENCE) -> Sequence[PlanRow] | None:
-        """What a plan says of each of its tables, where it makes several of one Total; None of any other."""
+        """The lines of a plan, one for each of its tables where it makes several of one Total; None of any other."""
         return None
 
     @property
