@@ -13,6 +13,7 @@ import polars as pl
 
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
+from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, declared_rows
 from dpframe.engines.distinct import ORDERED, drops_groups
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import bounded, pair_weights, unit_codes
@@ -90,6 +91,8 @@ def compound(query: Query) -> bool:
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
+    if (contrasts := contrasts_in(query)) is not None:
+        return declared_rows(source, contrasts, unit)
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
     if owner and drops_groups(query, unit):
@@ -107,6 +110,8 @@ def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFra
 
 def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
     """The Totals of coded rows; where there is a unit, of all rows of some units."""
+    if contrasts_in(query) is not None:
+        return contrasts_of_rows(table, query, unit)
     parts = Parts.of(query.of_cells, unit.column is not None)
     if unit.column is not None:
         sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}

@@ -50,6 +50,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
+    resolved = resolved.with_axes(lambda axis: _checked_axis(source, axis))
     for total in query.of_cells:
         if isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
