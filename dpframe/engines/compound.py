@@ -13,6 +13,7 @@ import polars as pl
 
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
+from dpframe.engines.row_totals import by_cell, of_rows_alone
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import bounded, pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
@@ -86,6 +87,10 @@ def compound(query: Query) -> bool:
 
 def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
     """All Totals of a query of which some are compound, of rows or of whole units."""
+    parts = Parts.of(query.of_cells, unit.column is not None)
+    if unit.column is None and not parts.others:
+        sums = of_rows_alone(source, Cells.of(source, query.keys), parts.terms)
+        return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     return of_coded(compound_rows(source, query, unit), query, unit, p)
 
 
@@ -110,19 +115,11 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
     if unit.column is not None:
         sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}
     else:
-        sums = _by_cell(table, parts.terms, query.keys.cells)
+        sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.totals else {}
     totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     if parts.others:
         totals |= _others(table, parts, query, unit, p)
     return {total: totals[total] for total in query.of_cells}
-
-
-def _by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> dict[Total, Integers]:
-    if not terms.totals:
-        return {}
-    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
-    code = groups["cell"].to_numpy()
-    return {total: added(terms.read(total, groups), code, cells) for total in terms.totals}
 
 
 def _side_by_side(entries: list[Integers]) -> Integers:

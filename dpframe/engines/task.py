@@ -50,7 +50,7 @@ class Task(RowTask):
         if self.by is not None:
             return self._weighed(self.coded(frame))
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
-        return Partial(of_rows_alone(source, self.query, cells, terms))
+        return Partial(of_rows_alone(source, cells, terms))
 
     def coded(self, frame: Any) -> pl.DataFrame:
         """Rows of units by the numbers of their cells, with the integers that are summed."""

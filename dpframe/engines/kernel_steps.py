@@ -1,0 +1,179 @@
+"""Values to integers, and integers to totals of cells, by compiled kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.aggregates import Integers, Line, Terms
+from dpframe.engines.cells import Cells
+from dpframe.engines.kernel_places import Places, Placing
+from dpframe.engines.kernels import STRIP, in_blocks, kernels_for, read_only, strips, threads
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.total import Total
+
+Steps = NDArray[np.int32]
+
+SMALL = 2**12  # cells: for as many, rows that follow one another are added to tables of their own
+FITS = 2**31 - 1  # a step of 32 bits; its negative is MISSING
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One column of integers that rows add: how a block of rows is brought to it."""
+
+    name: str  # of the engine's column
+    bounds: tuple[float, float] | None = None  # of values; None for what comes as integers
+    share: Any = None  # where the place between the bounds is added, and not the value
+
+    def fill(self, kernels: ModuleType, values: Any, steps: Steps) -> int:
+        """Write the steps of some values, and tell how many are missing."""
+        if self.bounds is None:
+            return int(kernels.narrowed(values, steps))
+        lower, upper = grid_steps(self.bounds)
+        missing = kernels.to_steps(values, 1.0 / step_length(self.bounds), float(lower), float(upper), steps)
+        if self.share is not None:
+            length = self.share.upper - self.share.lower
+            kernels.to_share(steps, self.share.lower, length, self.share.bits)
+        return int(missing)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The columns that are read for some Totals, and the integers that are made of them."""
+
+    read: tuple[pl.Expr, ...]
+    slots: tuple[tuple[str, Slot], ...]  # the name of what is read, and of what each makes
+    lines: dict[Total, Line]
+
+    @classmethod
+    def of(cls, terms: Terms) -> Self | None:
+        """Of columns as they were brought over; None where integers do not fit 32 bits."""
+        slots: list[tuple[str, Slot]] = []
+        integers: list[pl.Expr] = [pl.col(name).cast(pl.Int64) for name in terms.present.values()]
+        for (column, bounds), name in terms.sums.items():
+            slots.append((terms.values[column], Slot(name, bounds)))
+        for row, name in terms.rows.items():
+            share = getattr(row.function, "share_of", None)
+            if share is not None and row.missing is None and row.reach == (0, 2**share.bits):
+                slots.append((terms.values[row.columns[0][0]], Slot(name, row.columns[0][1], share)))
+            elif max(map(abs, row.reach)) > FITS:
+                return None
+            else:
+                integers.append(terms.of_rows(row, name))
+        values = [pl.col(name) for name in dict.fromkeys(name for name, _ in slots)]
+        names = [expression.meta.output_name() for expression in integers]
+        return cls((*values, *integers), (*slots, *((name, Slot(name)) for name in names)), _lines(terms))
+
+    @classmethod
+    def of_coded(cls, terms: Terms) -> Self | None:
+        """Of coded rows, in which the integers stand."""
+        if any(max(map(abs, row.reach)) > FITS for row in terms.rows):
+            return None
+        names = terms.names()
+        return cls(tuple(map(pl.col, names)), tuple((name, Slot(name)) for name in names), _lines(terms))
+
+    def columns(self, table: pl.DataFrame) -> list[Any]:
+        """What the kernels read of a block, without missing values: NaN is one, and the least integer of 32 bits."""
+        return [_filled(table[name]) for name, _ in self.slots]
+
+
+def _lines(terms: Terms) -> dict[Total, Line]:
+    return {total: terms.line(total) for total in terms.totals}
+
+
+def _filled(column: pl.Series) -> Any:
+    if column.null_count():
+        column = column.fill_null(float("nan") if column.dtype.is_float() else -FITS - 1)
+    return read_only(column)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Totals of some rows, by place: of place 0 they are those of rows in no cell."""
+
+    counts: Integers
+    sums: tuple[Integers, ...]  # of each slot
+    absent: tuple[Integers, ...]  # the rows in which a slot's value is missing
+
+    @classmethod
+    def empty(cls, cells: int, slots: int, lanes: int) -> Self:
+        """Zeros, in so many tables one after the other."""
+        sums = tuple(np.zeros(lanes * (cells + 1), dtype=np.int64) for _ in range(slots))
+        absent = tuple(np.zeros(cells + 1, dtype=np.int64) for _ in range(slots))
+        return cls(np.zeros(lanes * (cells + 1), dtype=np.int64), sums, absent)
+
+    def totals(self, slots: Slots, lanes: int) -> dict[Total, Integers]:
+        """The Totals of the cells, modulo 2**64."""
+        counts = _of_cells(self.counts, lanes)
+        sums = {slot.name: _of_cells(found, lanes) for (_, slot), found in zip(slots.slots, self.sums, strict=True)}
+        present = {
+            slot.name: counts - _of_cells(found, 1) for (_, slot), found in zip(slots.slots, self.absent, strict=True)
+        }
+        return {total: _read(line, counts, sums, present) for total, line in slots.lines.items()}
+
+
+def _of_cells(tables: Integers, lanes: int) -> Integers:
+    return np.asarray(tables.reshape(lanes, -1).sum(axis=0)[1:])
+
+
+def _read(line: Line, counts: Integers, sums: dict[str, Integers], present: dict[str, Integers]) -> Integers:
+    if line.name is None:
+        return line.rows * counts
+    return line.present * present[line.name] + line.sum * sums[line.name]
+
+
+def of_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> dict[Total, Integers] | None:
+    """Totals of rows each of which counts by itself, in one pass; None where kernels are not used."""
+    rows = lazy.select(pl.len()).collect().item() if rows is None else rows
+    kernels, slots = kernels_for(rows), Slots.of(terms)
+    if kernels is None or slots is None:
+        return None
+    size = cells.keys.cells
+    lanes = kernels.LANES if size <= SMALL else 1
+    columns = [pl.col(name) for name in cells.names()] + list(slots.read)
+    block = lazy.select(columns)
+    placing = Placing.of(kernels, cells, lazy.collect_schema())
+
+    def work(blocks: Iterator[tuple[int, int]]) -> Tables:
+        tables, steps = Tables.empty(size, len(slots.slots), lanes), np.empty(STRIP, dtype=np.int32)
+        for start, stop in blocks:
+            table = block.slice(start, stop - start).collect(engine="in-memory") if columns else pl.DataFrame()
+            places = placing(table) if cells.keys.axes else np.ones(stop - start, dtype=np.uint32)
+            _add(kernels, places, slots, slots.columns(table), steps, lanes, tables)
+        return tables
+
+    found = in_blocks(rows, work, threads(size, 2 + 2 * len(slots.slots)))
+    return _together(found).totals(slots, lanes)
+
+
+def _add(
+    kernels: ModuleType, places: Places, slots: Slots, columns: list[Any], scratch: Steps, lanes: int, tables: Tables
+) -> None:
+    for strip in strips(places.size):
+        part = places[strip]
+        steps = scratch[: part.size]
+        kernels.add_rows(part, lanes, tables.counts)
+        for number, ((_, slot), values) in enumerate(zip(slots.slots, columns, strict=True)):
+            if slot.fill(kernels, values[strip], steps):
+                kernels.add_present(part, steps, tables.sums[number], tables.absent[number])
+            else:
+                kernels.add_steps(part, steps, lanes, tables.sums[number])
+
+
+def _together(found: list[Tables]) -> Tables:
+    first, *others = found
+    for other in others:
+        for mine, theirs in zip(_arrays(first), _arrays(other), strict=True):
+            mine += theirs
+    return first
+
+
+def _arrays(tables: Tables) -> list[Integers]:
+    return [tables.counts, *tables.sums, *tables.absent]
