@@ -95,7 +95,7 @@ def to_steps(values, per_step, lower, upper, steps):  # type: ignore[no-untyped-
     """Values on the grid: scaled, clipped, rounded to nearest; NaN is missing. The number of these."""
     missing = 0
     for row in range(values.size):
-        value = values[row]
+        value = np.float64(values[row])  # an integer becomes the nearest float, as everywhere
         scaled = min(max(value * per_step, lower), upper) if value == value else 0.0
         steps[row] = np.int32(math.floor(scaled + 0.5)) if value == value else MISSING
         missing += value != value
@@ -177,7 +177,8 @@ def compile_all() -> None:
     table_of_views(words, keys, inner_of)
     by_view(words, keys, inner_of, one, places)
     by_bin(numbers, np.array([0.0, 1.0, 2.0]), False, 0.0, 1.0, places)
-    to_steps(numbers, 1.0, 0.0, 1.0, steps)
+    for values in (numbers, integers):
+        to_steps(values, 1.0, 0.0, 1.0, steps)
     to_share(steps, 0, 1, 30)
     narrowed(integers, steps)
     add_rows(places, 1, sums)

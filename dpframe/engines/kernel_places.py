@@ -107,7 +107,7 @@ def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis 
     declared = views_of(pl.Series(keys.values, dtype=pl.String))
     if declared is None:
         return None
-    slots = 2 ** (4 * len(keys.values)).bit_length()
+    slots = 2 ** (16 * len(keys.values)).bit_length()  # so many that nearly all strings are where they are looked for
     table, inner_of = np.zeros(2 * slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
     kernels.table_of_views(declared, table, inner_of)
     inner_of = np.append(np.uint32(0), _cells_of(keys))[inner_of]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpframe.engines.aggregates import Integers, Line, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing
-from dpframe.engines.kernels import STRIP, in_blocks, kernels_for, read_only, strips, threads
+from dpframe.engines.kernels import STRIP, in_blocks, kernels_for, read_only, ready, strips, threads
+from dpframe.engines.source import Source
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import Total
 
@@ -48,17 +49,15 @@ class Slot:
 class Slots:
     """The columns that are read for some Totals, and the integers that are made of them."""
 
-    read: tuple[pl.Expr, ...]
     slots: tuple[tuple[str, Slot], ...]  # the name of what is read, and of what each makes
+    made: tuple[pl.Expr, ...]  # integers that are made of a block first: functions of rows that no kernel knows
     lines: dict[Total, Line]
 
     @classmethod
     def of(cls, terms: Terms) -> Self | None:
         """Of columns as they were brought over; None where integers do not fit 32 bits."""
-        slots: list[tuple[str, Slot]] = []
-        integers: list[pl.Expr] = [pl.col(name).cast(pl.Int64) for name in terms.present.values()]
-        for (column, bounds), name in terms.sums.items():
-            slots.append((terms.values[column], Slot(name, bounds)))
+        slots = [(terms.values[column], Slot(name, bounds)) for (column, bounds), name in terms.sums.items()]
+        made: list[pl.Expr] = []
         for row, name in terms.rows.items():
             share = getattr(row.function, "share_of", None)
             if share is not None and row.missing is None and row.reach == (0, 2**share.bits):
@@ -66,31 +65,35 @@ class Slots:
             elif max(map(abs, row.reach)) > FITS:
                 return None
             else:
-                integers.append(terms.of_rows(row, name))
-        values = [pl.col(name) for name in dict.fromkeys(name for name, _ in slots)]
-        names = [expression.meta.output_name() for expression in integers]
-        return cls((*values, *integers), (*slots, *((name, Slot(name)) for name in names)), _lines(terms))
+                made.append(terms.of_rows(row, name))
+                slots.append((name, Slot(name)))
+        slots += [(name, Slot(name)) for name in terms.present.values()]
+        return cls(tuple(slots), tuple(made), _lines(terms))
 
     @classmethod
     def of_coded(cls, terms: Terms) -> Self | None:
         """Of coded rows, in which the integers stand."""
         if any(max(map(abs, row.reach)) > FITS for row in terms.rows):
             return None
-        names = terms.names()
-        return cls(tuple(map(pl.col, names)), tuple((name, Slot(name)) for name in names), _lines(terms))
+        return cls(tuple((name, Slot(name)) for name in terms.names()), (), _lines(terms))
 
     def columns(self, table: pl.DataFrame) -> list[Any]:
         """What the kernels read of a block, without missing values: NaN is one, and the least integer of 32 bits."""
-        return [_filled(table[name]) for name, _ in self.slots]
+        if self.made:
+            numbers = [column.cast(pl.Float64) for column in table if column.name.startswith("value")]
+            table = table.with_columns(pl.DataFrame(numbers).select(self.made))
+        return [_filled(table[name], slot) for name, slot in self.slots]
 
 
 def _lines(terms: Terms) -> dict[Total, Line]:
     return {total: terms.line(total) for total in terms.totals}
 
 
-def _filled(column: pl.Series) -> Any:
+def _filled(column: pl.Series, slot: Slot) -> Any:
+    if column.dtype == pl.Boolean:
+        column = column.cast(pl.Int64)
     if column.null_count():
-        column = column.fill_null(float("nan") if column.dtype.is_float() else -FITS - 1)
+        column = column.fill_null(-FITS - 1) if slot.bounds is None else column.cast(pl.Float64).fill_null(float("nan"))
     return read_only(column)
 
 
@@ -129,27 +132,28 @@ def _read(line: Line, counts: Integers, sums: dict[str, Integers], present: dict
     return line.present * present[line.name] + line.sum * sums[line.name]
 
 
-def of_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> dict[Total, Integers] | None:
+def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
     """Totals of rows each of which counts by itself, in one pass; None where kernels are not used."""
-    rows = lazy.select(pl.len()).collect().item() if rows is None else rows
-    kernels, slots = kernels_for(rows), Slots.of(terms)
-    if kernels is None or slots is None:
+    slots = Slots.of(terms)
+    if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+        return None
+    requests = [(name, column, "raw" if role == "value" else role, more) for name, column, role, more in terms.requests()]
+    table = source.load([*cells.requests(), *requests]).collect(engine="in-memory")
+    kernels = kernels_for(table.height)
+    if kernels is None:
         return None
     size = cells.keys.cells
     lanes = kernels.LANES if size <= SMALL else 1
-    columns = [pl.col(name) for name in cells.names()] + list(slots.read)
-    block = lazy.select(columns)
-    placing = Placing.of(kernels, cells, lazy.collect_schema())
+    placing = Placing.of(kernels, cells, table.schema)
 
     def work(blocks: Iterator[tuple[int, int]]) -> Tables:
         tables, steps = Tables.empty(size, len(slots.slots), lanes), np.empty(STRIP, dtype=np.int32)
         for start, stop in blocks:
-            table = block.slice(start, stop - start).collect(engine="in-memory") if columns else pl.DataFrame()
-            places = placing(table) if cells.keys.axes else np.ones(stop - start, dtype=np.uint32)
-            _add(kernels, places, slots, slots.columns(table), steps, lanes, tables)
+            block = table[start:stop]
+            _add(kernels, placing(block), slots, slots.columns(block), steps, lanes, tables)
         return tables
 
-    found = in_blocks(rows, work, threads(size, 2 + 2 * len(slots.slots)))
+    found = in_blocks(table.height, work, threads(size, 2 + 2 * len(slots.slots)))
     return _together(found).totals(slots, lanes)
 
 

@@ -22,9 +22,9 @@ PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 
 def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
-    lazy = source.load([*cells.requests(), *terms.requests()])
-    if (found := kernel_steps.of_rows(lazy, cells, terms, source.rows)) is not None:
+    if (found := kernel_steps.of_rows(source, cells, terms)) is not None:
         return found
+    lazy = source.load([*cells.requests(), *terms.requests()])
     if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (Total(None),):
         return {terms.totals[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:
