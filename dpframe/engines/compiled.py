@@ -164,6 +164,115 @@ def add_present(places, steps, sums, absent):  # type: ignore[no-untyped-def]
         absent[places[row]] += not there
 
 
+@compiled
+def count_parts(codes, shift, counts):  # type: ignore[no-untyped-def]
+    """Count the rows of each part of the units: those whose numbers agree but for their last bits."""
+    for row in range(codes.size):
+        counts[codes[row] >> shift] += 1
+
+
+@compiled
+def targets_of(codes, places, shift, ends, nowhere, targets):  # type: ignore[no-untyped-def]
+    """The place of each row among those of its part; `nowhere` for rows in no cell."""
+    for row in range(codes.size):
+        part = codes[row] >> shift
+        there = places[row] > 0
+        targets[row] = ends[part] if there else nowhere
+        ends[part] += there
+
+
+@compiled
+def send(targets, values, sent):  # type: ignore[no-untyped-def]
+    """Write each row's value to its target."""
+    for row in range(targets.size):
+        sent[targets[row]] = values[row]
+
+
+@compiled
+def send_codes(targets, codes, sent):  # type: ignore[no-untyped-def]
+    """Write each row's unit to its target."""
+    for row in range(targets.size):
+        sent[targets[row]] = np.uint32(codes[row])
+
+
+@compiled
+def weigh_parts(  # type: ignore[no-untyped-def]
+    first, workers, ends, shift, units, places, steps, light, reach, lines, slot_of, grids, tables, sums, absent, weighed
+):
+    """Add what whole units add to totals, part by part: light ones row by row, others weighed by their pairs.
+
+    `reach` is R, the shave, p (0 for infinity) and the rows that count where cells are merged (0: they are not). Of a
+    unit that is not light each cell has a place in `tables`, where its rows are brought together: its number of rows,
+    and the sum and the missing values of each slot. What is used of it is cleared.
+    """
+    most, shave, p, merged = reach
+    slots, width = steps.shape[0], 1 + 2 * steps.shape[0]
+    rows_of, ends_of = np.zeros(1 << shift, np.int64), np.zeros(1 << shift, np.int64)
+    touched, last = np.empty(sums.shape[1], np.uint32), np.int64((1 << shift) - 1)
+    for part in range(first, ends.size - 1, workers):
+        start, stop = ends[part], ends[part + 1]
+        order = np.empty(stop - start, np.int64)
+        rows_of[:] = 0
+        for row in range(start, stop):
+            rows_of[np.int64(units[row]) & last] += places[row] > 0
+        end = 0
+        for unit in range(rows_of.size):
+            ends_of[unit] = end
+            end += rows_of[unit] if rows_of[unit] > light else 0
+        for row in range(start, stop):
+            place, unit = places[row], np.int64(units[row]) & last
+            if place == 0:
+                continue
+            if rows_of[unit] > light:
+                order[ends_of[unit]] = row
+                ends_of[unit] += 1
+                continue
+            weighed[0, place] += 1
+            for slot in range(slots):
+                step = steps[slot, row]
+                sums[slot, place] += step if step != MISSING else 0
+                absent[slot, place] += step == MISSING
+        end = 0
+        for unit in range(rows_of.size):
+            rows = rows_of[unit]
+            if rows <= light:
+                continue
+            pairs = 0
+            for row in order[end : end + rows]:
+                place = places[row]
+                base = np.int64(place) * width
+                if tables[base] == 0:
+                    touched[pairs] = place
+                    pairs += 1
+                tables[base] += 1
+                for slot in range(slots):
+                    step = steps[slot, row]
+                    tables[base + 1 + slot] += step if step != MISSING else 0
+                    tables[base + 1 + slots + slot] += step == MISSING
+            end += rows
+            norm = np.float64(rows)
+            if p != 1.0:
+                squares, largest = np.uint64(0), np.int64(0)
+                for place in touched[:pairs]:
+                    size = tables[np.int64(place) * width]
+                    squares += np.uint64(size) * np.uint64(size)
+                    largest = max(largest, size)
+                norm = math.sqrt(np.float64(squares)) if p == 2.0 else np.float64(largest)
+            weight = min(shave, most * shave / norm)
+            if merged > 0.0 and rows > merged:
+                weight = min(weight, merged * shave / np.float64(rows))
+            for place in touched[:pairs]:
+                base = np.int64(place) * width
+                size = tables[base]
+                for line in range(slot_of.size):
+                    whole, slot = lines[line, 0] * size, slot_of[line]
+                    if slot >= 0:
+                        there = size - tables[base + 1 + slots + slot]
+                        whole += lines[line, 1] * there + lines[line, 2] * tables[base + 1 + slot]
+                    weighed[1 + line, place] += np.int64(np.float64(whole) * (weight * grids[line]))
+                tables[base : base + width] = 0
+
+
 def compile_all() -> None:
     """Run each kernel on a row or none, of the types that it is used with: what is compiled is kept on disk."""
     places, steps, sums = np.ones(1, np.uint32), np.zeros(1, np.int32), np.zeros(2, np.int64)
@@ -184,3 +293,16 @@ def compile_all() -> None:
     add_rows(places, 1, sums)
     add_steps(places, steps, 1, sums)
     add_present(places, steps, sums, np.zeros(2, np.int64))
+    targets, ends = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    count_parts(integers, 0, ends)
+    targets_of(integers, places, 0, ends, 0, targets)
+    send(targets, places, places)
+    send(targets, steps, steps)
+    send_codes(targets, integers, places)
+    wide = np.zeros((1, 2), np.int64)
+    lines, slots, grids = np.zeros((1, 3), np.int64), np.zeros(1, np.int64), np.ones(1)
+    weighed, reach = np.zeros((2, 2), np.int64), (1.0, 1.0, 1.0, 0.0)
+    weigh_parts(
+        0, 1, np.array([0, 1]), 0, places, places, steps.reshape(1, 1), 1.0, reach, lines, slots, grids, np.zeros(6, np.int64),
+        wide, wide, weighed,
+    )

@@ -13,9 +13,10 @@ import polars as pl
 
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
+from dpframe.engines.kernel_units import of_units, weighed_rows
 from dpframe.engines.row_totals import by_cell, of_rows_alone
 from dpframe.engines.source import ColumnRequest, Source, collected
-from dpframe.engines.weights import bounded, pair_weights, unit_codes
+from dpframe.engines.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.query import Query
@@ -88,8 +89,12 @@ def compound(query: Query) -> bool:
 def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
     """All Totals of a query of which some are compound, of rows or of whole units."""
     parts = Parts.of(query.of_cells, unit.column is not None)
-    if unit.column is None and not parts.others:
-        sums = of_rows_alone(source, Cells.of(source, query.keys), parts.terms)
+    cells, sums = Cells.of(source, query.keys), None
+    if not parts.others and unit.column is None:
+        sums = of_rows_alone(source, cells, parts.terms)
+    elif not parts.others:
+        sums = of_units(source, cells, parts.terms, unit, p, merged=False)
+    if sums is not None:
         return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     return of_coded(compound_rows(source, query, unit), query, unit, p)
 
@@ -113,7 +118,7 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
     """The Totals of coded rows; where there is a unit, of all rows of some units."""
     parts = Parts.of(query.of_cells, unit.column is not None)
     if unit.column is not None:
-        sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}
+        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.totals else {}
     else:
         sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.totals else {}
     totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from dpframe.engines.aggregates import Integers, Line, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing
-from dpframe.engines.kernels import STRIP, in_blocks, kernels_for, read_only, ready, strips, threads
-from dpframe.engines.source import Source
+from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
+from dpframe.engines.source import ColumnRequest, Source
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import Total
 
@@ -137,24 +136,29 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
     slots = Slots.of(terms)
     if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):
         return None
-    requests = [(name, column, "raw" if role == "value" else role, more) for name, column, role, more in terms.requests()]
-    table = source.load([*cells.requests(), *requests]).collect(engine="in-memory")
+    table = loaded(source, cells, terms)
     kernels = kernels_for(table.height)
     if kernels is None:
         return None
     size = cells.keys.cells
     lanes = kernels.LANES if size <= SMALL else 1
     placing = Placing.of(kernels, cells, table.schema)
+    ends, workers = block_ends(table.height), threads(size, 2 + 2 * len(slots.slots))
 
-    def work(blocks: Iterator[tuple[int, int]]) -> Tables:
+    def work(thread: int) -> Tables:
         tables, steps = Tables.empty(size, len(slots.slots), lanes), np.empty(STRIP, dtype=np.int32)
-        for start, stop in blocks:
+        for start, stop in ends[thread::workers]:
             block = table[start:stop]
             _add(kernels, placing(block), slots, slots.columns(block), steps, lanes, tables)
         return tables
 
-    found = in_blocks(table.height, work, threads(size, 2 + 2 * len(slots.slots)))
-    return _together(found).totals(slots, lanes)
+    return _together(in_threads(work, workers)).totals(slots, lanes)
+
+
+def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> pl.DataFrame:
+    """The columns of a frame in memory; values as they are, so that most of them are not copied."""
+    values = [(name, column, role if role != "value" else "raw", of) for name, column, role, of in terms.requests()]
+    return source.load([*cells.requests(), *values, *more]).collect(engine="in-memory")
 
 
 def _add(

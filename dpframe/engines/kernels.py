@@ -88,14 +88,17 @@ def threads(cells: int, tables: int) -> int:
     return max(1, min(cpu_count() or 1, 2**27 // max(1, cells * tables)))
 
 
-def in_blocks(rows: int, work: Callable[[Iterator[tuple[int, int]]], Part], workers: int) -> list[Part]:
-    """What each thread makes of its share of blocks, of a first row and the one after the last."""
-    ends = [(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK)]
-    workers = max(1, min(workers, len(ends)))
+def block_ends(rows: int) -> list[tuple[int, int]]:
+    """The blocks: a first row and the one after the last."""
+    return [(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK)]
+
+
+def in_threads(work: Callable[[int], Part], workers: int) -> list[Part]:
+    """What each thread makes; kernels run side by side."""
     if workers == 1:
-        return [work(iter(ends))]
+        return [work(0)]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, [iter(ends[thread::workers]) for thread in range(workers)]))
+        return list(pool.map(work, range(workers)))
 
 
 def strips(rows: int) -> Iterator[slice]:

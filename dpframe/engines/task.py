@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from dpframe.engines import unit_counts, weights
+from dpframe.engines import kernel_units, unit_counts, weights
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.compound import compound, compound_rows, compound_totals, of_coded
@@ -47,9 +47,11 @@ class Task(RowTask):
             return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
             return Partial(compound_totals(source, self.query, self.unit, self.p))
-        if self.by is not None:
-            return self._weighed(self.coded(frame))
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
+        if self.by is not None:
+            merged = self.query.subtotals is not None
+            found = kernel_units.of_units(source, cells, terms, self.unit, self.p, merged=merged)
+            return self._weighed(self.coded(frame)) if found is None else Partial(found)
         return Partial(of_rows_alone(source, cells, terms))
 
     def coded(self, frame: Any) -> pl.DataFrame:
@@ -100,7 +102,7 @@ class Task(RowTask):
     def _weighed(self, table: pl.DataFrame) -> Partial:
         terms, cells = Terms.of(self.query.of_cells), self.query.keys.cells
         merged = self.query.subtotals is not None
-        return Partial(weights.bounded(table, terms, self.unit, self.p, cells, merged=merged))
+        return Partial(kernel_units.weighed_rows(table, terms, self.unit, self.p, cells, merged=merged))
 
     @property
     def _terms(self) -> Terms | None:
