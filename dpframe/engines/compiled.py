@@ -19,7 +19,7 @@ LANES = 4  # of small tables of totals: rows that follow one another do not wait
 
 
 @compiled
-def by_table(values, table, low, size, places):  # type: ignore[no-untyped-def]
+def by_table(values, table, low, size, places):
     """The cells of integers between two keys, from a table whose first and last entry are for all that lies beyond."""
     most = np.uint64(table.size - 1)
     for row in range(values.size):
@@ -30,7 +30,7 @@ def by_table(values, table, low, size, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def by_position(positions, size, places):  # type: ignore[no-untyped-def]
+def by_position(positions, size, places):
     """The cells of positions among the declared keys, -1 for none of them."""
     for row in range(positions.size):
         outer, inner = places[row], np.uint32(positions[row] + 1)
@@ -38,7 +38,7 @@ def by_position(positions, size, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def by_view(views, keys, inner_of, size, places):  # type: ignore[no-untyped-def]
+def by_view(views, keys, inner_of, size, places):
     """The cells of short strings: length and bytes are in two words of 64 bits, which are compared as they are."""
     most = np.uint64(inner_of.size - 1)
     for row in range(places.size):
@@ -55,14 +55,14 @@ def by_view(views, keys, inner_of, size, places):  # type: ignore[no-untyped-def
 
 
 @compiled
-def mixed(first, second):  # type: ignore[no-untyped-def]
+def mixed(first, second):
     """A hash of two words: it decides where to look, and never who is equal."""
     both = (first ^ (second * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
     return both ^ (both >> np.uint64(32))
 
 
 @compiled
-def table_of_views(views, keys, inner_of):  # type: ignore[no-untyped-def]
+def table_of_views(views, keys, inner_of):
     """Fill the table of `by_view` with different keys; it has more slots than there are keys."""
     most = np.uint64(inner_of.size - 1)
     for key in range(views.size // 2):
@@ -74,7 +74,7 @@ def table_of_views(views, keys, inner_of):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def by_bin(values, edges, closed, origin, per_unit, places):  # type: ignore[no-untyped-def]
+def by_bin(values, edges, closed, origin, per_unit, places):
     """The cells of numbers in half-open bins; a guess by division is off by at most one. NaN is in none."""
     size, last = np.uint32(edges.size - 1), edges[edges.size - 1]
     most = np.float64(edges.size - 2)
@@ -91,7 +91,7 @@ def by_bin(values, edges, closed, origin, per_unit, places):  # type: ignore[no-
 
 
 @compiled
-def to_steps(values, per_step, lower, upper, steps):  # type: ignore[no-untyped-def]
+def to_steps(values, per_step, lower, upper, steps):
     """Values on the grid: scaled, clipped, rounded to nearest; NaN is missing. The number of these."""
     missing = 0
     for row in range(values.size):
@@ -103,7 +103,7 @@ def to_steps(values, per_step, lower, upper, steps):  # type: ignore[no-untyped-
 
 
 @compiled
-def to_share(steps, lower, length, bits):  # type: ignore[no-untyped-def]
+def to_share(steps, lower, length, bits):
     """The place of each step between the bounds, in whole steps of 2**-bits of the way: rounded down from a half more.
 
     A float's quotient is off by at most one, which the exact remainder shows.
@@ -120,7 +120,7 @@ def to_share(steps, lower, length, bits):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def narrowed(values, steps):  # type: ignore[no-untyped-def]
+def narrowed(values, steps):
     """Integers that fit 32 bits, as they are. The number of missing ones."""
     missing = 0
     for row in range(values.size):
@@ -130,7 +130,7 @@ def narrowed(values, steps):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def add_rows(places, lanes, counts):  # type: ignore[no-untyped-def]
+def add_rows(places, lanes, counts):
     """Count rows by place; there are `LANES` tables of counts, or one."""
     stride, whole = counts.size // lanes * (lanes > 1), places.size - places.size % LANES
     for row in range(0, whole, LANES):
@@ -143,7 +143,7 @@ def add_rows(places, lanes, counts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def add_steps(places, steps, lanes, sums):  # type: ignore[no-untyped-def]
+def add_steps(places, steps, lanes, sums):
     """Add steps by place, of which none is missing."""
     stride, whole = sums.size // lanes * (lanes > 1), places.size - places.size % LANES
     for row in range(0, whole, LANES):
@@ -156,7 +156,7 @@ def add_steps(places, steps, lanes, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def add_present(places, steps, sums, absent):  # type: ignore[no-untyped-def]
+def add_present(places, steps, sums, absent):
     """Add those steps by place that are there, and count those that are not."""
     for row in range(places.size):
         there = steps[row] != MISSING
@@ -165,112 +165,134 @@ def add_present(places, steps, sums, absent):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_parts(codes, shift, counts):  # type: ignore[no-untyped-def]
-    """Count the rows of each part of the units: those whose numbers agree but for their last bits."""
+def count_parts(codes, counts):
+    """Count the rows of each part of the units: those whose numbers have the same last bits."""
+    last = counts.size - 1
     for row in range(codes.size):
-        counts[codes[row] >> shift] += 1
+        counts[codes[row] & last] += 1
 
 
 @compiled
-def targets_of(codes, places, shift, ends, nowhere, targets):  # type: ignore[no-untyped-def]
+def targets_of(codes, places, ends, nowhere, targets):
     """The place of each row among those of its part; `nowhere` for rows in no cell."""
+    last = ends.size - 1
     for row in range(codes.size):
-        part = codes[row] >> shift
+        part = codes[row] & last
         there = places[row] > 0
         targets[row] = ends[part] if there else nowhere
         ends[part] += there
 
 
 @compiled
-def send(targets, values, sent):  # type: ignore[no-untyped-def]
+def send(targets, values, sent):
     """Write each row's value to its target."""
     for row in range(targets.size):
         sent[targets[row]] = values[row]
 
 
 @compiled
-def send_codes(targets, codes, sent):  # type: ignore[no-untyped-def]
-    """Write each row's unit to its target."""
+def send_codes(targets, codes, bits, sent):
+    """Write the number of each row's unit within its part to its target."""
     for row in range(targets.size):
-        sent[targets[row]] = np.uint32(codes[row])
+        sent[targets[row]] = np.uint32(codes[row] >> bits)
 
 
 @compiled
-def weigh_parts(  # type: ignore[no-untyped-def]
-    first, workers, ends, shift, units, places, steps, light, reach, lines, slot_of, grids, tables, sums, absent, weighed
-):
+def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, together, alone, weighed):
     """Add what whole units add to totals, part by part: light ones row by row, others weighed by their pairs.
 
-    `reach` is R, the shave, p (0 for infinity) and the rows that count where cells are merged (0: they are not). Of a
-    unit that is not light each cell has a place in `tables`, where its rows are brought together: its number of rows,
-    and the sum and the missing values of each slot. What is used of it is cleared.
+    `chosen` is the first part and every how many; `units` are numbers within parts, of which there are as many as
+    `reach` says first, before the rows of a light unit, R, the shave, p (0 for infinity), and the rows that count where
+    cells are merged (0: they are not). `alone` and `together` have for each place its rows, the sum of each slot and
+    how often its value is missing: of all light units, and of one other unit at a time, after which it is cleared.
     """
-    most, shave, p, merged = reach
-    slots, width = steps.shape[0], 1 + 2 * steps.shape[0]
-    rows_of, ends_of = np.zeros(1 << shift, np.int64), np.zeros(1 << shift, np.int64)
-    touched, last = np.empty(sums.shape[1], np.uint32), np.int64((1 << shift) - 1)
-    for part in range(first, ends.size - 1, workers):
-        start, stop = ends[part], ends[part + 1]
-        order = np.empty(stop - start, np.int64)
+    size, light = np.int64(reach[0]), reach[1]
+    rows_of, ends_of = np.empty(size, np.int64), np.empty(size, np.int64)
+    touched = np.empty(weighed.shape[1], np.uint32)
+    for part in range(chosen[0], ends.size - 1, chosen[1]):
+        first, last = ends[part], ends[part + 1]
+        order = np.empty(last - first, np.uint32)
         rows_of[:] = 0
-        for row in range(start, stop):
-            rows_of[np.int64(units[row]) & last] += places[row] > 0
+        for row in range(first, last):
+            rows_of[units[row]] += places[row] > 0
         end = 0
-        for unit in range(rows_of.size):
+        for unit in range(size):
             ends_of[unit] = end
             end += rows_of[unit] if rows_of[unit] > light else 0
-        for row in range(start, stop):
-            place, unit = places[row], np.int64(units[row]) & last
-            if place == 0:
-                continue
-            if rows_of[unit] > light:
-                order[ends_of[unit]] = row
+        for row in range(first, last):
+            unit = units[row]
+            if places[row] > 0 and rows_of[unit] > light:
+                order[ends_of[unit]] = row - first
                 ends_of[unit] += 1
-                continue
-            weighed[0, place] += 1
-            for slot in range(slots):
-                step = steps[slot, row]
-                sums[slot, place] += step if step != MISSING else 0
-                absent[slot, place] += step == MISSING
-        end = 0
-        for unit in range(rows_of.size):
+            elif places[row] > 0:
+                add_row(row, places[row], steps, alone)
+        for unit in range(size):
             rows = rows_of[unit]
-            if rows <= light:
-                continue
-            pairs = 0
-            for row in order[end : end + rows]:
-                place = places[row]
-                base = np.int64(place) * width
-                if tables[base] == 0:
-                    touched[pairs] = place
-                    pairs += 1
-                tables[base] += 1
-                for slot in range(slots):
-                    step = steps[slot, row]
-                    tables[base + 1 + slot] += step if step != MISSING else 0
-                    tables[base + 1 + slots + slot] += step == MISSING
-            end += rows
-            norm = np.float64(rows)
-            if p != 1.0:
-                squares, largest = np.uint64(0), np.int64(0)
-                for place in touched[:pairs]:
-                    size = tables[np.int64(place) * width]
-                    squares += np.uint64(size) * np.uint64(size)
-                    largest = max(largest, size)
-                norm = math.sqrt(np.float64(squares)) if p == 2.0 else np.float64(largest)
-            weight = min(shave, most * shave / norm)
-            if merged > 0.0 and rows > merged:
-                weight = min(weight, merged * shave / np.float64(rows))
-            for place in touched[:pairs]:
-                base = np.int64(place) * width
-                size = tables[base]
-                for line in range(slot_of.size):
-                    whole, slot = lines[line, 0] * size, slot_of[line]
-                    if slot >= 0:
-                        there = size - tables[base + 1 + slots + slot]
-                        whole += lines[line, 1] * there + lines[line, 2] * tables[base + 1 + slot]
-                    weighed[1 + line, place] += np.int64(np.float64(whole) * (weight * grids[line]))
-                tables[base : base + width] = 0
+            if rows > light:
+                pairs = bring_together(
+                    order[ends_of[unit] - rows : ends_of[unit]], first, places, steps, together, touched
+                )
+                weight = weight_of(rows, touched[:pairs], together, 1 + 2 * steps.shape[0], reach)
+                add_pairs(touched[:pairs], together, steps.shape[0], weight, lines, grids, weighed)
+
+
+@compiled
+def add_row(row, place, steps, table):
+    """Add a row to its place: one row, its steps, and which of them are missing. True if it is the first there."""
+    slots = steps.shape[0]
+    base = np.int64(place) * (1 + 2 * slots)
+    table[base] += 1
+    for slot in range(slots):
+        step = steps[slot, row]
+        table[base + 1 + slot] += step if step != MISSING else 0
+        table[base + 1 + slots + slot] += step == MISSING
+    return table[base] == 1
+
+
+@compiled
+def bring_together(order, first, places, steps, together, touched):
+    """Add up the rows of one unit by place, and list the places that it touches; the number of these."""
+    pairs = 0
+    for place_in_part in order:
+        row = first + np.int64(place_in_part)
+        touched[pairs] = places[row]
+        pairs += add_row(row, places[row], steps, together)
+    return pairs
+
+
+@compiled
+def weight_of(rows, touched, together, width, reach):
+    """The weight of a unit that is not light, as `weights.Reach` has it; squares are added as integers."""
+    _, _, most, shave, p, merged = reach
+    norm = np.float64(rows)
+    if p != 1.0:
+        squares, largest = np.uint64(0), np.int64(0)
+        for place in touched:
+            size = together[np.int64(place) * width]
+            squares += np.uint64(size) * np.uint64(size)
+            largest = max(largest, size)
+        norm = math.sqrt(np.float64(squares)) if p == 2.0 else np.float64(largest)
+    weight = min(shave, most * shave / norm)
+    return min(weight, merged * shave / np.float64(rows)) if merged > 0.0 and rows > merged else weight
+
+
+@compiled
+def add_pairs(touched, together, slots, weight, lines, grids, weighed):
+    """Add the weighed totals of a unit's pairs, each truncated toward zero, and clear what is used of `together`.
+
+    A line is a total: so many times the rows, the present values and the sum of a slot, which is -1 for rows alone.
+    """
+    width = 1 + 2 * slots
+    for place in touched:
+        base = np.int64(place) * width
+        size = together[base]
+        for line in range(grids.size):
+            whole, slot = lines[line, 0] * size, lines[line, 3]
+            if slot >= 0:
+                there = size - together[base + 1 + slots + slot]
+                whole += lines[line, 1] * there + lines[line, 2] * together[base + 1 + slot]
+            weighed[line, place] += np.int64(np.float64(whole) * (weight * grids[line]))
+        together[base : base + width] = 0
 
 
 def compile_all() -> None:
@@ -293,16 +315,15 @@ def compile_all() -> None:
     add_rows(places, 1, sums)
     add_steps(places, steps, 1, sums)
     add_present(places, steps, sums, np.zeros(2, np.int64))
-    targets, ends = np.zeros(1, np.int64), np.zeros(2, np.int64)
-    count_parts(integers, 0, ends)
-    targets_of(integers, places, 0, ends, 0, targets)
+    targets, ends = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    count_parts(integers, ends)
+    targets_of(integers, places, ends, 0, targets)
     send(targets, places, places)
     send(targets, steps, steps)
-    send_codes(targets, integers, places)
-    wide = np.zeros((1, 2), np.int64)
-    lines, slots, grids = np.zeros((1, 3), np.int64), np.zeros(1, np.int64), np.ones(1)
-    weighed, reach = np.zeros((2, 2), np.int64), (1.0, 1.0, 1.0, 0.0)
+    send_codes(targets, integers, 0, places)
+    tables, lines, one_part = np.zeros(6, np.int64), np.zeros((1, 4), np.int64), np.array([0, 1])
+    reach = (1.0, 0.0, 1.0, 1.0, 2.0, 0.0)
+    weighed, grids, units = np.zeros((1, 2), np.int64), np.ones(1), np.zeros(1, np.uint32)
     weigh_parts(
-        0, 1, np.array([0, 1]), 0, places, places, steps.reshape(1, 1), 1.0, reach, lines, slots, grids, np.zeros(6, np.int64),
-        wide, wide, weighed,
+        (0, 1), one_part, units, units, steps.reshape(1, 1), reach, lines, grids, tables, tables.copy(), weighed
     )

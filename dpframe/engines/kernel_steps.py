@@ -179,7 +179,7 @@ def _together(found: list[Tables]) -> Tables:
     first, *others = found
     for other in others:
         for mine, theirs in zip(_arrays(first), _arrays(other), strict=True):
-            mine += theirs
+            np.add(mine, theirs, out=mine)
     return first
 
 

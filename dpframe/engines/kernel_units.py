@@ -29,7 +29,7 @@ from dpframe.queries.total import WEIGHT_BITS, Total
 Totals = dict[Total, Integers]
 Block = Callable[[int, int], tuple[Places, list[Any]]]  # of a first and a last row: places, and what slots read
 
-NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # p -> as kernels know it; other norms are sums of floats, whose order counts
+NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # as kernels know p; other norms are sums of floats, whose order counts
 MOST_CELLS = 2**22  # numbers of one thread's array of all cells: more of them are left to Polars
 PART_ROWS = 2**15  # of a part, if units have about as many rows
 MOST_PARTS = 2**10
@@ -50,7 +50,7 @@ class Sent:
     """Rows in the order of the parts of their units; those in no cell have place 0."""
 
     ends: Integers  # where each part begins, and where the last ends
-    shift: int  # the bits of a unit's number that its part leaves open
+    numbers: int  # of units within a part
     units: NDArray[np.uint32]
     places: Places
     steps: NDArray[np.int32]
@@ -68,7 +68,9 @@ def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float,
         return (rows["cell"].to_numpy() + 1).astype(np.uint32), slots.columns(rows)
 
     codes, units = unit_codes(table["unit"])
-    return _weighed(kernels, Rows(table.height, codes, units, block), slots, Reach.of(unit, p, cells, merged=merged), cells)
+    return _weighed(
+        kernels, Rows(table.height, codes, units, block), slots, Reach.of(unit, p, cells, merged=merged), cells
+    )
 
 
 def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:
@@ -106,29 +108,35 @@ def _slots(slots: Slots | None, p: float, cells: int) -> Slots | None:
 
 def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells: int) -> Totals:
     sent = _sent(kernels, rows, slots)
-    width, names = len(slots.slots), [slot.name for _, slot in slots.slots]
-    lines = np.array([(line.rows, line.present, line.sum) for line in slots.lines.values()], dtype=np.int64)
-    slot_of = np.array([-1 if line.name is None else names.index(line.name) for line in slots.lines.values()])
-    grids = np.array([_grid(total) for total in slots.lines], dtype=np.float64)
-    numbers = (reach.most, SHAVE, NORMS[reach.p], float(reach.merged or 0))
-    workers = threads(cells, 2 + 4 * width)
+    width, workers = 1 + 2 * len(slots.slots), threads(cells, 2 + 4 * len(slots.slots))
+    numbers = (
+        float(sent.numbers),
+        float(reach.light),
+        float(reach.most),
+        SHAVE,
+        NORMS[reach.p],
+        float(reach.merged or 0),
+    )
+    lines, grids = _lines(slots), np.array([_grid(total) for total in slots.lines], dtype=np.float64)
 
-    def work(thread: int) -> tuple[Tables, Integers]:
-        sums, absent = (np.zeros((width, cells + 1), dtype=np.int64) for _ in range(2))
-        weighed = np.zeros((1 + len(lines), cells + 1), dtype=np.int64)
-        tables = np.zeros((cells + 1) * (1 + 2 * width), dtype=np.int64)
-        kernels.weigh_parts(
-            *(thread, workers, sent.ends, sent.shift, sent.units, sent.places, sent.steps),
-            *(reach.light, numbers, lines, slot_of, grids, tables, sums, absent, weighed),
-        )
-        return Tables(weighed[0], tuple(sums), tuple(absent)), weighed[1:, 1:]
+    def work(thread: int) -> tuple[Integers, Integers]:
+        together, alone = (np.zeros((cells + 1) * width, dtype=np.int64) for _ in range(2))
+        weighed = np.zeros((grids.size, cells + 1), dtype=np.int64)
+        of_parts = (thread, workers), sent.ends, sent.units, sent.places, sent.steps
+        kernels.weigh_parts(*of_parts, numbers, lines, grids, together, alone, weighed)
+        return alone.reshape(-1, width).T, weighed
 
-    totals = {total: np.zeros(cells, dtype=np.int64) for total in slots.lines}
-    for alone, weighed in in_threads(work, workers):
-        of_light = alone.totals(slots, 1)
-        for number, total in enumerate(totals):
-            totals[total] += of_light[total] * int(_grid(total)) + weighed[number]
-    return totals
+    alone, weighed = (np.sum(tables, axis=0) for tables in zip(*in_threads(work, workers), strict=True))
+    of_light = Tables(alone[0], tuple(alone[1 : 1 + len(slots.slots)]), tuple(alone[1 + len(slots.slots) :]))
+    totals = of_light.totals(slots, 1)
+    return {total: totals[total] * int(_grid(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
+
+
+def _lines(slots: Slots) -> Integers:
+    """How each Total is read off, a row each; of a slot its number comes last, -1 for none."""
+    numbers: dict[str | None, int] = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
+    found = [(line.rows, line.present, line.sum, numbers.get(line.name, -1)) for line in slots.lines.values()]
+    return np.array(found, dtype=np.int64)
 
 
 def _grid(total: Total) -> float:
@@ -138,23 +146,23 @@ def _grid(total: Total) -> float:
 
 def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
     """Rows in parts of whole units: counted first, then written."""
-    shift = _shift(rows.units, rows.count)
-    parts = (max(rows.units - 1, 0) >> shift) + 1
+    parts = _parts(rows.count)
+    bits = parts.bit_length() - 1
     ends, workers = block_ends(rows.count), threads(parts, 4)
     shares = [ends[thread::workers] for thread in range(workers)]
 
     def counted(thread: int) -> Integers:
         counts = np.zeros(parts, dtype=np.int64)
         for start, stop in shares[thread]:
-            kernels.count_parts(_read_only(rows.codes[start:stop]), shift, counts)
+            kernels.count_parts(_read_only(rows.codes[start:stop]), counts)
         return counts
 
     counts = np.array(in_threads(counted, workers)).T  # of each part, what each thread sends to it
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts.ravel())])
     sent = Sent(
         np.append(starts[:-1].reshape(parts, workers)[:, 0], rows.count),
-        shift,
-        np.empty(rows.count + 1, dtype=np.uint32),  # the last is for all that is sent nowhere
+        (max(rows.units - 1, 0) >> bits) + 1,
+        np.zeros(rows.count + 1, dtype=np.uint32),  # the last is for all that is sent nowhere
         np.zeros(rows.count + 1, dtype=np.uint32),
         np.empty((len(slots.slots), rows.count + 1), dtype=np.int32),
     )
@@ -167,8 +175,8 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
             for strip in strips(stop - start):
                 here, codes = places[strip], _read_only(rows.codes[start:stop][strip])
                 target = targets[: here.size]
-                kernels.targets_of(codes, here, shift, free, rows.count, target)
-                kernels.send_codes(target, codes, sent.units)
+                kernels.targets_of(codes, here, free, rows.count, target)
+                kernels.send_codes(target, codes, bits, sent.units)
                 kernels.send(target, here, sent.places)
                 for number, (_, slot) in enumerate(slots.slots):
                     slot.fill(kernels, columns[number][strip], steps[: here.size])
@@ -179,10 +187,9 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
     return sent
 
 
-def _shift(units: int, rows: int) -> int:
-    """So many last bits of a unit's number that a part has about PART_ROWS rows, and there are not too many parts."""
-    together = max(1, units * PART_ROWS // max(1, rows))
-    return max(together.bit_length() - 1, (units // MOST_PARTS).bit_length())
+def _parts(rows: int) -> int:
+    """A power of two, such that a part has about PART_ROWS rows."""
+    return int(min(MOST_PARTS, 2 ** (rows // PART_ROWS).bit_length()))
 
 
 def _read_only(codes: Integers) -> Integers:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import polars as pl
 import pytest
 
 from dpframe.engines import kernels, trial
