@@ -68,7 +68,7 @@ class Terms:
         return [*grids, *rows, *(pl.col(name).cast(pl.Int64) for name in self.present.values())]
 
     def of_rows(self, row: RowFunction, name: str) -> pl.Expr:
-        """What rows add by a function of several values."""
+        """The integers that rows add by a function of several values."""
         return _of_rows(row, self.values, name)
 
     def names(self) -> list[str]:

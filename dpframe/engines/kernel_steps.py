@@ -77,7 +77,7 @@ class Slots:
         return cls(tuple((name, Slot(name)) for name in terms.names()), (), _lines(terms))
 
     def columns(self, table: pl.DataFrame) -> list[Any]:
-        """What the kernels read of a block, without missing values: NaN is one, and the least integer of 32 bits."""
+        """The arrays that kernels read of a block: NaN, or the least integer of 32 bits, where a value is missing."""
         if self.made:
             numbers = [column.cast(pl.Float64) for column in table if column.name.startswith("value")]
             table = table.with_columns(pl.DataFrame(numbers).select(self.made))

@@ -133,7 +133,7 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
 
 
 def _lines(slots: Slots) -> Integers:
-    """How each Total is read off, a row each; of a slot its number comes last, -1 for none."""
+    """The numbers by which each Total is read off, a row each; of a slot its number comes last, -1 for none."""
     numbers: dict[str | None, int] = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
     found = [(line.rows, line.present, line.sum, numbers.get(line.name, -1)) for line in slots.lines.values()]
     return np.array(found, dtype=np.int64)

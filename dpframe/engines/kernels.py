@@ -1,4 +1,4 @@
-"""Where compiled kernels are installed (the extra `fast`): whether, and how they are made ready, once.
+"""Compiled kernels, where the extra `fast` is installed: they are made ready once, and it is said.
 
 They give the integers of the Polars expressions of this room, bit for bit, in less time. What is installed and what is
 asked decide that they are used, which is public, and the number of rows: both ways give the same and neither can fail.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -69,9 +68,11 @@ def _loaded() -> ModuleType:
 
 def _mark() -> Path | None:
     """The file that says that these kernels were compiled here; None where none can be written."""
+    from importlib.metadata import version
+
     source = Path(__file__).with_name("compiled.py")
     stat = source.stat()  # as Numba knows whether what it keeps is of this file
-    names = [sys.version, importlib.metadata.version("numba"), importlib.metadata.version("numpy")]
+    names = [sys.version, version("numba"), version("numpy")]
     known = hashlib.sha256(repr([*names, str(source), stat.st_mtime_ns, stat.st_size]).encode()).hexdigest()[:16]
     for folder in (source.parent / "__pycache__", Path(os.path.expanduser("~/.cache/dpframe"))):
         try:
@@ -94,7 +95,7 @@ def block_ends(rows: int) -> list[tuple[int, int]]:
 
 
 def in_threads(work: Callable[[int], Part], workers: int) -> list[Part]:
-    """What each thread makes; kernels run side by side."""
+    """Run the work of each thread; kernels run side by side."""
     if workers == 1:
         return [work(0)]
     with ThreadPoolExecutor(workers) as pool:
