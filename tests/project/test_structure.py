@@ -130,7 +130,7 @@ def test_a_process_starts_with_few_modules():
     theirs = run(
         f"{before}print(*{{name.split('.')[0] for name in {{*sys.modules}} - before}} - sys.stdlib_module_names)"
     )
-    assert theirs == "dpframe"
+    assert {*theirs.split()} <= {"dpframe", "numpy"}
     released = run(
         f"{before}frame = polars.DataFrame({{'g': ['A', 'B'], 'x': [1.0, 2.0]}}); ledger = dpframe.Ledger(epsilon=1); "
         "frame.dp.group_by('g', keys=['A', 'B']).agg(n=dpframe.count(), epsilon=1, ledger=ledger); "

@@ -1,0 +1,247 @@
+"""How the cost of a release grows: with rows, cells, units, statistics per call, and entries of the ledger.
+
+    python -m benchmarks.growth [--peers /path/to/python] [--quick]
+
+Every figure is measured in a process of its own: the processor's time of the fastest of several runs (all threads
+together, so a busy machine disturbs it less than a clock), and by how much the process grew in the first. The same
+questions are asked of plain Polars, which protects nobody, and of OpenDP, diffprivlib and PipelineDP, where the
+interpreter given by ``--peers`` has them: each as its own guide asks them. Rows are protected, but in the question
+about units. Figures go to ``benchmarks/growth.json``, from which ``benchmarks.growth_charts`` draws the charts of
+``docs/speed.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+RECORD = Path(__file__).with_name("growth.json")
+GROUPS, HIGH = 24, 100.0
+ROWS = {
+    "dpframe": (10**4, 10**5, 10**6, 10**7, 5 * 10**7),
+    "Polars": (10**4, 10**5, 10**6, 10**7, 5 * 10**7),
+    "OpenDP": (10**4, 10**5, 10**6, 10**7),
+    "diffprivlib": (10**4, 10**5, 10**6, 10**7),
+    "PipelineDP": (10**4, 10**5),
+}
+CELLS = {
+    "dpframe": (10, 10**2, 10**3, 10**4, 10**5, 10**6, 10**7),
+    "Polars": (10, 10**2, 10**3, 10**4, 10**5, 10**6, 10**7),
+    "OpenDP": (10, 10**3, 10**5),
+    "diffprivlib": (10, 10**2, 10**3, 10**4, 10**5, 10**6),
+}
+UNITS = dict.fromkeys(("dpframe", "Polars"), (10**3, 10**4, 10**5, 10**6))
+STATISTICS = {"dpframe": (1, 2, 4, 8, 16, 32), "Polars": (1, 2, 4, 8, 16, 32), "OpenDP": (1, 4, 16)}
+ENTRIES = {"dpframe": (10, 10**2, 10**3, 10**4, 10**5)}
+AXES = {"rows": ROWS, "cells": CELLS, "units": UNITS, "statistics": STATISTICS, "entries": ENTRIES}
+PEERS = ("OpenDP", "diffprivlib", "PipelineDP")
+MEBIBYTE = 2**20
+SECONDS = 1.0  # of runs, after which there is no other
+
+
+def table(axis: str, size: int) -> pl.DataFrame:
+    """The table of a question; the same for everybody."""
+    generator = np.random.default_rng(size)
+    rows = size if axis == "rows" else 10**6
+    frame = {
+        "g": generator.integers(0, size if axis == "cells" else GROUPS, rows),
+        "x": generator.random(rows) * HIGH,
+        "u": generator.integers(0, size if axis == "units" else rows, rows),
+    }
+    needed = {"rows": "gx", "cells": "g", "units": "gu", "statistics": "g"}[axis]
+    more = {f"x{number}": generator.random(rows) * HIGH for number in range(size)} if axis == "statistics" else {}
+    return pl.DataFrame({name: frame[name] for name in needed} | more)
+
+
+def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
+    """The question asked of dpframe."""
+    import dpframe as dpf
+
+    if axis == "entries":
+        return _entries(size)
+    frame, ledger = table(axis, size), dpf.Ledger(epsilon=1e9, unit="u" if axis == "units" else None)
+    free = {"epsilon": 1.0, "denoise": None, "ledger": ledger}
+    if axis == "cells":
+        return lambda: frame.dp.group_by("g", keys=range(size)).count(**free)
+    asked = frame.dp.group_by("g", keys=range(GROUPS))
+    if axis == "units":
+        return lambda: asked.count(max_rows=1, max_groups=2, **free)
+    names = ["x"] if axis == "rows" else [f"x{number}" for number in range(size)]
+    sums = {f"sum_{name}": dpf.sum(name, bounds=(0, HIGH)) for name in names}
+    return lambda: asked.agg({"n": dpf.count(), **sums}, **free)
+
+
+def _entries(size: int) -> Callable[[], Any]:
+    """A charge to a ledger in a file that has so many entries."""
+    import dpframe as dpf
+    from benchmarks.large_ledger import charge, written
+
+    path = Path(tempfile.mkdtemp()) / "large.ledger"
+    written(path, size)
+    ledger = dpf.Ledger.open(path)
+    return lambda: charge(ledger)
+
+
+def of_polars(axis: str, size: int) -> Callable[[], Any]:
+    """The same question asked of Polars alone; of units with bounds on what each adds, by hand."""
+    frame = table(axis, size).lazy()
+    by = frame.group_by("g")
+    if axis == "cells":
+        return lambda: by.agg(pl.len()).collect(engine="streaming")
+    if axis == "units":
+        pairs = frame.group_by("u", "g").agg(pl.len().clip(upper_bound=1).alias("n"))
+        weighed = pairs.with_columns(w=(2.0 / pl.len().over("u")).clip(upper_bound=1.0))
+        return lambda: weighed.group_by("g").agg((pl.col("n") * pl.col("w")).sum()).collect(engine="streaming")
+    names = ["x"] if axis == "rows" else [f"x{number}" for number in range(size)]
+    sums = [pl.col(name).clip(0.0, HIGH).sum() for name in names]
+    return lambda: by.agg(pl.len(), *sums).collect(engine="streaming")
+
+
+def of_opendp(axis: str, size: int) -> Callable[[], Any]:
+    """The same question asked of OpenDP, by its queries of Polars frames."""
+    dp = importlib.import_module("opendp.prelude")
+    dp.enable_features("contrib")
+    frame = table(axis, size).lazy()
+    names = {"rows": ["x"], "statistics": [f"x{number}" for number in range(size)]}.get(axis, [])
+    sums = [pl.col(name).fill_nan(0.0).fill_null(0.0).dp.sum((0.0, HIGH)) for name in names]  # type: ignore[attr-defined]
+    keys = pl.LazyFrame({"g": range(size if axis == "cells" else GROUPS)})
+
+    def asked() -> Any:
+        unit = dp.unit_of(contributions=1)
+        margin = dp.polars.Margin(by=["g"], max_length=10**9)
+        context = dp.Context.compositor(
+            data=frame, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1, margins=[margin]
+        )
+        return context.query().group_by("g").agg(dp.len(), *sums).with_keys(keys).release().collect()
+
+    return asked
+
+
+def of_diffprivlib(axis: str, size: int) -> Callable[[], Any]:
+    """The same question asked of diffprivlib: histograms of declared bins, of which one is weighted for sums."""
+    tools = importlib.import_module("diffprivlib.tools")
+    frame = table(axis, size)
+    group = frame["g"].to_numpy()
+    bins, ends = (size, (0, size)) if axis == "cells" else (GROUPS, (0, GROUPS))
+    if axis == "cells":
+        return lambda: tools.histogram(group, epsilon=1.0, bins=bins, range=ends)
+    value = frame["x"].to_numpy()
+
+    def asked() -> Any:
+        counts = tools.histogram(group, epsilon=0.5, bins=bins, range=ends)[0]
+        return counts, [tools.sum(value[group == one], epsilon=0.5, bounds=(0, HIGH)) for one in range(GROUPS)]
+
+    return asked
+
+
+def of_pipelinedp(axis: str, size: int) -> Callable[[], Any]:
+    """The same question asked of PipelineDP, by its local backend."""
+    pipeline = importlib.import_module("pipeline_dp")
+    rows = list(zip(range(size), *(table(axis, size)[name].to_list() for name in "gx"), strict=True))
+
+    def asked() -> Any:
+        accountant = pipeline.NaiveBudgetAccountant(total_epsilon=1.0, total_delta=1e-9)
+        metrics = [pipeline.Metrics.COUNT, pipeline.Metrics.SUM]
+        params = pipeline.AggregateParams(
+            metrics=metrics,
+            max_partitions_contributed=1,
+            max_contributions_per_partition=1,
+            min_value=0.0,
+            max_value=HIGH,
+        )
+        read = pipeline.DataExtractors(
+            privacy_id_extractor=lambda row: row[0],
+            partition_extractor=lambda row: row[1],
+            value_extractor=lambda row: row[2],
+        )
+        engine = pipeline.DPEngine(accountant, pipeline.LocalBackend())
+        result = engine.aggregate(rows, params, read, public_partitions=list(range(GROUPS)))
+        accountant.compute_budgets()
+        return list(result)
+
+    return asked
+
+
+ASKED = {
+    "dpframe": of_dpframe,
+    "Polars": of_polars,
+    "OpenDP": of_opendp,
+    "diffprivlib": of_diffprivlib,
+    "PipelineDP": of_pipelinedp,
+}
+
+
+def measured(axis: str, name: str, size: int) -> dict[str, Any]:
+    """The processor's time of the fastest run, and by how much the process grew in the first."""
+    asked = ASKED[name](axis, size)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started, fastest, runs = time.process_time(), float("inf"), 0
+    grown = 0
+    while runs < 2 or (runs < 200 and time.process_time() - started < SECONDS):
+        start = time.process_time()
+        asked()
+        fastest, runs = min(fastest, time.process_time() - start), runs + 1
+        grown = grown or (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return {"axis": axis, "of": name, "size": size, "seconds": fastest, "mebibytes": grown / MEBIBYTE, "runs": runs}
+
+
+def cases(quick: bool) -> Iterator[tuple[str, str, int]]:
+    """Every figure."""
+    for axis, of in AXES.items():
+        for name, sizes in of.items():
+            for size in sizes[:2] if quick else sizes:
+                yield axis, name, size
+
+
+def in_a_process(case: tuple[str, str, int], python: str) -> dict[str, Any] | None:
+    """One figure; None where the library is not there, or fails."""
+    words = [python, "-m", "benchmarks.growth", "--one", *map(str, case)]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    if found.returncode:
+        print(f"{case}: {(found.stderr.strip().splitlines() or ['failed'])[-1]}", file=sys.stderr)
+        return None
+    figure: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
+    return figure
+
+
+def main() -> None:
+    """Measure and record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", default=sys.executable, help="the interpreter that has the other libraries")
+    parser.add_argument("--quick", action="store_true", help="only the two smallest sizes")
+    parser.add_argument("--axis", choices=tuple(AXES), help="this one alone; the others stay as they were")
+    parser.add_argument("--record", type=Path, default=RECORD, help="the file of figures")
+    parser.add_argument("--one", nargs=3, metavar=("AXIS", "OF", "SIZE"), help="one figure, printed as JSON")
+    options = parser.parse_args()
+    if options.one:
+        axis, name, size = options.one
+        print(json.dumps(measured(axis, name, int(size))))
+        return
+    known = json.loads(options.record.read_text())["figures"] if options.axis and options.record.exists() else []
+    figures = [figure for figure in known if figure["axis"] != options.axis]
+    for case in cases(options.quick):
+        if options.axis in (None, case[0]):
+            figure = in_a_process(case, options.peers if case[1] in PEERS else sys.executable)
+            if figure is not None:
+                print(f"{case[0]:<11}{case[1]:<12}{case[2]:>11,}{figure['seconds']:>11.4f} s", flush=True)
+                figures.append(figure)
+    machine = {"processors": os.cpu_count(), "python": platform.python_version()}
+    options.record.write_text(json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

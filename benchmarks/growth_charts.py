@@ -1,0 +1,65 @@
+"""The charts of docs/speed.md, from the figures that ``benchmarks.growth`` recorded; nothing is measured here.
+
+python -m benchmarks.growth_charts
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.growth import AXES, RECORD
+
+FOLDER = Path(__file__).parents[1] / "docs" / "images"
+ACROSS = {
+    "rows": "rows: a count and a sum by 24 keys",
+    "cells": "cells: a count of a million rows by so many keys",
+    "units": "units: a count by 24 keys, bounded for each unit, of a million rows",
+    "statistics": "sums of different columns in one call, of a million rows by 24 keys",
+    "entries": "entries in the ledger, a file: one charge more",
+}
+COLORS = {
+    "dpframe": "#2f4b6e",
+    "Polars": "#8fb3d9",
+    "OpenDP": "#e0a458",
+    "diffprivlib": "#7a9e57",
+    "PipelineDP": "#b0604f",
+}
+
+
+def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
+    """Processor's time and memory against one size, both on logarithmic scales."""
+    import altair
+
+    mine = [figure for figure in figures if figure["axis"] == axis]
+    names = [name for name in COLORS if any(figure["of"] == name for figure in mine)]
+    color = altair.Color("of:N", title=None, scale=altair.Scale(domain=names, range=[COLORS[name] for name in names]))
+    size = altair.X(
+        "size:Q", title=ACROSS[axis], scale=altair.Scale(type="log"), axis=altair.Axis(format="~s", tickCount=6)
+    )
+
+    def panel(value: str, title: str, least: float) -> Any:
+        # what is below the least is drawn there: a process grows in steps
+        rows = [figure | {value: max(figure[value], least)} for figure in mine]
+        height = altair.Y(f"{value}:Q", title=title, scale=altair.Scale(type="log"), axis=altair.Axis(format="~g"))
+        base = altair.Chart(altair.Data(values=rows), width=300, height=240).encode(size, height, color)
+        return base.mark_line() + base.mark_point(filled=True, size=45, opacity=1)
+
+    times = panel("seconds", "seconds of the processor", 1e-4)
+    if axis == "entries":
+        return times
+    return times | panel("mebibytes", "growth of the process in MiB", 1.0)
+
+
+def main() -> None:
+    """Draw each chart."""
+    figures = json.loads(RECORD.read_text())["figures"]
+    for axis in AXES:
+        path = FOLDER / f"growth-{axis}.png"
+        chart(axis, figures).save(path, scale_factor=2)
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
