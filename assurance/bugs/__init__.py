@@ -14,6 +14,7 @@ from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
+from assurance.bugs.marginals import MARGINALS
 from assurance.bugs.noise import NOISE
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
@@ -43,4 +44,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *ENGINES,
     *GRIDS,
     *KEYS,
+    *MARGINALS,
 )
