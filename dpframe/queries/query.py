@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import FoundAxis, found_axis
 from dpframe.queries.keys import Keys
@@ -212,6 +213,11 @@ class Query:
         """The statistics by the names of their output columns."""
         return dict(self.statistics)
 
+    def protecting(self, unit: PrivacyUnit) -> Query:
+        """The same question in the form that suits the unit; refused where it lacks what the unit needs."""
+        statistics = tuple((name, statistic.protecting(unit)) for name, statistic in self.statistics)
+        return self if statistics == self.statistics else replace(self, statistics=statistics)
+
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
         formed = [(name, statistic.under(pure)) for name, statistic in self.statistics]
@@ -227,7 +233,12 @@ class Query:
     @cached_property
     def uses_units(self) -> bool:
         """Tell whether some Total counts units, or clips what they add in all."""
-        return any(total.per_unit for total in self.of_cells)
+        return any(total.per_unit and total.distinct is None for total in self.of_cells)
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
+        return any(total.distinct is not None for total in self.of_cells)
 
     @cached_property
     def groups(self) -> int:
@@ -297,9 +308,9 @@ class Query:
         return [{"columns": list(level.columns), "rows": level.size} for level in self.levels]
 
     def cells_of(self, total: Total) -> int:
-        """The number of entries of the vector of a Total."""
+        """The number of exact entries of the vector of a Total."""
         if total.vector is not None:
-            return self.keys.cells // total.vector.cells * total.width
+            return self.keys.cells // total.vector.cells * total.vector.folded
         if total.by is None:
             return self.keys.cells
         return self.levels[self.groupings.index(total.by)].size

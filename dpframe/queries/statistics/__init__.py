@@ -8,12 +8,14 @@ from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
+from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
 from dpframe.queries.statistics.ranges import Ranges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
+from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
 from dpframe.queries.statistics.top_k import TopK
@@ -33,6 +35,7 @@ __all__ = [
     "Mean",
     "Measured",
     "Mode",
+    "NDistinct",
     "NUnits",
     "Proportion",
     "Quantile",
@@ -41,6 +44,7 @@ __all__ = [
     "Ratio",
     "RowFunction",
     "Share",
+    "StagedRanges",
     "Statistic",
     "Std",
     "Sum",
@@ -55,6 +59,7 @@ __all__ = [
     "marginals",
     "mean",
     "median",
+    "n_distinct",
     "n_units",
     "proportion",
     "quantile",

@@ -105,7 +105,7 @@ class Marginals(Statistic):
         """The unbiased counts, whatever is made of them."""
         return {NOISY: self.answer(measured)[0]}
 
-    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str] | None:
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
         """Counts of at least 0: each cut by itself, or the nearest tables that still add up."""
         if self.fit is None:
             return None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.errors import MissingArgument
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -162,13 +163,21 @@ class Statistic:
         """The further columns, by the ends of their names."""
         return {}
 
-    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str] | None:
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
         """The values by its own denoiser, and what that does in words; None where it has none of its own."""
         return None
 
     def by_rows(self) -> Statistic:
         """The same where each row is a unit, and the number of units that of rows."""
         return self
+
+    def protecting(self, unit: PrivacyUnit) -> Statistic:
+        """The same in the form that suits the protected unit; refused where it lacks what such a unit needs."""
+        return self
+
+    def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
+        """Notes for the reader on what it leaves out of a unit; `groups` is the number of all groups."""
+        return ()
 
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
