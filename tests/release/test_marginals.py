@@ -168,10 +168,12 @@ def test_intervals_that_are_too_narrow_are_seen():
 
 def test_noise_that_is_2_percent_off_is_seen():
     """Scaled contrasts are draws of one Gaussian law: their mean square tells its scale."""
-    plan = people().dp.preview.marginals(COLUMNS, keys=KEYS, degree=3, epsilon=0.1, delta=1e-6)
-    noise = plan.parts[0].mechanism
-    drawn = np.concatenate([noise.add_noise(np.zeros(noise.design.width, dtype=np.int64)) for _ in range(2_000)])
-    scales = np.tile(noise.design.scales, 2_000) * noise.scale
+    keys = {**KEYS, "age": range(90)}
+    plan = people().dp.preview.marginals(COLUMNS, keys=keys, degree=3, epsilon=0.1, delta=1e-6)
+    noise, times = plan.parts[0].mechanism, 700
+    drawn = np.concatenate([noise.add_noise(np.zeros(noise.design.width, dtype=np.int64)) for _ in range(times)])
+    assert drawn.size > 350_000
+    scales = np.tile(noise.design.scales, times) * noise.scale
     square = float((drawn.astype(float) ** 2 / (scales**2 + 1 / 12)).sum())
     low, high = chi2.isf([1 - 1e-7, 1e-7], drawn.size)
     assert low < square < high
