@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from dpframe.accessor.joined import parts_of
-from dpframe.display import result_charts, result_tables, statements
+from dpframe.accessor.result_sections import section_of, suggested
+from dpframe.display import report_page, result_charts, result_tables, rounding, statements, table_formats
+from dpframe.display.rounding import Digits
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
-from dpframe.planning import suggestion
-from dpframe.privacy import PrivacyUnit
+from dpframe.ledger.canonical import now
 from dpframe.queries.query import ERROR
 from dpframe.release import provenance
+from dpframe.release.rounding_release import rounded_release
 
-OF_RESULTS = ("provenance", "errors", "plot", "table", "statement", "suggest", "to_numpy", "write_parquet", "parts")
+OF_RESULTS = (
+    "provenance",
+    "errors",
+    "plot",
+    "table",
+    "round",
+    "statement",
+    "suggest",
+    "to_numpy",
+    "write_parquet",
+    "write_html",
+    "parts",
+)
 VERBS = (
     "count",
     "sum",
@@ -118,22 +133,133 @@ class ReleasedFrame:
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
         return result_charts.of_result(frame, facts, known)
 
-    def table(self) -> Any:
-        """A table for a report: each value with its 95% error, and below it what it cost.
+    @overload
+    def table(
+        self,
+        format: Literal["great_tables"] = "great_tables",
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Any: ...
+
+    @overload
+    def table(
+        self,
+        format: Literal["markdown", "html", "latex", "csv"],
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> str: ...
+
+    @overload
+    def table(
+        self,
+        format: Literal["excel"],
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> bytes: ...
+
+    def table(
+        self,
+        format: str = "great_tables",
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Any:
+        """A table for a report: each value with its 95% error, rounded to it, and below it what it cost.
+
+        Parameters
+        ----------
+        format : {"great_tables", "markdown", "html", "latex", "csv", "excel"}
+            "great_tables" is a table that a notebook shows, of the library of that name.
+        digits : "error", int or None
+            "error" rounds each column as `round` does; a number is one of decimals, below 0 of zeros before the point;
+            None rounds nothing.
+        locale : str, optional
+            The language whose marks numbers have, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`.
+            CSV and Excel hold plain numbers, so only the edges of bins follow it there.
+        labels : dict, optional
+            Words for columns of keys or bins and for statistics: ``{"age": "Age (years)", "n": "People"}``.
 
         Returns
         -------
-        great_tables.GT
-            It shows itself in a notebook; ``.as_raw_html()`` gives its HTML.
+        great_tables.GT, str or bytes
+            By the format. Of CSV the first lines begin with ``#`` and say where the numbers come from (read it with
+            ``comment="#"``); text that a spreadsheet would read as a formula is quoted there. Excel gives the bytes of
+            a file. LaTeX needs the package booktabs.
 
         Raises
         ------
         ImportError
-            Without the extra ``dpframe[tables]``.
+            Without the extra ``dpframe[tables]``, which Markdown, HTML and CSV do not need.
+        InvalidArgument
+            If an argument breaks its rule, or the frame holds what no release covers.
+
+        Notes
+        -----
+        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands beside denoised values
+        where they differ, ``NAME itself off by about`` where that is known; quantiles and ratios have ``NAME from`` and
+        ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown as a two-way table
+        with its margins.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> print(ages.dp.table("markdown", labels={"count": "People"}))  # doctest: +ELLIPSIS
+        **People**
+        ...
         """
+        kind = table_formats.checked_format(format)
         facts = provenance.counted(self._alone("table"))
         places = provenance.checked_numbers(self._frame, facts)
-        return result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places))
+        look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale, labels)
+        laid_out = result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places), look)
+        return table_formats.formatted(laid_out, kind)
+
+    def round(self, digits: Digits = "error") -> Any:
+        """The frame with numbers rounded to their errors: still a release, whose record says so.
+
+        Parameters
+        ----------
+        digits : "error" or int
+            "error" keeps two digits of the smallest error of each statistic, and whole numbers whole; a number is one
+            of decimals, below 0 of zeros before the point.
+
+        Returns
+        -------
+        DataFrame
+            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` tells the steps,
+            and the hashes of the numbers as they were released, by which `Ledger.verify` knows the release.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame holds what no release covers, or bins that are there to be added up (``ranges=True``): rounding
+            each would move their sums.
+
+        Notes
+        -----
+        It costs nothing. Errors grow by what the largest number moved and are rounded up, ``_low`` goes down and
+        ``_high`` goes up, so every interval holds what it held before. Sums of rounded numbers move by more than each.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31.0, 45.5, 62.25] * 100})
+        >>> mean = people.dp.mean("age", bounds=(0, 120), epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> mean.dp.round(1).dp.provenance["rounded"]["steps"]
+        {'age_mean': 0.1}
+        """
+        facts = provenance.counted(self._alone("round"))
+        places = provenance.checked_numbers(self._frame, facts)
+        return rounded_release(self._frame, self._facts, facts, places, rounding.checked_digits(digits))
 
     def statement(self) -> str:
         """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
@@ -257,20 +383,7 @@ class ReleasedFrame:
                 "suggest must be asked of a result of contributions, which tells how much units contribute. "
                 "Ask for df.dp.contributions(by=..., epsilon=0.1) first."
             )
-        places = provenance.checked_numbers(self._frame, self._facts)
-        frame, shape = build.reordered(self._frame, places), provenance.shape(self._facts)
-        noisy = "count_noisy" if "count_noisy" in self._facts["columns"] else "count"
-        names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
-        *ends, values = (build.numbers(frame, name).reshape(shape) for name in names)
-        grid = suggestion.grid_of(dict(zip(names, ends, strict=False)), values, self._facts["statistics"][0])
-        rows = suggestion.candidates(
-            grid,
-            PrivacyUnit.of_facts(self._facts["unit"]),
-            self._facts["groups"]["size"],
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-        )
+        rows = suggested(self._frame, self._facts, epsilon=epsilon, delta=delta, mechanism=mechanism)
         return public(build.of_rows(rows, library_of(self._frame)))
 
     def to_numpy(self, name: str) -> Any:
@@ -310,6 +423,50 @@ class ReleasedFrame:
         for part in parts_of(self._frame):
             provenance.checked(*part)
         build.write_parquet(self._frame, path, self._facts)
+
+    def write_html(self, path: Any, *, title: str | None = None, charts: bool = True) -> None:
+        """Write a report: one HTML file with words, chart, table, errors, price, protection, and what was left out.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        title : str, optional
+            The heading of the page; by default the label of the release.
+        charts : bool
+            Whether it has charts, which need the extra ``dpframe[plot]``.
+
+        Raises
+        ------
+        ImportError
+            Without that extra, unless charts are left out.
+        InvalidArgument
+            If the frame holds columns that no release covers, or released numbers or labels that were changed.
+
+        Notes
+        -----
+        The file fetches nothing, links nowhere else and runs no script. It has colors for light screens and dark ones.
+        Joined releases have a section each. `Ledger.report` writes what was spent, and results with it; ``dpframe
+        report`` does it for files.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "ages.html"
+        >>> ages.dp.write_html(path, charts=False)
+        >>> path.read_text(encoding="utf-8")[:15]
+        '<!DOCTYPE html>'
+        """
+        sections = self._sections(charts=charts)
+        lead = "A differentially private result." if len(sections) == 1 else "Differentially private results."
+        report_page.write(path, report_page.page(title or sections[0].title, lead, sections, now()))
+
+    def _sections(self, *, charts: bool) -> list[report_page.Section]:
+        """A section for each release, for pages."""
+        releases = [ReleasedFrame(*part) for part in parts_of(self._frame)]
+        return [section_of(release, release._frame, release._facts, charts=charts) for release in releases]
 
     if not TYPE_CHECKING:  # which must see a mistyped name
 

@@ -174,6 +174,20 @@ def rows(frame: Any) -> list[dict[str, Any]]:
     ]
 
 
+def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
+    """A frame of its own with other numbers in these columns, of the dtypes that they had, and without a record."""
+    if not is_pandas(frame):
+        made = [pl.Series(name, values).cast(frame.schema[name]) for name, values in columns.items()]
+        return frame.with_columns(made)
+    import pandas
+
+    plain = frame.copy()
+    plain.attrs = {name: value for name, value in frame.attrs.items() if name != RECORD}
+    for name, values in columns.items():
+        plain[name] = pandas.Series(values, index=frame.index).astype(frame[name].dtype)
+    return plain
+
+
 def fingerprint(frame: Any, names: Iterable[str]) -> str:
     """A hash of the released values, which tells whether they were altered; "" where a column is gone."""
     digest = hashlib.sha256()

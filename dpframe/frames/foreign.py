@@ -351,6 +351,7 @@ LEDGER = _object(
 LEVEL = _object({"columns": _names, "rows": _some})
 GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
+ROUNDED = _object({"steps": _by_name(_above), "sha256": _like(SHA256), "rows": _none_or(_like(SHA256))})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
@@ -376,6 +377,7 @@ POSSIBLE = {
     "levels": _list(LEVEL, 2),
     "groups": GROUPS,
     "ledger": LEDGER,
+    "rounded": ROUNDED,
     "within": WITHIN,
     "chosen": CHOSEN,
     "top": TOP,

@@ -22,7 +22,17 @@ from dpframe.exact import Amount, checked_amount
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
-from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
+from dpframe.ledger.statement import (
+    ANSWERS,
+    COLUMNS,
+    RELEASES,
+    Statement,
+    answers_of,
+    left_of,
+    refusal,
+    rows_of,
+    spent_of,
+)
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
@@ -378,6 +388,64 @@ class Ledger:
         ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
         return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
+
+    def answers(self, like: str = "polars") -> Any:
+        """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
+
+        Parameters
+        ----------
+        like : {"polars", "pandas"}
+            The library of the frame.
+
+        Returns
+        -------
+        DataFrame
+            A row for each, in the order in which they were stored: ``entry`` of the charge that paid for it, ``time``,
+            ``label``, ``snapshot``, ``query``, ``unit``, ``epsilon`` and ``delta`` of that charge, and ``stored``, the
+            entry that has the answer's hash. None of a ledger in memory, which stores no answers.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
+        >>> ledger = dpf.Ledger(epsilon=1.0, path=pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger")
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> _ = people.dp.count(epsilon=0.5, ledger=ledger, label="patients", snapshot="2026-05")
+        >>> ledger.answers().select("label", "snapshot", "epsilon").rows()
+        [('patients', '2026-05', 0.5)]
+        """
+        return listing.as_frame(answers_of(self._store.entries()), like, types=ANSWERS)
+
+    def report(self, path: str | PathLike[str], *releases: Any, title: str | None = None, charts: bool = True) -> None:
+        """Write what was spent as one HTML file: limit, charges, stored answers, who is protected, the chain's end.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        *releases : released frame
+            Results that are shown with it, a section each, as ``.dp.write_html`` shows them.
+        title : str, optional
+            The heading of the page.
+        charts : bool
+            Whether it has charts, which need ``dpframe[plot]``.
+
+        Notes
+        -----
+        The file fetches nothing, links nowhere else and runs no script. Labels are shown to whoever reads it. It
+        does not verify the releases: see `verify`. ImportError without the extra, unless charts are left out.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ledger = dpf.Ledger(epsilon=1.0)
+        >>> count = people.dp.count(epsilon=0.5, ledger=ledger, label="patients")
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "spending.html"
+        >>> ledger.report(path, count, charts=False)
+        """
+        from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
+
+        spending.write(path, self._statement(), self._store.entries(), releases, title=title, charts=charts)
 
     def plot(self) -> Any:
         """Draw the spent budget over time, and the limit: a line of steps.
