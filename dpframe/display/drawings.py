@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from dpframe.display import theme
@@ -17,23 +16,17 @@ SIZE = re.compile(r'\b(width|height|viewBox)="([0-9. -]+)"')
 NAMES = re.compile(r'(\bid="|url\(#|href="#)')  # of parts of a picture, which must differ from those of another
 
 
-def figure(chart: Any, name: str, known: Sequence[str] = ()) -> str:
-    """The chart as a figure: its notes below it, and its title, which is the section's, as what a reader hears.
-
-    Notes in `known` stand elsewhere.
-    """
+def figure(chart: Any, name: str, caption: str) -> str:
+    """The chart as a figure: a caption below it, and its title, which is the section's, as what a reader hears."""
     specification = chart.to_dict()
     title = specification.pop("title", {})
-    title = title if isinstance(title, dict) else {"text": title}
-    notes = title.get("subtitle", [])
-    notes = [notes] if isinstance(notes, str) else notes
-    alternative = specification.get("description") or f"Chart: {_one_line(title.get('text', ''))}"
+    words = title.get("text", "") if isinstance(title, dict) else title
+    alternative = specification.get("description") or f"Chart: {_one_line(words)}"
     heard = f"{alternative}. The table that follows has its numbers."
     pictures = "".join(
         f'<div class="{kind}">{picture(specification, heard, f"{name}-{kind}-", dark=kind == "dark")}</div>'
         for kind in ("light", "dark")
     )
-    caption = "; ".join(str(note) for note in notes if note not in known)
     return f"<figure>{scrolling(pictures, 'Chart')}<figcaption>{text(caption)}</figcaption></figure>"
 
 

@@ -108,9 +108,10 @@ def heading(words: str) -> str:
     return f"<h3>{text(words)}</h3>"
 
 
-def scrolling(inner: str, name: str) -> str:
-    """What may be wider than the page scrolls by itself, by touch and by keyboard."""
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{text(name)}">{inner}</div>'
+def scrolling(inner: str, name: str, *, broad: bool = False) -> str:
+    """What may be wider than the page scrolls by itself, by touch and by keyboard; what is broad always is wide."""
+    kind = "wide broad" if broad else "wide"
+    return f'<div class="{kind}" role="region" tabindex="0" aria-label="{text(name)}">{inner}</div>'
 
 
 def plain_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> str:
@@ -173,6 +174,7 @@ STYLE = "\n".join(
         ".bar {height:.8rem;max-width:30rem;background:var(--grid);border-radius:.4rem;overflow:hidden;margin:.8rem 0}",
         ".bar div {height:100%;background:var(--fill)}",
         ".wide table {font-size:.9375rem;overflow-wrap:normal}",
+        ".broad table {min-width:56rem}",
         ".wide caption small {max-width:min(46rem, 90vw)}",
         *TABLE_RULES,
     )

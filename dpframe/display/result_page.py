@@ -21,6 +21,10 @@ from dpframe.display.statements import subject
 from dpframe.privacy import PrivacyUnit
 
 MOST_ROWS = 500  # of a table in a page
+CAPTION = (
+    "Lines through bars and points are 95% intervals of the noise, around the unbiased values; a band is twice the "
+    "expected error of a denoised value."
+)
 ERRORS = ("number", "by", "95% interval", "noise (standard deviation)", "denoised (root mean square)")
 
 
@@ -32,7 +36,7 @@ def section(
     if statement:
         parts.append(paragraph(statement))
     if chart is not None:
-        parts.append(drawings.figure(chart, f"chart-{table.name}", table.notes))
+        parts.append(drawings.figure(chart, f"chart-{table.name}", CAPTION))
     parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
     rows = len(table.columns[0].cells) if table.columns else 0
     if rows > MOST_ROWS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from dpframe.display import drawings, report_page
@@ -12,6 +12,8 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import Statement, answers_of, rows_of
 
+CAPTION = "Epsilon that was spent after each charge; the dashed line is the limit."
+NAMES = ("spent", "remaining", "protects", "data set", "keys")  # with which lines of a statement begin
 MOST_ROWS = 1_000  # of charges in a page, the last ones
 LEAD = "What was spent of a privacy budget, on what, and who is protected."
 
@@ -30,22 +32,22 @@ def write(
 
 
 def section(statement: Statement, entries: Entries, *, charts: bool) -> Section:
-    """The section of the ledger."""
-    last, facts = statement.summary.last, statement.facts()
+    """The section of the ledger. Where it is kept is left out: a report is for others."""
+    last = statement.summary.last
+    named = [_named(fact) for fact in statement.facts() if not fact.startswith("kept at ")]
     if last.head:
-        facts = [*facts, f"head {last.head} at entry {last.entry}"]
-    named = [_named(fact) for fact in facts]
+        named.append(("Head", f"{last.head} at entry {last.entry}"))
     parts = [report_page.facts_list(named)]
     if statement.filled is not None:
         parts.insert(0, report_page.bar(statement.filled, f"{statement.filled:.0%} of the limit is spent"))
     if charts:
-        parts.append(drawings.figure(statement.chart([entry for _, entry in entries]), "budget", facts))
+        parts.append(drawings.figure(statement.chart([entry for _, entry in entries]), "budget", CAPTION))
     parts += [report_page.heading("Charges"), *_charges(entries)]
     answers = answers_of(entries)
     if answers:
-        header = ("entry", "time", "label", "snapshot", "query")
-        rows = [[_text(row[name]) for name in header] for row in answers[-MOST_ROWS:]]
-        table = report_page.plain_table("Asked again as before they cost nothing", header, rows, (0,))
+        names = ("entry", "time", "label", "snapshot", "query")
+        rows = [[_text(name, row[name]) for name in names] for row in answers[-MOST_ROWS:]]
+        table = report_page.plain_table("Asked again as before they cost nothing", _header(names), rows, (0,))
         parts += [report_page.heading("Stored answers"), report_page.scrolling(table, "Table of stored answers")]
     record = {"facts": dict(named), "entry": last.entry, "head": last.head, "charges": rows_of(entries)[-MOST_ROWS:]}
     return Section("What was spent", "\n".join(parts), record)
@@ -55,29 +57,32 @@ def _charges(entries: Entries) -> list[str]:
     rows = rows_of(entries)
     if not rows:
         return [report_page.paragraph("Nothing was charged.")]
-    header = ("entry", "time", "kind", "label", "query", "protects", "epsilon", "delta")
-    cells = [
-        [*(_text(row[name]) for name in ("entry", "time", "kind", "label", "query", "unit")), *_cost(row)]
-        for row in rows[-MOST_ROWS:]
-    ]
-    table = report_page.plain_table("", header, cells, (0, 6, 7))
+    names = ("entry", "time", "kind", "label", "query", "unit", "epsilon", "delta")
+    cells = [[_text(name, row[name]) for name in names] for row in rows[-MOST_ROWS:]]
+    table = report_page.plain_table("", _header(names), cells, (0, 6, 7))
     words = f"The last {MOST_ROWS:,} of {len(rows):,}; ledger.to_frame() has all."
     cut = [report_page.paragraph(words, "small")] if len(rows) > MOST_ROWS else []
-    return [report_page.scrolling(table, "Table of charges"), *cut]
+    return [report_page.scrolling(table, "Table of charges", broad=True), *cut]
 
 
-def _cost(row: dict[str, Any]) -> Sequence[str]:
-    return f"{row['epsilon']:.4g}", f"{row['delta']:.3g}"
+def _header(names: Iterable[str]) -> list[str]:
+    return [{"time": "time (UTC)", "unit": "protects"}.get(name, name) for name in names]
 
 
 def _named(fact: str) -> tuple[str, str]:
     """A line of the statement as a name and what is said of it."""
-    name, _, said = fact.partition(" ")
-    return (name.capitalize(), said) if said and not name.startswith(("basic", "gdp", "rdp", "keys")) else ("", fact)
+    for name in NAMES:
+        if fact.startswith(f"{name} "):
+            return name.capitalize(), fact.removeprefix(f"{name} ")
+    return "Accounting", fact
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name == "time":
+        return str(value).removesuffix("+00:00").replace("T", " ")
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _sections_of(release: Any, charts: bool) -> list[Section]:
