@@ -22,7 +22,9 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--disable-extensions", "--remote-debugging-pipe"),
 )
 # the browser reads commands from its file 3 and answers in its file 4
-START = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
+START = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
+)
 
 
 @dataclass

@@ -60,8 +60,8 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
     for column in (name, name + NOISY):
         if column in columns:
             made[column] = _to_steps(columns[column], decimals, np.rint)
-    moves = np.abs(made[middle] - unbiased)
-    most = float(np.max(moves, initial=0.0, where=np.isfinite(moves)))
+    known = np.isfinite(unbiased)
+    most = float(np.max(np.abs(made[middle][known] - unbiased[known]), initial=0.0))
     made[name + ERROR] = _to_steps(columns[name + ERROR] + most, decimals, np.ceil)
     for column, down in ((name + LOW, True), (name + HIGH, False)):
         if column in columns:

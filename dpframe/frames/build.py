@@ -92,7 +92,7 @@ def rows_between(frame: Any, start: int, end: int) -> Any:
 def stacked(frames: Sequence[Any]) -> Any:
     """Frames of the same columns and dtypes, row below row, without a record."""
     if not is_pandas(frames[0]):
-        return pl.concat(frames)
+        return pl.concat(frames).clone()  # of one frame it is that frame, whose record stays its own
     import pandas
 
     whole = pandas.concat(frames, ignore_index=True)
