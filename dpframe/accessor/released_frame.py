@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import section_of, suggested
-from dpframe.display import report_page, result_charts, result_tables, rounding, statements, table_formats
-from dpframe.display.rounding import Digits
+from dpframe.accessor.written_frame import WrittenFrame
+from dpframe.display import report_page, result_charts
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
 from dpframe.ledger.canonical import now
-from dpframe.queries.query import ERROR
 from dpframe.release import provenance
-from dpframe.release.rounding_release import rounded_release
 
 OF_RESULTS = (
     "provenance",
@@ -57,7 +55,7 @@ VERBS = (
 )  # of private frames
 
 
-class ReleasedFrame:
+class ReleasedFrame(WrittenFrame):
     """The record of a released result, ``.dp`` of its frame: provenance, a chart, an array, a file.
 
     Examples
@@ -70,9 +68,6 @@ class ReleasedFrame:
     >>> ages.dp.to_numpy("count").shape
     (2,)
     """
-
-    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
-        self._frame, self._facts = frame, facts
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -105,15 +100,7 @@ class ReleasedFrame:
         except InvalidArgument:  # lost rows
             return True
 
-    def _alone(self, verb: str) -> dict[str, Any]:
-        """The record of one release; refused of several that were joined."""
-        if "parts" in self._facts:
-            raise InvalidArgument(
-                f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
-                f"Write [part.dp.{verb}(...) for part in frame.dp.parts]."
-            )
-        return self._facts
-
+    @trimmed
     def plot(self) -> Any:
         """Bars with 95% error bars, or a map of a grid.
 
@@ -133,160 +120,7 @@ class ReleasedFrame:
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
         return result_charts.of_result(frame, facts, known)
 
-    @overload
-    def table(
-        self,
-        format: Literal["great_tables"] = "great_tables",
-        *,
-        digits: Digits | None = "error",
-        locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> Any: ...
-
-    @overload
-    def table(
-        self,
-        format: Literal["markdown", "html", "latex", "csv"],
-        *,
-        digits: Digits | None = "error",
-        locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> str: ...
-
-    @overload
-    def table(
-        self,
-        format: Literal["excel"],
-        *,
-        digits: Digits | None = "error",
-        locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> bytes: ...
-
-    def table(
-        self,
-        format: str = "great_tables",
-        *,
-        digits: Digits | None = "error",
-        locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> Any:
-        """A table for a report: each value with its 95% error, rounded to it, and below it what it cost.
-
-        Parameters
-        ----------
-        format : {"great_tables", "markdown", "html", "latex", "csv", "excel"}
-            "great_tables" is a table that a notebook shows, of the library of that name.
-        digits : "error", int or None
-            "error" rounds each column as `round` does; a number is one of decimals, below 0 of zeros before the point;
-            None rounds nothing.
-        locale : str, optional
-            The language whose marks numbers have, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`.
-            CSV and Excel hold plain numbers, so only the edges of bins follow it there.
-        labels : dict, optional
-            Words for columns of keys or bins and for statistics: ``{"age": "Age (years)", "n": "People"}``.
-
-        Returns
-        -------
-        great_tables.GT, str or bytes
-            By the format. Of CSV the first lines begin with ``#`` and say where the numbers come from (read it with
-            ``comment="#"``); text that a spreadsheet would read as a formula is quoted there. Excel gives the bytes of
-            a file. LaTeX needs the package booktabs.
-
-        Raises
-        ------
-        ImportError
-            Without the extra ``dpframe[tables]``, which Markdown, HTML and CSV do not need.
-        InvalidArgument
-            If an argument breaks its rule, or the frame holds what no release covers.
-
-        Notes
-        -----
-        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands beside denoised values
-        where they differ, ``NAME itself off by about`` where that is known; quantiles and ratios have ``NAME from`` and
-        ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown as a two-way table
-        with its margins.
-
-        Examples
-        --------
-        >>> import dpframe as dpf, polars as pl
-        >>> people = pl.DataFrame({"age": [31, 45, 62]})
-        >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
-        >>> print(ages.dp.table("markdown", labels={"count": "People"}))  # doctest: +ELLIPSIS
-        **People**
-        ...
-        """
-        kind = table_formats.checked_format(format)
-        facts = provenance.counted(self._alone("table"))
-        places = provenance.checked_numbers(self._frame, facts)
-        look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale, labels)
-        laid_out = result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places), look)
-        return table_formats.formatted(laid_out, kind)
-
-    def round(self, digits: Digits = "error") -> Any:
-        """The frame with numbers rounded to their errors: still a release, whose record says so.
-
-        Parameters
-        ----------
-        digits : "error" or int
-            "error" keeps two digits of the smallest error of each statistic, and whole numbers whole; a number is one
-            of decimals, below 0 of zeros before the point.
-
-        Returns
-        -------
-        DataFrame
-            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` tells the steps,
-            and the hashes of the numbers as they were released, by which `Ledger.verify` knows the release.
-
-        Raises
-        ------
-        InvalidArgument
-            If the frame holds what no release covers, or bins that are there to be added up (``ranges=True``): rounding
-            each would move their sums.
-
-        Notes
-        -----
-        It costs nothing. Errors grow by what the largest number moved and are rounded up, ``_low`` goes down and
-        ``_high`` goes up, so every interval holds what it held before. Sums of rounded numbers move by more than each.
-
-        Examples
-        --------
-        >>> import dpframe as dpf, polars as pl
-        >>> people = pl.DataFrame({"age": [31.0, 45.5, 62.25] * 100})
-        >>> mean = people.dp.mean("age", bounds=(0, 120), epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
-        >>> mean.dp.round(1).dp.provenance["rounded"]["steps"]
-        {'age_mean': 0.1}
-        """
-        facts = provenance.counted(self._alone("round"))
-        places = provenance.checked_numbers(self._frame, facts)
-        return rounded_release(self._frame, self._facts, facts, places, rounding.checked_digits(digits))
-
-    def statement(self) -> str:
-        """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
-
-        Returns
-        -------
-        str
-            English sentences, from the record and the errors alone.
-
-        Raises
-        ------
-        InvalidArgument
-            If the frame lost columns or rows that were released, or holds other numbers.
-
-        Examples
-        --------
-        >>> import dpframe as dpf, polars as pl
-        >>> people = pl.DataFrame({"age": [31, 45, 62]})
-        >>> count = people.dp.count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1), label="Patients in 2026")
-        >>> print(count.dp.statement())  # doctest: +ELLIPSIS
-        Patients in 2026. The numbers were computed exactly, and then a random amount was added to each: ...
-        """
-        facts = provenance.counted(self._alone("statement"))
-        provenance.checked_numbers(self._frame, facts)
-        errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
-        return statements.statement_of(facts, errors)
-
+    @trimmed
     def errors(self, *, cells: bool = False) -> Any:
         """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
 
@@ -339,6 +173,7 @@ class ReleasedFrame:
             rows += [{"part": number, **row} for row in errors] if "parts" in self._facts else errors
         return public(build.of_rows(rows, library_of(self._frame)))
 
+    @trimmed
     def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:
         """Bounds of contribution for counts by the same groups, from a result of `contributions`; it costs nothing.
 
@@ -386,6 +221,7 @@ class ReleasedFrame:
         rows = suggested(self._frame, self._facts, epsilon=epsilon, delta=delta, mechanism=mechanism)
         return public(build.of_rows(rows, library_of(self._frame)))
 
+    @trimmed
     def to_numpy(self, name: str) -> Any:
         """A released column as an array in the shape of the cells.
 
@@ -411,19 +247,7 @@ class ReleasedFrame:
         arrays = [_array(frame, facts, name) for frame, facts in parts]
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
 
-    def write_parquet(self, path: Any) -> None:
-        """Write the frame with its provenance; `dpframe.read_parquet` reads both.
-
-        Raises
-        ------
-        InvalidArgument
-            If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
-            rows may be in any order. An index and other attributes of a pandas frame are not written.
-        """
-        for part in parts_of(self._frame):
-            provenance.checked(*part)
-        build.write_parquet(self._frame, path, self._facts)
-
+    @trimmed
     def write_html(self, path: Any, *, title: str | None = None, charts: bool = True) -> None:
         """Write a report: one HTML file with words, chart, table, errors, price, protection, and what was left out.
 
@@ -465,7 +289,7 @@ class ReleasedFrame:
 
     def _sections(self, *, charts: bool) -> list[report_page.Section]:
         """A section for each release, for pages."""
-        releases = [ReleasedFrame(*part) for part in parts_of(self._frame)]
+        releases = [type(self)(*part) for part in parts_of(self._frame)]
         return [section_of(release, release._frame, release._facts, charts=charts) for release in releases]
 
     if not TYPE_CHECKING:  # which must see a mistyped name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpframe.display import drawings, table_formats
+from dpframe.display import page_figures, table_formats
 from dpframe.display.pages import number
 from dpframe.display.report_page import (
     Section,
@@ -36,7 +36,7 @@ def section(
     if statement:
         parts.append(paragraph(statement))
     if chart is not None:
-        parts.append(drawings.figure(chart, f"chart-{table.name}", CAPTION))
+        parts.append(page_figures.figure(chart, f"chart-{table.name}", CAPTION))
     parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
     rows = len(table.columns[0].cells) if table.columns else 0
     if rows > MOST_ROWS:
@@ -59,8 +59,7 @@ def title_of(facts: Mapping[str, Any]) -> str:
     if facts["label"]:
         return str(facts["label"])
     names = ", ".join(facts["measures"]) or str(facts["verb"])
-    said = subject(names, facts)
-    return said[:1].upper() + said[1:]
+    return subject(names, facts)
 
 
 def _errors(errors: Sequence[Mapping[str, Any]]) -> str:

@@ -12,12 +12,8 @@ from typing import Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
 from dpframe.display import listing
-from dpframe.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    LedgerError,
-    checked_name,
-)
+from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, checked_amount
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry, Mark, Store
@@ -94,6 +90,7 @@ class Ledger:
     epsilon 0.25 | epsilon 0.75
     """
 
+    @trimmed
     def __init__(
         self,
         epsilon: float | Fraction | None = None,
@@ -129,6 +126,7 @@ class Ledger:
         return ledger
 
     @classmethod
+    @trimmed
     def open(cls, path: str | PathLike[str]) -> Self:
         """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
 
@@ -150,6 +148,7 @@ class Ledger:
         return cls._of(SqlStore.open(path))
 
     @classmethod
+    @trimmed
     def recover(cls, path: str | PathLike[str], *, reason: str) -> Self:
         """Go on with an older copy of a ledger's file, or without its head, where the newest is lost.
 
@@ -270,6 +269,7 @@ class Ledger:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
         return self._store.keep(replace(entry, time=now()), content).content
 
+    @trimmed
     def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str) -> None:
         """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
 
@@ -306,6 +306,7 @@ class Ledger:
         entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")
         self._store.raise_limit(entry, raised)
 
+    @trimmed
     def verify(self, *releases: Any) -> dict[str, Any]:
         """Follow the chain of a durable ledger; LedgerError if it was changed, or did not charge for a release.
 
@@ -415,6 +416,7 @@ class Ledger:
         """
         return listing.as_frame(answers_of(self._store.entries()), like, types=ANSWERS)
 
+    @trimmed
     def report(self, path: str | PathLike[str], *releases: Any, title: str | None = None, charts: bool = True) -> None:
         """Write what was spent as one HTML file: limit, charges, stored answers, who is protected, the chain's end.
 
@@ -431,17 +433,12 @@ class Ledger:
 
         Notes
         -----
-        The file fetches nothing, links nowhere else and runs no script. Labels are shown to whoever reads it. It
-        does not verify the releases: see `verify`. ImportError without the extra, unless charts are left out.
+        The file fetches nothing and runs no script. Labels are shown to whoever reads it. Releases are not verified.
 
         Examples
         --------
-        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
-        >>> people = pl.DataFrame({"age": [31, 45, 62]})
-        >>> ledger = dpf.Ledger(epsilon=1.0)
-        >>> count = people.dp.count(epsilon=0.5, ledger=ledger, label="patients")
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "spending.html"
-        >>> ledger.report(path, count, charts=False)
+        >>> import dpframe as dpf, pathlib, tempfile
+        >>> dpf.Ledger(epsilon=1.0).report(pathlib.Path(tempfile.mkdtemp()) / "spending.html", charts=False)
         """
         from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
 

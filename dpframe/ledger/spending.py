@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dpframe.display import drawings, report_page
+from dpframe.display import page_figures, report_page
 from dpframe.display.report_page import Section
 from dpframe.errors import InvalidType, NoProvenance, shown
 from dpframe.ledger.canonical import now
@@ -41,7 +41,7 @@ def section(statement: Statement, entries: Entries, *, charts: bool) -> Section:
     if statement.filled is not None:
         parts.insert(0, report_page.bar(statement.filled, f"{statement.filled:.0%} of the limit is spent"))
     if charts:
-        parts.append(drawings.figure(statement.chart([entry for _, entry in entries]), "budget", CAPTION))
+        parts.append(page_figures.figure(statement.chart([entry for _, entry in entries]), "budget", CAPTION))
     parts += [report_page.heading("Charges"), *_charges(entries)]
     answers = answers_of(entries)
     if answers:
