@@ -17,7 +17,7 @@ from dpframe.release.rounding_release import rounded_release
 
 
 class WrittenFrame:
-    """What `ReleasedFrame` writes."""
+    """The part of `ReleasedFrame` that is for readers: tables, paragraphs, rounded frames, Parquet."""
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts

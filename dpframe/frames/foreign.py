@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from errno import ENOENT
 from itertools import repeat
 from os import PathLike
 from pathlib import Path
@@ -64,7 +65,9 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]
 def _check_footer(path: str | PathLike[str], where: str) -> None:
     """Refuse a description of the columns that is too large to be one, before it is read."""
     file = Path(path)
-    if not file.is_file():  # an address of another kind, or nothing: pyarrow tells
+    if not file.exists() and "://" not in str(path):
+        raise FileNotFoundError(ENOENT, "there is no such file", str(file.absolute()))
+    if not file.is_file():  # an address of another kind: pyarrow tells
         return
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - 8, 0))

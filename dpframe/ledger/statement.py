@@ -79,7 +79,7 @@ class Statement:
         return None if self.limit is None else self._part
 
     def facts(self) -> list[str]:
-        """What was spent and is left, who is protected, how losses add up: a line each."""
+        """Lines on the budget: spent and left, who is protected, how losses add up."""
         return self._facts()
 
     def chart(self, entries: list[Entry]) -> Any:

@@ -174,3 +174,29 @@ def test_a_library_is_refused_before_anything_is_charged(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ImportError):
         dpf.of(frame, like="pandas")
+
+
+def test_results_without_their_record_are_no_private_rows(engine):
+    frame = engine({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"]})
+    with dpf.Ledger(epsilon=9) as ledger:
+        ages = frame.dp.histogram("age", bins=[0, 50, 100], epsilon=1)
+        wards = frame.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1)
+        for result in (ages, wards):
+            kept = result.copy() if engine.is_pandas else result.clone()
+            if engine.is_pandas:
+                kept.attrs = {}
+            spent = ledger.spent
+            with pytest.raises(dpf.AlreadyReleased, match=r"those of a released result.*dpf\.concat"):
+                kept.dp.count(epsilon=1)
+            assert ledger.spent == spent
+
+
+def test_rows_that_were_joined_to_a_result_are_private(engine):
+    columns = {"patient": [1, 2], "ward": ["A", "B"], "days": [3.0, 4.0]}
+    frame = engine(columns | {"count": [1.0, 2.0], "count_noisy": [1.0, 2.0], "count_error": [3.0, 3.0]})
+    with dpf.Ledger(epsilon=9):
+        assert len(frame.dp.mean("days", bounds=(0, 9), epsilon=1)) == 1
+        with pytest.raises(dpf.AlreadyReleased, match="'count', 'count_noisy'"):
+            frame.dp.sum("count", bounds=(0, 9), epsilon=1)
+        twin = engine({"x": [1.0], "x_error": [0.1]})  # a measurement with its error
+        assert len(twin.dp.sum("x", bounds=(0, 9), epsilon=1)) == 1
