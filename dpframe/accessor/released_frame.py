@@ -10,7 +10,7 @@ from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.written_frame import WrittenFrame
 from dpframe.display import report_page, result_charts
-from dpframe.errors import AlreadyReleased, InvalidArgument, shown
+from dpframe.errors import AlreadyReleased, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
@@ -299,7 +299,8 @@ class ReleasedFrame(WrittenFrame):
                 raise AlreadyReleased(
                     f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
                 )
-            raise AttributeError(f".dp of a result has no {name!r}")
+            near = closest(name, OF_RESULTS)
+            raise AttributeError(f".dp of a result has no {name!r}." + (f" Did you mean {near!r}?" if near else ""))
 
     def __repr__(self) -> str:
         return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"

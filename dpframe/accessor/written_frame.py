@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from dpframe.accessor.joined import parts_of
 from dpframe.display import result_tables, rounding, statements, table_formats
 from dpframe.display.rounding import Digits
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, checked_name
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.queries.query import ERROR
@@ -162,8 +162,13 @@ class WrittenFrame:
         return rounded_release(self._frame, self._facts, facts, places, rounding.checked_digits(digits))
 
     @trimmed
-    def statement(self) -> str:
+    def statement(self, *, unit: str | None = None) -> str:
         """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
+
+        Parameters
+        ----------
+        unit : str, optional
+            The word for one of those who are protected, such as "patient"; by default the name of the unit's column.
 
         Returns
         -------
@@ -185,8 +190,10 @@ class WrittenFrame:
         """
         facts = provenance.counted(self._alone("statement"))
         provenance.checked_numbers(self._frame, facts)
+        values = {name: build.numbers(self._frame, name).tolist() for name in facts["measures"]}
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
-        return statements.statement_of(facts, errors)
+        named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
+        return statements.statement_of(named, values, errors)
 
     @trimmed
     def write_parquet(self, path: Any) -> None:

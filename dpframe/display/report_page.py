@@ -109,7 +109,7 @@ def heading(words: str) -> str:
 
 
 def scrolling(inner: str, name: str, *, broad: bool = False) -> str:
-    """A part that may be wider than the page, and scrolls by itself, by touch and by keyboard; `broad` is always wide."""
+    """A part that may be wider than the page, and scrolls by itself, by touch and by keyboard."""
     kind = "wide broad" if broad else "wide"
     return f'<div class="{kind}" role="region" tabindex="0" aria-label="{text(name)}">{inner}</div>'
 

@@ -88,7 +88,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
         for name in statistics:
             columns += _statistic_columns(called(name), name, numbers[name], errors.get(name))
     return Table(
-        harmless(facts["label"] or " and ".join(map(called, statistics)) or _of_a_choice(facts)),
+        harmless(facts["label"] or (", ".join(map(called, statistics)) if statistics else _of_a_choice(facts))),
         _subtitle(facts),
         tuple(columns),
         tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
@@ -221,12 +221,15 @@ def _two_way(
         columns.append(Column(harmless(title), [values[line] for line in lines], True, made.decimals))
     lines = [*range(cells, edge), len(rows) - 1]
     columns.append(Column("all", [values[line] for line in lines], True, made.decimals))
-    said, start = [], 0
+    said, sizes, start = [], [], 0
     kinds = ("each cell", f"totals by {called(first)}", f"totals by {called(second)}", "the total")
     for kind, level in zip(kinds, levels, strict=True):
         most = float(np.max(errors[start : start + level["rows"]]))
-        said.append(f"{write(most, made.decimals)} ({kind})")
+        sizes.append(write(most, made.decimals))
+        said.append(f"{sizes[-1]} ({kind})")
         start += level["rows"]
+    if len(set(sizes)) == 1:
+        return columns, [f"95% error of each number: ±{sizes[0]}"]
     return columns, [f"95% errors: ±{', ±'.join(said)}"]
 
 

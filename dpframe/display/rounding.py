@@ -61,8 +61,11 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
         if column in columns:
             made[column] = _to_steps(columns[column], decimals, np.rint)
     known = np.isfinite(unbiased)
-    most = float(np.max(np.abs(made[middle][known] - unbiased[known]), initial=0.0))
-    made[name + ERROR] = _to_steps(columns[name + ERROR] + most, decimals, np.ceil)
+    moves = np.zeros(unbiased.shape)
+    moves[known] = np.abs(made[middle][known] - unbiased[known])
+    errors = columns[name + ERROR]
+    sure = (errors == 0) & (moves == 0)  # such as the last value of a distribution function, which is 1
+    made[name + ERROR] = np.where(sure, 0.0, _to_steps(errors + moves.max(initial=0.0), decimals, np.ceil))
     for column, down in ((name + LOW, True), (name + HIGH, False)):
         if column in columns:
             made[column] = _to_steps(columns[column], decimals, np.floor if down else np.ceil)
