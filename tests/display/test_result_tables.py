@@ -176,7 +176,7 @@ def test_a_two_way_table_says_its_errors():
     assert head == ["ward", "sex m", "sex f", "all"]
     assert [row[0] for row in rows] == ["A", "B", "all"]
     assert all(float(cell) >= 0 for row in rows for cell in row[1:])
-    assert "(each cell)" in found.dp.table("markdown")
+    assert "95% error" in found.dp.table("markdown")
 
 
 def test_a_changed_frame_has_no_table(ages):
