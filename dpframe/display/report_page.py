@@ -35,7 +35,7 @@ def text(words: str) -> str:
 
 
 def page(title: str, lead: str, sections: Sequence[Section], made: str) -> str:
-    """A whole page; `made` says when, and the records of all sections are in a script that nothing runs."""
+    """A whole page; `made` says when in ISO 8601, and the records of all sections are in a script that nothing runs."""
     contents = "".join(
         f'<li><a href="#part{number}">{text(section.title)}</a></li>' for number, section in enumerate(sections, 1)
     )
@@ -47,6 +47,7 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str) -> str:
     )
     if len(sections) == 1 and sections[0].title == title:  # one heading is enough
         parts = f"<section>{sections[0].body}</section>"
+    when = f"{made[:16].replace('T', ' ')} UTC"
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -64,7 +65,7 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str) -> str:
 <header><h1>{text(title)}</h1><p class="lead">{text(lead)}</p>{inside}</header>
 {parts}
 </main>
-<footer><p>Written by dpframe {VERSION} on {text(made)}. The numbers are differentially private: noise was added to
+<footer><p>Written by dpframe {VERSION} on {text(when)}. The numbers are differentially private: noise was added to
 each, and an error is the half-width of a 95% interval of that noise.</p></footer>
 <script type="application/json" id="records">{data([section.record for section in sections])}</script>
 </body>

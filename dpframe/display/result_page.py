@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ from dpframe.display.statements import subject
 from dpframe.privacy import PrivacyUnit
 
 MOST_ROWS = 500  # of a table in a page
-CAPTION = (
+MAP = "The color of a place is its value; the table has the errors."
+LINES = (
     "Lines through bars and points are 95% intervals of the noise, around the unbiased values; a band is twice the "
     "expected error of a denoised value."
 )
@@ -36,7 +38,7 @@ def section(
     if statement:
         parts.append(paragraph(statement))
     if chart is not None:
-        parts.append(page_figures.figure(chart, f"chart-{table.name}", CAPTION))
+        parts.append(page_figures.figure(chart, f"chart-{table.name}", LINES if _has_intervals(chart) else MAP))
     parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
     rows = len(table.columns[0].cells) if table.columns else 0
     if rows > MOST_ROWS:
@@ -52,6 +54,11 @@ def section(
             paragraph("The error bars tell of the noise alone: they do not contain what was left out.", "small")
         )
     return Section(title_of(facts), "\n".join(parts), dict(facts))
+
+
+def _has_intervals(chart: Any) -> bool:
+    """Tell whether a chart draws the ends of intervals."""
+    return any(name in json.dumps(chart.to_dict(), default=str) for name in ('"low:Q', '"field": "low'))
 
 
 def title_of(facts: Mapping[str, Any]) -> str:
