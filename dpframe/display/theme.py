@@ -1,6 +1,7 @@
 """The look that charts, tables and reports share: colors, fonts, sizes, for light pages and for dark ones.
 
-The colors are those of Okabe and Ito (Color Universal Design, 2008), which people tell apart who see no red or no green.
+The colors are those of Okabe and Ito (Color Universal Design, 2008), which people who see no red or no green tell
+apart.
 The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and 1.4.11).
 """
 
@@ -143,5 +144,6 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "denoised": {"stroke": of.denoised, "fill": of.denoised, "opacity": 0.65},
         "tiles": {"stroke": of.page, "strokeWidth": 0.5},
         "words": {"fill": of.ink, "fontSize": SMALL_SIZE},
+        "words-on-strong": {"fill": of.page, "fontSize": SMALL_SIZE},
         "limits": {"stroke": of.ink, "strokeDash": [5, 4], "strokeWidth": 1.2},
     }
