@@ -117,7 +117,8 @@ class ReleasedFrame:
         Parameters
         ----------
         x : str, optional
-            The column of keys or bins that goes along the axis: else the one of time, of numbers, or of most names.
+            The column of keys or bins that goes along the axis: else the first of time or of numbers, or that with
+            most names.
         color : str, optional
             The column, of at most 8 values, whose values get colors side by side, or a line each.
         facet : str, optional

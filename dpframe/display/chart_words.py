@@ -10,7 +10,7 @@ from dpframe.display.charts import Words
 from dpframe.display.denoised import denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
-from dpframe.display.statements import is_pairs, subject
+from dpframe.display.statements import chosen_words, is_pairs, subject
 from dpframe.frames import foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY
@@ -19,11 +19,7 @@ Facts = Mapping[str, Any]
 
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
-QUARTERS = {0.25: "first quarter", 0.5: "median", 0.75: "third quarter"}
-BY_CHOICE = (
-    "the quantile was chosen at random among declared values, near ones likelier; how far off it is in values nobody "
-    "can tell, so its interval is as wide as the bounds"
-)
+QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
 
 
 def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: Asked, left_out: Sequence[str]) -> Words:
@@ -60,7 +56,7 @@ def described(name: str, facts: Facts) -> str:
         values = "present values" if counted == "values" else "units with a value"
         text = f"{values} of {statistic['column']}"
     elif statistic["verb"] == "ecdf":
-        text = f"share of {statistic['column']} up to the end of the bin"
+        text = f"share of values of {statistic['column']} up to here"
     else:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
     return text + noisy
@@ -68,7 +64,7 @@ def described(name: str, facts: Facts) -> str:
 
 def quantile(statistic: Mapping[str, Any]) -> str:
     """A quantile in words."""
-    return QUARTERS.get(statistic["q"], f"{statistic['q']:g}-quantile")
+    return QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
 
 
 def _measure(name: str, facts: Facts) -> Mapping[str, Any]:
@@ -87,6 +83,10 @@ def _title(names: Sequence[str], facts: Facts) -> str:
         parts = [f"quantiles of {statistics[0]['column']}"]
     if len(parts) > MOST_NAMED:
         parts = [f"{len(parts)} numbers"]
+    if all(one["verb"] == "ecdf" for one in statistics):
+        column = statistics[0]["column"]
+        parts = [f"distribution function of {column}"]
+        facts = {**facts, "cells": [axis for axis in facts["cells"] if axis["columns"] != [column]]}
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return _capital(subject(listed, facts))
 
@@ -103,7 +103,7 @@ def _notes(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[
     denoised = denoised_words({**facts, "measures": measures}, pages.number)
     if any(panel.banded and panel.kind != "heatmap" for panel in panels):
         denoised.append("orange bands: twice the expected error of each denoised value")
-    chosen = [BY_CHOICE] if any(one.get("by") == "choice" for one in measures.values()) else []
+    chosen = [said for name in names if (said := chosen_words(name, facts)) is not None]
     return [price, _errors(measures, facts, panels), *chosen, *denoised, *facts["notes"]]
 
 
@@ -117,7 +117,7 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
     kinds = {panel.kind for panel in panels}
     if kinds == {"heatmap"}:
         return f"95% error of each cell: {_reach(panels)}" + (" around the unbiased value" if around else "")
-    drawn = {"line": "shaded"}.get(next(iter(kinds)), "error bars") if len(kinds) == 1 else "error bars and shades"
+    drawn = "shaded" if kinds == {"line"} else "error bars and shades" if "line" in kinds else "error bars"
     return f"{drawn}: 95% intervals" + (" around the unbiased noisy values" if around else "")
 
 

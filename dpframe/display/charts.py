@@ -52,10 +52,15 @@ def band(cells: Sequence[dict[str, Any]], across: str, value: str, *, temporal: 
     return altair.layer(area, line).properties(width=NARROW, height=HEIGHT)
 
 
-def pair_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None) -> Any:
-    """A square per pair of names, one color above 0, one below; `cells` are ``across``, ``up``, ``value``, ``text``."""
+def pair_map(
+    cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None, most: float | None
+) -> Any:
+    """A square per pair of names, one color above 0, one below; `cells` are ``across``, ``up``, ``value``, ``text``.
+
+    The colors reach to `most`, or where that is None, to the largest value.
+    """
     altair, value = imported(), no_markup(value)
-    most = max((abs(cell["value"]) for cell in cells), default=0.0) or 1.0
+    most = most or max((abs(cell["value"]) for cell in cells), default=0.0) or 1.0
     cells = [cell | {"strong": abs(cell["value"]) > STRONG * most} for cell in cells]
     base = altair.Chart(public_data(list(cells))).encode(
         x=altair.X("across:N", title=no_markup(across), sort=None, axis=altair.Axis(labelAngle=0)),
@@ -65,7 +70,7 @@ def pair_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, 
             for field, name in (("across", no_markup(across)), ("up", no_markup(up)), ("text", value))
         ],
     )
-    colors = altair.Scale(range="diverging", domain=[-most, 0.0, most])
+    colors = altair.Scale(range="diverging", domain=[-most, 0.0, most], interpolate="rgb")
     squares = base.mark_rect(style="tiles").encode(color=altair.Color("value:Q", title=value, scale=colors))
     side = WIDTH if words else NARROW
     height = min(side, 60 * len({cell["up"] for cell in cells}))
@@ -79,7 +84,7 @@ def pair_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, 
 def beside(panels: Sequence[Any], words: Words, columns: int | None = None) -> Any:
     """Charts side by side, each with its own scales, under one title."""
     together = imported().concat(*panels, columns=columns or PANELS_BESIDE, spacing=28)
-    return titled(together.resolve_scale(color="independent", fill="independent", stroke="independent"), words)
+    return titled(together.resolve_scale(**dict.fromkeys(("color", "fill", "stroke", "shape"), "independent")), words)
 
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:

@@ -16,7 +16,7 @@ from dpframe.queries.date_grid import EVERY, number_of, starts_of
 
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 EVEN = 1.5  # times the narrowest cell is the widest one of even steps: months and years of the calendar are
-LINE_LENGTH, MOST_LINES = 34, 3  # of a label
+LINE_LENGTH, MOST_LINES = 46, 3  # of a label
 
 Row = Mapping[str, Any]
 Axis = Mapping[str, Any]
@@ -31,6 +31,7 @@ class Dimension:
     kind: str  # "name", "number", "time"
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
+    beside: bool = False  # its values are several numbers of one cell, so colors suit it first
 
     @property
     def is_dates(self) -> bool:

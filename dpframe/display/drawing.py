@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import wrap
 from typing import Any
 
 from dpframe.display.charts import WIDTH, imported, public_data
@@ -14,9 +15,11 @@ from dpframe.errors.words import no_markup
 HEIGHT = 300
 PANEL_WIDTHS = {1: WIDTH, 2: 320, 3: 230}  # of small multiples beside each other, by their number
 PANEL_HEIGHT = 170
+NARROWEST = 120
 PANELS_BESIDE = 3
 ROW, DENSE_ROW, MANY = 22, 15, 30  # the height of a bar that lies on its side, and of one of many
 GROUPED_ROW = 13
+TILE_ROW = 26
 LINE = 13  # the height of each further line of a label
 LETTER = 6.3  # pixels
 POINT_PADDING = 10
@@ -38,7 +41,8 @@ class Panel:
 
     `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value in words), with ``cell`` (a name) or ``left``,
     ``middle`` and ``right`` along the axis; of a heat map also ``up``, or ``bottom`` and ``top``; ``color`` and
-    ``facet`` where there are such; ``band_low`` and ``band_high`` where the expected error of a denoised value is known.
+    ``facet`` where there are such; ``band_low`` and ``band_high`` where the expected error of a denoised value is
+    known.
     """
 
     cells: Sequence[Cell]
@@ -50,7 +54,8 @@ class Panel:
     facet: str = ""  # the title of the panels, where there are several
     from_zero: bool = True
     width: int = WIDTH
-    reach: tuple[float, float] | None = None  # of the values, where several charts share them
+    reach: tuple[float, float] | None = None  # of the values, where it is known: shares, and one number in its bounds
+    running: bool = False  # each value is of all cells up to the end of its own
 
     @property
     def grouped(self) -> bool:
@@ -68,35 +73,45 @@ def drawn(panel: Panel) -> Any:
     altair = imported()
     facets = list(dict.fromkeys(cell["facet"] for cell in panel.cells)) if panel.facet else []
     beside = min(PANELS_BESIDE, len(facets)) or 1
-    width = PANEL_WIDTHS[beside] if facets and panel.width == WIDTH else panel.width
+    width = panel.width
+    if facets:
+        width = PANEL_WIDTHS[beside] if width == WIDTH else max(NARROWEST, width // beside)
     draw = {"line": _lines, "heatmap": _map}.get(panel.kind, _bars)
     chart = draw(altair, panel, width, PANEL_HEIGHT if len(facets) > 1 else HEIGHT)
     if not facets:
         return chart
     header = altair.Header(labelExpr=SPLIT, labelLimit=width, labelPadding=4)
     by = altair.Facet("facet:N", sort=facets, title=no_markup(panel.facet), header=header)
-    return chart.facet(by, columns=beside, spacing={"row": 24, "column": 18})
+    small = chart.facet(by, columns=beside, spacing={"row": 24, "column": 18})
+    if len(facets) % beside:  # else the last row has axes where it has no panels
+        small = small.resolve_axis(x="independent")
+    return small
 
 
 def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     """A bar per cell from zero, or a point where zero means nothing, and its interval over it."""
     lying, size = _lies(panel, width, height)
+    title = _title(panel, width if lying else size)
     along, other = ("y", "x") if lying else ("x", "y")
     value_axis = altair.X if lying else altair.Y
     base = _base(altair, panel)
     marks = []
-    released = value_axis("value:Q", title=panel.value, scale=_value_scale(altair, panel))
+    labels = altair.Axis(labelOverlap="greedy", labelSeparation=8, **({"tickCount": 5} if width < WIDTH else {}))
+    released = value_axis("value:Q", title=title, scale=_value_scale(altair, panel), axis=labels)
     centre = _centre(altair, panel, along)
     if panel.kind == "bar":
         bar = base.mark_bar(style="grouped-bars" if panel.color else "bars")
         spread = _spread(altair, panel, along)
         marks.append(bar.encode(**spread, **{other: released, f"{other}2": "zero"}, **_color(altair, panel, "fill")))
-    marks += _denoised(altair, base, panel, centre, other, value_axis) if panel.banded else []
-    ends = {other: value_axis("low:Q", title=panel.value), f"{other}2": "high:Q"}
+    if panel.banded:
+        wide = 3 if panel.grouped or len(panel.cells) > MOST_DOTS else 6
+        ends = {other: value_axis("band_low:Q", title=title), f"{other}2": "band_high:Q"}
+        marks.append(base.mark_rule(style="denoised", strokeWidth=wide).encode(**centre, **ends))
+    ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
     marks.append(base.mark_rule(style="intervals").encode(**centre, **ends))
     for end in ("low", "high"):
         cap = base.mark_tick(style="caps", thickness=1.2, size=8, orient="vertical" if lying else "horizontal")
-        marks.append(cap.encode(**centre, **{other: value_axis(f"{end}:Q", title=panel.value)}))
+        marks.append(cap.encode(**centre, **{other: value_axis(f"{end}:Q", title=title)}))
     if panel.kind == "point":
         point = base.mark_point(style="grouped-points" if panel.color else "points", filled=True)
         colored = {**_color(altair, panel, "color"), **_shape(altair, panel)}
@@ -104,25 +119,19 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     return altair.layer(*marks).properties(width=width, height=size)
 
 
-def _denoised(altair: Any, base: Any, panel: Panel, centre: Cell, other: str, value_axis: Any) -> list[Any]:
-    """The band of the expected error of each denoised value."""
-    wide = 3 if panel.grouped or len(panel.cells) > MOST_DOTS else 6
-    ends = {other: value_axis("band_low:Q", title=panel.value), f"{other}2": "band_high:Q"}
-    return [base.mark_rule(style="denoised", strokeWidth=wide).encode(**centre, **ends)]
-
-
 def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
     """A line per color through the values, in the area of their intervals."""
     base = _base(altair, panel)
     at = _centre(altair, panel, "x")
     colored = panel.color is not None
-    low = altair.Y("low:Q", title=panel.value, scale=_value_scale(altair, panel))
+    title = _title(panel, height)
+    low = altair.Y("low:Q", title=title, scale=_value_scale(altair, panel))
     area = base.mark_area(style="grouped-areas" if colored else "interval-areas")
     marks = [area.encode(**at, y=low, y2="high:Q", **_color(altair, panel, "fill"))]
     if panel.banded:
         denoised = base.mark_area(style="denoised", opacity=0.35)
-        marks.append(denoised.encode(**at, y=altair.Y("band_low:Q", title=panel.value), y2="band_high:Q"))
-    y = altair.Y("value:Q", title=panel.value)
+        marks.append(denoised.encode(**at, y=altair.Y("band_low:Q", title=title), y2="band_high:Q"))
+    y = altair.Y("value:Q", title=title)
     line = base.mark_line(style="grouped-lines" if colored else "lines")
     marks.append(line.encode(**at, y=y, **_color(altair, panel, "stroke")))
     dots = base.mark_point(style="grouped-points" if colored else "points", filled=True, size=_dot(panel))
@@ -141,12 +150,13 @@ def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
     assert panel.up is not None
     size = _map_height(panel, width, height)
     least, most = panel.reach or _reach(panel)
+    beside = {"titleOrient": "right"} if size > len(panel.value) * LETTER else {}
     base = _base(altair, panel).encode(**_side(altair, panel.x, "x"), **_side(altair, panel.up, "y"))
     color = altair.Color(
         "value:Q",
         title=panel.value,
         scale=altair.Scale(domain=[least, most], nice=False),
-        legend=altair.Legend(titleLimit=size, gradientLength=max(80, min(200, size - 20)), titleOrient="right"),
+        legend=altair.Legend(titleLimit=max(size, 200), gradientLength=max(60, min(200, size - 20)), **beside),
     )
     tiles = base.mark_rect(style="tiles").encode(color=color)
     if not _is_written(panel, width, size):
@@ -181,8 +191,8 @@ def _map_height(panel: Panel, width: int, height: int) -> int:
     assert panel.up is not None
     if panel.up.kind != "name":
         return int(width * 0.75) if height == HEIGHT else height
-    row = DENSE_ROW if len(panel.up.labels) > MANY else ROW
-    return max(60, sum(row + LINE * broken(name).count("\n") for name in panel.up.labels))
+    row = DENSE_ROW if len(panel.up.labels) > MANY else TILE_ROW
+    return max(90, sum(row + LINE * broken(name).count("\n") for name in panel.up.labels))
 
 
 def _is_written(panel: Panel, width: int, height: int) -> bool:
@@ -212,7 +222,15 @@ def _base(altair: Any, panel: Panel) -> Any:
     return altair.Chart(public_data(cells)).encode(tooltip=tooltip)
 
 
+def _title(panel: Panel, height: int) -> Any:
+    """The title of the axis of values, on as many lines as fit beside it."""
+    lines = wrap(panel.value, max(20, int(height / LETTER)), break_on_hyphens=False)
+    return lines if len(lines) > 1 else panel.value
+
+
 def _value_scale(altair: Any, panel: Panel) -> Any:
+    if panel.reach is not None:
+        return altair.Scale(domain=list(panel.reach), clamp=True, nice=False)
     return altair.Scale(zero=panel.kind == "bar" or panel.from_zero)
 
 
@@ -263,7 +281,7 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
     x = panel.x
     if x is None or x.kind == "name":
         title = no_markup(x.name) if x is not None and x.name else None
-        axis = altair.Axis(labelAngle=0, labelLimit=300, labelExpr=SPLIT)
+        axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT)
         scale = {} if panel.kind == "line" else {"scale": altair.Scale(paddingInner=0.25, paddingOuter=0.15)}
         place = {along: channel("cell:N", sort=None, title=title, axis=axis, **scale)}
         if panel.grouped and panel.kind != "line":
@@ -271,7 +289,7 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
             place[f"{along}Offset"] = offset("color:N", sort=None)
         return place
     padding = POINT_PADDING if panel.kind != "bar" else 0
-    at = "left" if x.is_dates and panel.kind != "bar" else "middle"
+    at = "right" if panel.running else "left" if x.is_dates and panel.kind != "bar" else "middle"
     return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **_continuous(altair, x, padding))}
 
 
@@ -280,7 +298,7 @@ def _side(altair: Any, dimension: Dimension, along: str) -> Cell:
     channel = altair.X if along == "x" else altair.Y
     title = no_markup(dimension.name)
     if dimension.kind == "name":
-        axis = altair.Axis(labelAngle=0, labelLimit=300, labelExpr=SPLIT, grid=False, labelOverlap=along == "x")
+        axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT, grid=False, labelOverlap=along == "x")
         return {along: channel("cell:N" if along == "x" else "up:N", sort=None, title=title, axis=axis)}
     first, last = ("left", "right") if along == "x" else ("bottom", "top")
     edges = dimension.edges
@@ -297,9 +315,13 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     """The scale and the axis of numbers or of time, with ticks at the edges where there are few enough of them."""
     room = {"padding": padding} if padding else {}
     if dimension.kind == "time":
-        return {"scale": altair.Scale(type="utc", **room), "axis": altair.Axis(grid=False, labelOverlap=True)}
-    scale = altair.Scale(zero=False, nice=False, **room)
+        return {
+            "scale": altair.Scale(type="utc", **room),
+            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=10),
+        }
     edges = dimension.edges
+    ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
+    scale = altair.Scale(zero=False, nice=False, **(ends or room))
     said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}
     if len(edges) > MOST_TICKS:
         return {"scale": scale, "axis": altair.Axis(grid=False, labelOverlap=True, **said)}

@@ -113,12 +113,11 @@ def _check_once(asked: Asked) -> None:
 
 
 def _along(free: Sequence[Dimension]) -> Dimension | None:
-    """The column that goes along the axis: time, else numbers, else the one with most names."""
-    for kind in ("time", "number"):
-        for dimension in free:
-            if dimension.kind == kind:
-                return dimension
-    return max(free, key=lambda dimension: len(dimension.labels), default=None)
+    """The column that goes along the axis: the first of time or of numbers, else the one with most names."""
+    for dimension in free:
+        if dimension.kind != "name":
+            return dimension
+    return max(free, key=lambda dimension: (not dimension.beside, len(dimension.labels)), default=None)
 
 
 def _kind(
@@ -134,7 +133,7 @@ def _kind(
         return "heatmap"
     if x is not None and x.kind != "name" and len(x.labels) >= FEWEST_OF_A_LINE:
         over_time = x.kind == "time" and (x.is_even or not from_zero)
-        if running or over_time or chosen["color"] not in (None, x):
+        if running or over_time or not from_zero or chosen["color"] not in (None, x):
             return "line"
     return "bar" if from_zero else "point"
 
@@ -156,7 +155,7 @@ def _split(
     """The column of the colors, and those of the panels."""
     color, facet = chosen["color"], chosen["facet"]
     facets = [] if facet is None else [facet]
-    for dimension in sorted(free, key=lambda dimension: len(dimension.labels)):
+    for dimension in sorted(free, key=lambda dimension: (not dimension.beside, len(dimension.labels))):
         if color is None and _is_colorable(kind, x, dimension):
             color = dimension
         else:

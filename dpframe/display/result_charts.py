@@ -99,7 +99,7 @@ def _panel(
     found = dimensions.dimensions_of(axes, rows)
     if len(names) > 1:
         of = tuple(chart_words.quantile(facts["measures"][measure_of(name, facts)]) for name in names)
-        found.append(Dimension(STATISTIC, {"columns": [STATISTIC]}, "name", of))
+        found.append(Dimension(STATISTIC, {"columns": [STATISTIC]}, "name", of, beside=True))
     first = facts["measures"][measure_of(names[0], facts)]
     from_zero = foreign.is_around_noisy(first) or "counts" in first
     laid = layout.laid_out(found, asked, from_zero=from_zero, running=first["verb"] == "ecdf")
@@ -112,7 +112,21 @@ def _panel(
     cells, panels_left_out = _first_panels(cells)
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
-    panel = Panel(cells, laid.kind, laid.x, described, laid.up, laid.color, facet, from_zero, width)
+    running = first["verb"] == "ecdf"
+    reach = (0.0, 1.0) if running else tuple(first["bounds"]) if len(cells) == 1 and "bounds" in first else None
+    panel = Panel(
+        cells,
+        laid.kind,
+        laid.x,
+        described,
+        laid.up,
+        laid.color,
+        facet,
+        from_zero=from_zero,
+        width=width,
+        reach=reach if not from_zero else None,
+        running=running,
+    )
     return panel, left_out + panels_left_out
 
 
@@ -210,6 +224,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     left, right = axis["columns"]
     each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][: layout.MOST_PANELS]
     words = chart_words.words([name], facts, [], asked, [])
+    most = 1.0 if facts["measures"][measure_of(name, facts)]["verb"] == "correlation" else None
     made = []
     for mine in each:
         cells = [
@@ -221,7 +236,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
             }
             for row in mine
         ]
-        made.append((charts.pair_map(cells, left, right, name, words if not keys else None), mine[0]))
+        made.append((charts.pair_map(cells, left, right, name, words if not keys else None, most), mine[0]))
     if not keys:
         return made[0][0]
     return charts.beside([charts.panel(chart, dimensions.cell(row, keys)) for chart, row in made], words)
