@@ -100,10 +100,11 @@ def _notes(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
     price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
     measures = {name: _measure(name, facts) for name in names}
-    denoised = denoised_words({**facts, "measures": measures}, pages.number)
+    released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
+    denoised = denoised_words({**facts, "measures": released}, pages.number)
     if any(panel.banded and panel.kind != "heatmap" for panel in panels):
         denoised.append("orange bands: twice the expected error of each denoised value")
-    chosen = [said for name in names if (said := chosen_words(name, facts)) is not None]
+    chosen = [said for name in released if (said := chosen_words(name, facts)) is not None]
     return [price, _errors(measures, facts, panels), *chosen, *denoised, *facts["notes"]]
 
 
@@ -136,7 +137,7 @@ def _reach(panels: Sequence[Panel]) -> str:
 
 
 def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:
-    """What is seen, for who does not see it: the kind of chart, and its numbers where they are few."""
+    """The words for who does not see the chart: its kind of chart, and its numbers where they are few."""
     cost = facts["cost"]
     parts = [f"{title}. Released with differential privacy, epsilon {cost['epsilon']:.4g}."]
     for panel in panels:

@@ -37,7 +37,7 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn: cells, where they lie, and the words at the axes.
+    """Cells, where they lie, and the words at the axes.
 
     `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value in words), with ``cell`` (a name) or ``left``,
     ``middle`` and ``right`` along the axis; of a heat map also ``up``, or ``bottom`` and ``top``; ``color`` and
@@ -68,7 +68,7 @@ class Panel:
         return not (self.kind == "line" and self.grouped) and any("band_low" in cell for cell in self.cells)
 
 
-def drawn(panel: Panel) -> Any:
+def chart_of(panel: Panel) -> Any:
     """The chart of a panel, or of small multiples that share their scales."""
     altair = imported()
     facets = list(dict.fromkeys(cell["facet"] for cell in panel.cells)) if panel.facet else []

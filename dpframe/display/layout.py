@@ -1,4 +1,4 @@
-"""Which column of a result a chart puts where: along the axis, as colors, as panels; asked for, or as fits best."""
+"""The place of each column of a result in its chart: along the axis, as colors, as panels; as asked, or as fits best."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Layout:
     facets: tuple[Dimension, ...] = field(default=())
 
 
-def check(asked: Asked) -> None:
+def check_asked(asked: Asked) -> None:
     """Refuse arguments that are wrong for every result."""
     for name in ("x", "color", "facet", "kind", "title"):
         given = getattr(asked, name)

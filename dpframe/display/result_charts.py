@@ -37,7 +37,7 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     `errors` are, by measure, the expected errors of denoised values, in the order of the rows: bands around them.
     """
     asked = asked or Asked()
-    layout.check(asked)
+    layout.check_asked(asked)
     rows = build.rows(frame)
     noisy = [name + NOISY for name in facts["measures"] if rows and name + NOISY in rows[0]]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
@@ -54,9 +54,10 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     panels, left_out = _panels(names, rows, facts, asked)
     words = chart_words.words(names, facts, panels, asked, left_out)
     if len(panels) == 1:
-        return charts.titled(drawing.drawn(panels[0]), words)
+        return charts.titled(drawing.chart_of(panels[0]), words)
     drawn = [
-        charts.panel(drawing.drawn(panel), title) for panel, title in zip(panels, _headings(names, facts), strict=True)
+        charts.panel(drawing.chart_of(panel), title)
+        for panel, title in zip(panels, _headings(names, facts), strict=True)
     ]
     return charts.beside(drawn, words, columns=1 if panels[0].facet else None)
 
@@ -207,7 +208,7 @@ def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
             panel, notes = _panel([name], mine, {**facts, "cells": axes}, Asked(), width=NARROW)
             panels.append(panel)
             left_out += notes
-            made.append(charts.panel(drawing.drawn(panel), f"{name}, {title}" if len(names) > 1 else title))
+            made.append(charts.panel(drawing.chart_of(panel), f"{name}, {title}" if len(names) > 1 else title))
             start += level["rows"]
     return charts.beside(made, chart_words.words(names, facts, panels, asked, left_out))
 
@@ -269,5 +270,5 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     ]
     temporal = dimensions.kind_of(axis) == "time"
     running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", temporal=temporal)
-    both = [charts.panel(chart, title) for chart, title in zip((drawing.drawn(panel), running), SUMMED, strict=True)]
+    both = [charts.panel(chart, title) for chart, title in zip((drawing.chart_of(panel), running), SUMMED, strict=True)]
     return charts.beside(both, chart_words.words([name], facts, [replace(panel)], asked, []))
