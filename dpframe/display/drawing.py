@@ -235,7 +235,7 @@ def _value_scale(altair: Any, panel: Panel) -> Any:
 
 
 def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
-    """Whether bars lie on their side, since their names do not fit below them; and how high the chart is."""
+    """Tell whether bars lie on their side, since names do not fit below them, and how high the chart is."""
     if panel.x is not None and panel.x.kind != "name":
         return False, height
     names = list(dict.fromkeys(cell["cell"] for cell in panel.cells))

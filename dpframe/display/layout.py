@@ -1,4 +1,4 @@
-"""The place of each column of a result in its chart: along the axis, as colors, as panels; as asked, or as fits best."""
+"""The place of each column of a result in its chart: along the axis, as colors or panels; as asked or as fits best."""
 
 from __future__ import annotations
 
