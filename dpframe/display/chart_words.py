@@ -51,7 +51,8 @@ def described(name: str, facts: Facts) -> str:
     noisy = " (noisy)" if name not in facts["measures"] else ""
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
     if statistic["column"] is None:
-        text = f"number of {counted}"
+        unit = facts["unit"]["column"]
+        text = f"number of {counted}" if counted != "units" or unit is None else f"number of values of {unit}"
     elif "counts" in statistic:
         values = "present values" if counted == "values" else "units with a value"
         text = f"{values} of {statistic['column']}"

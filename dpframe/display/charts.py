@@ -204,7 +204,8 @@ def titled(chart: Any, words: Words | None) -> Any:
     altair = imported()
     notes = [line for note in words.notes for line in wrap(note, LONGEST_LINE, break_on_hyphens=False)]
     lines = wrap(words.title, LONGEST_TITLE, break_on_hyphens=False) or [""]
-    title = altair.TitleParams(lines if len(lines) > 1 else lines[0], **({"subtitle": notes} if notes else {}))
+    small_print = {"subtitle": notes} if notes else {}
+    title = altair.TitleParams(lines if len(lines) > 1 else lines[0], fontSize=theme.TITLE_SIZE, **small_print)
     chart = chart.properties(title=title, description=words.alt or words.title)
     active = (altair.theme if hasattr(altair, "theme") else altair.themes).active  # themes: before Altair 5.5
     if active in OUR_THEMES:  # who enabled a theme of their own wants that

@@ -72,7 +72,7 @@ def chart_of(panel: Panel) -> Any:
     """The chart of a panel, or of small multiples that share their scales."""
     altair = imported()
     facets = list(dict.fromkeys(cell["facet"] for cell in panel.cells)) if panel.facet else []
-    beside = min(PANELS_BESIDE, len(facets)) or 1
+    beside = 2 if len(facets) == 4 else min(PANELS_BESIDE, len(facets)) or 1
     width = panel.width
     if facets:
         width = PANEL_WIDTHS[beside] if width == WIDTH else max(NARROWEST, width // beside)

@@ -85,7 +85,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
         "title": {
             "anchor": "start",
             "color": of.ink,
-            "fontSize": TITLE_SIZE,
+            "fontSize": TEXT_SIZE + 1,  # of a panel; that of a whole chart is set by itself
             "fontWeight": 600,
             "offset": 14,
             "subtitleColor": of.faint,
@@ -149,7 +149,7 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "interval-areas": {"color": of.fill, "opacity": 0.6},
         "grouped-areas": {"opacity": 0.22},
         "intervals": {"color": of.ink, "strokeWidth": 1.2},
-        "caps": {"color": of.ink, "thickness": 1.2},
+        "caps": {"color": of.ink, "thickness": 1.2, "opacity": 1},
         "denoised": {"color": of.denoised, "opacity": 0.65},
         "tiles": {"stroke": of.page, "strokeWidth": 0.5},
         "words": {"color": of.ink, "fontSize": SMALL_SIZE},
