@@ -21,6 +21,7 @@ from assurance.bugs.seeding import Mutant
 from assurance.bugs.sensitivity import SENSITIVITY
 from assurance.bugs.stated import STATED
 from assurance.bugs.statistics import STATISTICS
+from assurance.bugs.streams import STREAMS
 from assurance.bugs.units import UNITS
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -43,4 +44,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *ENGINES,
     *GRIDS,
     *KEYS,
+    *STREAMS,
 )

@@ -52,7 +52,7 @@ def described(name: str, facts: Facts) -> str:
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
     if statistic["column"] is None:
         unit = facts["unit"]["column"]
-        text = f"number of {counted}" if counted != "units" or unit is None else f"number of values of {unit}"
+        text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({unit})"
     elif "counts" in statistic:
         values = "present values" if counted == "values" else "units with a value"
         text = f"{values} of {statistic['column']}"
@@ -106,7 +106,9 @@ def _notes(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[
     if any(panel.banded and panel.kind != "heatmap" for panel in panels):
         denoised.append("orange bands: twice the expected error of each denoised value")
     chosen = [said for name in released if (said := chosen_words(name, facts)) is not None]
-    return [price, _errors(measures, facts, panels), *chosen, *denoised, *facts["notes"]]
+    of_tables = any("deviations" in measure for measure in measures.values())  # whose errors differ by table
+    errors = [] if of_tables else [_errors(measures, facts, panels)]
+    return [price, *errors, *chosen, *denoised, *facts["notes"]]
 
 
 def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Sequence[Panel]) -> str:

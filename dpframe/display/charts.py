@@ -81,6 +81,25 @@ def pair_map(
     return titled(altair.layer(squares, *said).properties(width=side, height=height), words)
 
 
+def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str) -> Any:
+    """A small map of a table of two columns of names; `cells` are ``across``, ``up``, ``value`` and ``text``."""
+    altair, value = imported(), no_markup(value)
+    values = [cell["value"] for cell in cells]
+    domain = [min(0.0, *values), max(1.0, *values)]
+    legend = altair.Legend(gradientLength=90, title=value)
+    labels = altair.Axis(labelLimit=90, labelOverlap="greedy")
+    titles = {"across": no_markup(across), "up": no_markup(up), "text": value}
+    chart = altair.Chart(public_data(list(cells))).mark_rect(style="tiles")
+    chart = chart.encode(
+        x=altair.X("across:N", title=titles["across"], sort=None, axis=labels),
+        y=altair.Y("up:N", title=titles["up"], sort=None, axis=labels),
+        color=altair.Color("value:Q", legend=legend, scale=altair.Scale(domain=domain, nice=False)),
+        tooltip=[altair.Tooltip(f"{field}:N", title=titles[field]) for field in ("up", "across", "text")],
+    )
+    wide, high = (len({cell[side] for cell in cells}) for side in ("across", "up"))
+    return chart.properties(width=min(220, 28 * wide + 40), height=min(220, 22 * high + 20))
+
+
 def beside(panels: Sequence[Any], words: Words, columns: int | None = None) -> Any:
     """Charts side by side, each with its own scales, under one title."""
     together = imported().concat(*panels, columns=columns or PANELS_BESIDE, spacing=28)

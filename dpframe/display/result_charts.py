@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import chart_words, charts, dimensions, drawing, layout, pages
+from dpframe.display import chart_words, charts, dimensions, drawing, layout, marginal_charts, pages
 from dpframe.display.charts import NARROW, WIDTH
 from dpframe.display.dimensions import SCALES, Dimension, Row
 from dpframe.display.drawing import Cell, Panel
@@ -43,6 +43,10 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
     for name, expected in errors.items():
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
+    if marginal_charts.is_marginals(facts):
+        _check_not_laid_out(asked, "marginals")
+        words = chart_words.words(names, facts, [], asked, [])
+        return marginal_charts.of_tables(rows, facts, words)
     if is_pairs(facts["cells"]):
         return _pairs(names[0], rows, facts, asked)
     if "levels" in facts and not asked.lays_out:
@@ -213,15 +217,19 @@ def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
     return charts.beside(made, chart_words.words(names, facts, panels, asked, left_out))
 
 
-def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
-    """A map of the pairs of columns for each group."""
-    *keys, axis = facts["cells"]
+def _check_not_laid_out(asked: Asked, of: str) -> None:
     if asked.lays_out:
         given = next(one for one in ("x", "color", "facet", "kind") if getattr(asked, one) is not None)
         raise InvalidArgument(
-            f"{given} must not be given for a {facts['measures'][measure_of(name, facts)]['verb']}, which is a map of "
-            f"pairs of columns, not {shown(getattr(asked, given))}. Leave it out."
+            f"{given} must not be given for {of}, whose charts are maps of pairs of columns, not "
+            f"{shown(getattr(asked, given))}. Leave it out."
         )
+
+
+def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
+    """A map of the pairs of columns for each group."""
+    *keys, axis = facts["cells"]
+    _check_not_laid_out(asked, f"a {facts['measures'][measure_of(name, facts)]['verb']}")
     left, right = axis["columns"]
     each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][: layout.MOST_PANELS]
     words = chart_words.words([name], facts, [], asked, [])

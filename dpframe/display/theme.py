@@ -104,6 +104,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
             "tickColor": of.rule,
             "gridColor": of.grid,
             "labelFlush": False,
+            "maxExtent": 360,  # else long labels lie on the title
         },
         "header": {
             "labelColor": of.ink,

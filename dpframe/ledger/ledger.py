@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from os import PathLike
@@ -18,9 +19,9 @@ from dpframe.errors import (
     LedgerError,
     checked_name,
 )
-from dpframe.exact import Amount, checked_amount
+from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Answer, Entry, Mark, Store
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
@@ -32,6 +33,15 @@ _NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Ma
 
 ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
 made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """A ledger before several charges: its last entry, which of them are answered already, and what would be left."""
+
+    last: int
+    stored: Mapping[str, bool]
+    left: PrivacyLoss
 
 
 class Ledger:
@@ -245,16 +255,44 @@ class Ledger:
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
         """As `charge`, for an entry that may have a snapshot: an answer that is stored under its name costs nothing."""
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
+        mark = self._store.charge(entry, self._allowing(entry))
+        if not isinstance(mark, Mark):
+            return mark
+        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+
+    def _allowing(self, entry: Entry) -> Allowed:
+        """The function that refuses an entry for which too little is left."""
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)
             if limit is not None and not limit.holds(total):
                 raise BudgetExceeded(refusal(limit, self._accounting, entry, last.total))
 
-        mark = self._store.charge(entry, allowed)
-        if not isinstance(mark, Mark):
-            return mark
-        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+        return allowed
+
+    def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
+        """What charging all of these entries, by any names, would do; nothing is charged.
+
+        Raises
+        ------
+        BudgetExceeded
+            If they do not fit together; it names the first that does not. Those with a stored answer cost nothing.
+        LedgerError
+            If a label and a snapshot name another question in this ledger.
+        """
+        checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
+        last, known = self._store.answered([*checked.values()])
+        stored = dict(zip(checked, known, strict=True))
+        total, limit = last.total, self._limit_at(last)
+        for name, entry in checked.items():
+            if stored[name]:
+                continue
+            after = plus(total, entry.amount)
+            if limit is not None and not limit.holds(after):
+                raise BudgetExceeded(f"{name}: {refusal(limit, self._accounting, entry, total)}")
+            total = after
+        left = left_of(limit, self._accounting, total)
+        return Foresight(last.entry, stored, left)
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
