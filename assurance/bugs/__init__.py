@@ -16,6 +16,7 @@ from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
 from assurance.bugs.marginals import MARGINALS
 from assurance.bugs.noise import NOISE
+from assurance.bugs.reports import REPORTS
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
 from assurance.bugs.seeding import Mutant
@@ -47,4 +48,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *KEYS,
     *MARGINALS,
     *STREAMS,
+    *REPORTS,
 )

@@ -266,11 +266,6 @@ class TableContrasts:
         """The number of integers."""
         return self.design.width
 
-    @property
-    def folded(self) -> int:
-        """The number of exact integers that rows are folded into."""
-        return self.width
-
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
@@ -293,6 +288,11 @@ class TableContrasts:
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to a count: contrasts do not."""
         return False
+
+    @property
+    def folded(self) -> int:
+        """The number of exact integers."""
+        return self.width
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
         """Nothing: what is measured is fixed."""
