@@ -139,6 +139,9 @@ def test_short_and_long_strings(keys, always, monkeypatch):
     query = Query("agg", Keys(key_axes(("w",), keys, None)), (("n", Count()), ("s", sum("x", (0, 400)))))
     found = agree(monkeypatch, frame, query)
     assert found[Total(None)] == [40] * len(keys)
+    alike = pl.DataFrame({"w": [f"same{number:08}" for number in range(1_000)], "x": np.arange(1_000.0)})
+    declared = Query("agg", Keys(key_axes(("w",), ["same00000007", "same00000500"], None)), (("n", Count()),))
+    assert agree(monkeypatch, alike, declared)[Total(None)] == [1, 1]
     agree(monkeypatch, pl.concat([frame[3:7], frame[1:9], frame], rechunk=False)[2:], query)
 
 
@@ -155,6 +158,9 @@ def test_integers_of_any_size_among_keys(always, monkeypatch):
 def test_shares_are_exact():
     for lower, upper in ((0, 3), (-(2**30), 2**30), (0, 2**29 + 1), (-7, 2**30 - 5), (1, 2)):
         steps = np.unique(np.clip(np.linspace(lower, upper, 4_001).astype(np.int64), lower, upper))
+        if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
+            near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
+            steps = np.unique(np.concatenate([steps, near]))
         share, found = Share(lower, upper, 30), steps.astype(np.int32)
         kernels._loaded().to_share(found, lower, upper - lower, 30)
         assert found.tolist() == share(steps).tolist()
