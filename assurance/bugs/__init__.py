@@ -10,6 +10,7 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.kernels import KERNELS
 from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
@@ -44,6 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *CONTRACTS,
     *LOCAL,
     *ENGINES,
+    *KERNELS,
     *GRIDS,
     *KEYS,
     *MARGINALS,
