@@ -42,6 +42,7 @@ VERBS = (
     "quantile",
     "ecdf",
     "n_units",
+    "n_distinct",
     "histogram",
     "mode",
     "top_k",

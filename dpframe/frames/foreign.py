@@ -388,6 +388,8 @@ POSSIBLE = {
     "method": _object({"method": _text}),
     "per_report": _positive,
     "warning": _text,
+    "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
+    "period": _object({"name": _text, "number": _some, "since": _some}),
 }
 FIELDS: dict[str, tuple[Form, bool]] = {
     **dict(zip(NEEDED, zip(NEEDED.values(), repeat(True)), strict=True)),

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
-from dpframe.display import listing
 from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
 from dpframe.errors.tracebacks import trimmed
-from dpframe.exact import Amount, checked_amount
+from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Answer, Entry, Mark, Store
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
+from dpframe.ledger.shown_ledger import ShownLedger
 from dpframe.ledger.statement import (
-    ANSWERS,
-    COLUMNS,
-    RELEASES,
-    Statement,
-    answers_of,
     left_of,
     refusal,
-    rows_of,
     spent_of,
 )
-from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
+from dpframe.ledger.terms import Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
@@ -40,7 +34,16 @@ ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=
 made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
 
 
-class Ledger:
+@dataclass(frozen=True)
+class Foresight:
+    """A ledger before several charges: its last entry, which of them are answered already, and what would be left."""
+
+    last: int
+    stored: Mapping[str, bool]
+    left: PrivacyLoss
+
+
+class Ledger(ShownLedger):
     """A privacy budget for one privacy unit: append-only, exact, and charged before any row is read.
 
     Parameters
@@ -254,16 +257,44 @@ class Ledger:
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
         """As `charge`, for an entry that may have a snapshot: an answer that is stored under its name costs nothing."""
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
+        mark = self._store.charge(entry, self._allowing(entry))
+        if not isinstance(mark, Mark):
+            return mark
+        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+
+    def _allowing(self, entry: Entry) -> Allowed:
+        """The function that refuses an entry for which too little is left."""
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)
             if limit is not None and not limit.holds(total):
                 raise BudgetExceeded(refusal(limit, self._accounting, entry, last.total))
 
-        mark = self._store.charge(entry, allowed)
-        if not isinstance(mark, Mark):
-            return mark
-        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+        return allowed
+
+    def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
+        """What charging all of these entries, by any names, would do; nothing is charged.
+
+        Raises
+        ------
+        BudgetExceeded
+            If they do not fit together; it names the first that does not. Those with a stored answer cost nothing.
+        LedgerError
+            If a label and a snapshot name another question in this ledger.
+        """
+        checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
+        last, known = self._store.answered([*checked.values()])
+        stored = dict(zip(checked, known, strict=True))
+        total, limit = last.total, self._limit_at(last)
+        for name, entry in checked.items():
+            if stored[name]:
+                continue
+            after = plus(total, entry.amount)
+            if limit is not None and not limit.holds(after):
+                raise BudgetExceeded(f"{name}: {refusal(limit, self._accounting, entry, total)}")
+            total = after
+        left = left_of(limit, self._accounting, total)
+        return Foresight(last.entry, stored, left)
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
@@ -346,9 +377,6 @@ class Ledger:
         """Of how many numbers an amount is made in its accounting."""
         return 2 if self._terms is None else len(self._terms.limit.amount)
 
-    def _limit_at(self, last: Mark) -> Limit | None:
-        return None if self._terms is None else last.limit
-
     def _receipt(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
@@ -369,91 +397,6 @@ class Ledger:
             )
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
-    def to_frame(self, like: str = "polars") -> Any:
-        """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
-
-        Parameters
-        ----------
-        like : {"polars", "pandas"}
-            The library of the frame.
-
-        Returns
-        -------
-        DataFrame
-            ``epsilon`` and ``delta`` are rounded up; ``amount`` is the accounting's own exact quantity.
-
-        Examples
-        --------
-        >>> import dpframe as dpf
-        >>> dpf.Ledger(epsilon=1.0).to_frame().columns
-        ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
-        """
-        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
-
-    def answers(self, like: str = "polars") -> Any:
-        """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
-
-        Parameters
-        ----------
-        like : {"polars", "pandas"}
-            The library of the frame.
-
-        Returns
-        -------
-        DataFrame
-            A row for each, in the order in which they were stored: ``entry`` of the charge that paid for it, ``time``,
-            ``label``, ``snapshot``, ``query``, ``unit``, ``epsilon`` and ``delta`` of that charge, and ``stored``, the
-            entry that has the answer's hash. None of a ledger in memory, which stores no answers.
-
-        Examples
-        --------
-        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
-        >>> ledger = dpf.Ledger(epsilon=1.0, path=pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger")
-        >>> people = pl.DataFrame({"age": [31, 45, 62]})
-        >>> _ = people.dp.count(epsilon=0.5, ledger=ledger, label="patients", snapshot="2026-05")
-        >>> ledger.answers().select("label", "snapshot", "epsilon").rows()
-        [('patients', '2026-05', 0.5)]
-        """
-        return listing.as_frame(answers_of(self._store.entries()), like, types=ANSWERS)
-
-    @trimmed
-    def report(self, path: str | PathLike[str], *releases: Any, title: str | None = None, charts: bool = True) -> None:
-        """Write what was spent as one HTML file: limit, charges, stored answers, who is protected, the chain's end.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-        *releases : released frame
-            Results that are shown with it, a section each, as ``.dp.write_html`` shows them.
-        title : str, optional
-            The heading of the page.
-        charts : bool
-            Whether it has charts, which need ``dpframe[plot]``.
-
-        Notes
-        -----
-        The file fetches nothing and runs no script. Labels are shown to whoever reads it. Releases are not verified.
-
-        Examples
-        --------
-        >>> import dpframe as dpf, pathlib, tempfile
-        >>> dpf.Ledger(epsilon=1.0).report(pathlib.Path(tempfile.mkdtemp()) / "spending.html", charts=False)
-        """
-        from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
-
-        spending.write(path, self._statement(), self._store.entries(), releases, title=title, charts=charts)
-
-    def plot(self) -> Any:
-        """Draw the spent budget over time, and the limit: a line of steps.
-
-        Returns
-        -------
-        altair.Chart
-            It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
-        """
-        return self._statement().chart([entry for _, entry in self._store.entries()])
-
     def __enter__(self) -> Self:
         ambient.set((*ambient.get(), self))
         return self
@@ -472,22 +415,6 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, self._store.identity
-
-    def __repr__(self) -> str:
-        try:
-            return self._statement().text()
-        except LedgerError as error:  # a name in a notebook's last line must not raise
-            return f"Ledger\n  {error}"
-
-    def _repr_html_(self) -> str:
-        try:
-            return self._statement().html()
-        except LedgerError as error:
-            return f"<pre>{escape(f'Ledger: {error}')}</pre>"
-
-    def _statement(self) -> Statement:
-        summary = self._store.summary(RELEASES)
-        return Statement(self._terms, self._limit_at(summary.last), self._accounting, summary, self._store.shown)
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

@@ -153,7 +153,11 @@ class Plan:
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
         of_keys = found_notes(self.query, self.parts[0].mechanism)
-        return (*self.query.notes(), *of_keys, *subtotals, *_weight_notes(self.unit, self.query), *together)
+        of_values = tuple(
+            note for _, statistic in self.query.statistics for note in statistic.notes(self.unit, self.query.groups)
+        )
+        of_units = _weight_notes(self.unit, self.query)
+        return (*self.query.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""

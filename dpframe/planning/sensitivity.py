@@ -72,7 +72,7 @@ class Sensitivity:
         """The number of cells that one unit may sway: of weighted units all, since a weight below 1 is not 0."""
         if self.vector is not None:
             return self.cells
-        return self.cells if self.weighted else min(2 if self.replace else 1, self.cells)
+        return self.cells if self.weighted else min((2 if self.replace else 1) * self.groups, self.cells)
 
     def steps(self, p: float) -> float:
         """The l_p norm in grid steps, rounded up."""
@@ -121,6 +121,8 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
     if total.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
         reach, replaced = total.reach, unit.neighbors == "replace"
         return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
+    if total.distinct is not None:
+        return _of_distinct(total.distinct, unit, cells)
     if total.per_unit:
         return _of_whole_units(total, unit, cells)
     if total.vector is not None:
@@ -160,6 +162,24 @@ def _of_whole_units(total: Total, unit: PrivacyUnit, cells: int) -> Sensitivity:
         weighted=weighted,
         replace=unit.neighbors == "replace",
         grid=total.grid(fine),
+    )
+
+
+def _of_distinct(most: int, unit: PrivacyUnit, cells: int) -> Sensitivity:
+    """The sensitivity of numbers of distinct values: a unit moves each of its groups by `most` values, a row one by 1.
+
+    Of neither are there weights: a unit has rows in at most K groups, since those in others are left out. Under replace
+    these may be other K groups, and in one group the number moves by no more than `most` either way.
+    """
+    by_rows = unit.column is None
+    return Sensitivity(
+        reach=(0, 1 if by_rows else most),
+        cells=cells,
+        rows=1,
+        groups=1 if by_rows else groups_of(unit, cells),
+        weighted=False,
+        replace=unit.neighbors == "replace",
+        grid=1.0,
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import FoundAxis, found_axis
 from dpframe.queries.keys import Keys
@@ -200,6 +201,11 @@ class Query:
         """The statistics by the names of their output columns."""
         return dict(self.statistics)
 
+    def protecting(self, unit: PrivacyUnit) -> Query:
+        """The same question in the form that suits the unit; refused where it lacks what the unit needs."""
+        statistics = tuple((name, statistic.protecting(unit)) for name, statistic in self.statistics)
+        return self if statistics == self.statistics else replace(self, statistics=statistics)
+
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
         formed = [(name, statistic.under(pure)) for name, statistic in self.statistics]
@@ -215,7 +221,12 @@ class Query:
     @cached_property
     def uses_units(self) -> bool:
         """Tell whether some Total counts units, or clips what they add in all."""
-        return any(total.per_unit for total in self.of_cells)
+        return any(total.per_unit and total.distinct is None for total in self.of_cells)
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
+        return any(total.distinct is not None for total in self.of_cells)
 
     @cached_property
     def groups(self) -> int:

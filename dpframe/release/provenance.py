@@ -69,9 +69,9 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "verb": plan.query.verb,
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [_axis(axis) for axis in plan.query.shown.axes],
+        "cells": [axis_facts(axis) for axis in plan.query.shown.axes],
         "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
-        "statistics": [_statistic(part) for part in plan.parts],
+        "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
         "keep_noisy": keep_noisy,
@@ -290,7 +290,8 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
     return [column for axis in facts["cells"] for column in axis["columns"]]
 
 
-def _axis(axis: Any) -> dict[str, Any]:
+def axis_facts(axis: Any) -> dict[str, Any]:
+    """The facts of a record on an axis of the cells."""
     described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
     if isinstance(axis, DateAxis):
         described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
@@ -327,7 +328,8 @@ def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     return described | places | ({} if statistic.denoisable else {"one_total": False})
 
 
-def _statistic(part: Any) -> dict[str, Any]:
+def noise_facts(part: Any) -> dict[str, Any]:
+    """The facts of a record on what is measured and its noise."""
     noise = part.mechanism
     law = {"p": noise.p, "variance": noise.variance} if math.isfinite(noise.p) else {}  # a choice has neither
     return {

@@ -39,6 +39,7 @@ CALLS = {
     "quantile": {"column": "age", "q": 0.5, "bounds": (0, 100)},
     "ecdf": {"column": "age", "bins": [0, 50, 100]},
     "n_units": {},
+    "n_distinct": {"column": "ward", "max_values": 2},
     "mode": {"column": "ward", "categories": ["A", "B"]},
     "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
     "covariance": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},

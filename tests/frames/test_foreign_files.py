@@ -150,6 +150,7 @@ def test_118_a_broken_record_in_attrs_is_none():
 
 
 def test_118_the_command_line_says_it_in_a_line(tmp_path, capsys):
+    pytest.importorskip("typer")
     dpf.Ledger(epsilon=1.0, path=tmp_path / "clinic.ledger")
     for kind, text in BROKEN.items():
         path = written(tmp_path / "x.parquet", released(), text)

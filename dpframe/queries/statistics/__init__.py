@@ -7,6 +7,7 @@ from dpframe.queries.statistics.covariance import Correlation, Covariance, corre
 from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
+from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
@@ -32,6 +33,7 @@ __all__ = [
     "Mean",
     "Measured",
     "Mode",
+    "NDistinct",
     "NUnits",
     "Proportion",
     "Quantile",
@@ -54,6 +56,7 @@ __all__ = [
     "fieller",
     "mean",
     "median",
+    "n_distinct",
     "n_units",
     "proportion",
     "quantile",

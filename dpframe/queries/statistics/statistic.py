@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.errors import MissingArgument
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -144,6 +145,14 @@ class Statistic:
     def by_rows(self) -> Statistic:
         """The same where each row is a unit, and the number of units that of rows."""
         return self
+
+    def protecting(self, unit: PrivacyUnit) -> Statistic:
+        """The same in the form that suits the protected unit; refused where it lacks what such a unit needs."""
+        return self
+
+    def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
+        """Notes for the reader on what it leaves out of a unit; `groups` is the number of all groups."""
+        return ()
 
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
