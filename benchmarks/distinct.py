@@ -34,10 +34,8 @@ def counted() -> None:
             start = time.process_time()
             found = frame.dp.n_distinct(key, max_values=most, epsilon=1e6, ledger=ledger)[0, 0]
             seconds = time.process_time() - start
-            error = frame.dp.preview.n_distinct(key, max_values=most, epsilon=1.0, unit=person).error
-            print(
-                f"  at most {most:<4}{found:>8,.0f}  +-{next(iter(error.values())):<6.0f}{seconds:>6.2f} s", flush=True
-            )
+            (error,) = frame.dp.preview.n_distinct(key, max_values=most, epsilon=1.0, unit=person).error.values()
+            print(f"  at most {most:<4}{found:>8,.0f}  +-{error:<6.0f}{seconds:>6.2f} s", flush=True)
 
 
 def shapes(edges: int) -> Iterator[tuple[str, Graph, int]]:
@@ -83,8 +81,8 @@ def _ladder(groups: int, size: int) -> Graph:
 def timed(edges: int) -> None:
     """A line for each shape."""
     generator = np.random.default_rng(2)
-    for name, (unit, value, units, values), most in shapes(edges):
-        unit, value = generator.permutation(units)[unit], generator.permutation(values)[value]
+    for name, (ordered, held, units, values), most in shapes(edges):
+        unit, value = generator.permutation(units)[ordered], generator.permutation(values)[held]
         start = time.process_time()
         found = int(covered(unit, value, units, values, most).sum())
         print(f"{name:<38}{unit.size:>10,}{found:>10,}{time.process_time() - start:>8.2f} s", flush=True)

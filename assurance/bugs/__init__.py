@@ -45,6 +45,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *ENGINES,
     *GRIDS,
     *KEYS,
-    *REPORTS,
     *STREAMS,
+    *REPORTS,
 )

@@ -95,7 +95,7 @@ def gathered(
     cells: int,
     secret: int,
 ) -> GatheredPartial:
-    """Values that coded rows hold, of all rows of some units where there are units; `columns` are those of the values."""
+    """Values that coded rows hold, of all rows of some units where there are units; `columns` hold the values."""
     held = {}
     owner, units = (None, None) if unit.column is None else unit_codes(table[UNIT])
     for total, name in columns.items():

@@ -53,6 +53,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
+    resolved = resolved.with_axes(lambda axis: _checked_axis(source, axis))
     for total in query.of_cells:
         if isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
@@ -61,10 +62,26 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             if total.distinct is not None and column.identity is None:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
-                raise WrongDtype(f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}.")
+                raise WrongDtype(
+                    f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}. "
+                    f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
+                )
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
+
+
+def check_gathered(frame: Any) -> None:
+    """Refuse a table whose pieces are elsewhere, where the values of all rows must be looked at together."""
+    if is_spark(frame) or is_dask(frame):
+        way_out = "Drop the duplicates of its unit, groups and column there, and bring these rows to pandas or Polars."
+    elif is_dataset(frame) or is_relation(frame):
+        way_out = "Scan its files with polars.scan_parquet, or bring its rows to pandas, Polars or Arrow."
+    elif is_engine(frame):
+        way_out = "Bring its rows to pandas, Polars or Arrow first."
+    else:
+        return
+    raise InvalidType(f"frame must be in memory, or a Polars LazyFrame, for n_distinct, not {named(frame)}. {way_out}")
 
 
 def _refuse_results(names: list[str], asked: set[str]) -> None:
@@ -87,19 +104,6 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
             "those of a released result, which is public: use it directly. Join results with dpf.concat, which keeps "
             "their records; if these rows are private, rename a column."
         )
-
-
-def check_gathered(frame: Any) -> None:
-    """Refuse a table whose pieces are elsewhere, where the values of all rows must be looked at together."""
-    if is_spark(frame) or is_dask(frame):
-        way_out = "Drop the duplicates of its unit, groups and column there, and bring these rows to pandas or Polars."
-    elif is_dataset(frame) or is_relation(frame):
-        way_out = "Scan its files with polars.scan_parquet, or bring its rows to pandas, Polars or Arrow."
-    elif is_engine(frame):
-        way_out = "Bring its rows to pandas, Polars or Arrow first."
-    else:
-        return
-    raise InvalidType(f"frame must be in memory, or a Polars LazyFrame, for n_distinct, not {named(frame)}. {way_out}")
 
 
 def _checked(source: Source, keys: Keys) -> Keys:

@@ -18,12 +18,8 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.shown_ledger import ShownLedger
-from dpframe.ledger.statement import (
-    left_of,
-    refusal,
-    spent_of,
-)
-from dpframe.ledger.terms import Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
+from dpframe.ledger.statement import left_of, refusal, spent_of
+from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
@@ -376,6 +372,9 @@ class Ledger(ShownLedger):
     def _parts(self) -> int:
         """Of how many numbers an amount is made in its accounting."""
         return 2 if self._terms is None else len(self._terms.limit.amount)
+
+    def _limit_at(self, last: Mark) -> Limit | None:
+        return None if self._terms is None else last.limit
 
     def _receipt(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}

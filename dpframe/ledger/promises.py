@@ -14,8 +14,8 @@ LATER = (
     "rows",
     "altered",
     "ledger",
-    "rounded",
     "period",
+    "rounded",
 )  # known after the charge, or no part of what was asked
 
 

@@ -1,4 +1,4 @@
-"""A ledger as people see it: printed, as frames, as a chart, as a page. Nothing here is charged."""
+"""A ledger as people read it: a statement, a table of charges, stored answers, a chart, a page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dpframe.accounting import Accounting
 from dpframe.display import listing
 from dpframe.errors import LedgerError
 from dpframe.errors.tracebacks import trimmed
-from dpframe.ledger.entries import Mark, Store
+from dpframe.ledger.entries import Store
 from dpframe.ledger.statement import ANSWERS, COLUMNS, RELEASES, Statement, answers_of, rows_of
-from dpframe.ledger.terms import Limit, Terms
+from dpframe.ledger.terms import Terms
 
 
 class ShownLedger:
-    """The part of `Ledger` that is for readers."""
+    """The part of `Ledger` that is for readers: it changes nothing."""
 
     _accounting: Accounting
     _terms: Terms | None
@@ -121,7 +121,5 @@ class ShownLedger:
 
     def _statement(self) -> Statement:
         summary = self._store.summary(RELEASES)
-        return Statement(self._terms, self._limit_at(summary.last), self._accounting, summary, self._store.shown)
-
-    def _limit_at(self, last: Mark) -> Limit | None:
-        return None if self._terms is None else last.limit
+        limit = None if self._terms is None else summary.last.limit
+        return Statement(self._terms, limit, self._accounting, summary, self._store.shown)

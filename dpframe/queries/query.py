@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -161,10 +161,17 @@ class Query:
         return max(statistic.peels for _, statistic in self.statistics)
 
     @cached_property
+    def gaussian_only(self) -> bool:
+        """Tell whether some statistic has no form for other noise than Gaussian."""
+        return any(statistic.gaussian_only for _, statistic in self.statistics)
+
+    @cached_property
     def shown(self) -> Keys:
         """The rows of the result without subtotals: the cells, and inside of each the rows of a statistic."""
-        axes = tuple(axis for _, statistic in self.statistics for axis in statistic.axes)
-        return Keys((*self.keys.axes, *axes)) if axes else self.keys
+        shown = self.keys
+        for _, statistic in self.statistics:
+            shown = statistic.shown(shown)
+        return shown
 
     @property
     def rank(self) -> float | None:
@@ -191,6 +198,11 @@ class Query:
         return tuple(
             self if statistics == self.statistics else replace(self, statistics=statistics) for statistics in choices
         )
+
+    def with_axes(self, checked: Callable[[Any], Any]) -> Query:
+        """The same with the axes of its statistics as a schema has them."""
+        statistics = tuple((name, statistic.resolved(checked)) for name, statistic in self.statistics)
+        return self if statistics == self.statistics else replace(self, statistics=statistics)
 
     def because(self, why: str) -> Query:
         """The same with the reason why a plan took this way."""
@@ -258,7 +270,7 @@ class Query:
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on rows that are in no cell."""
-        return self.keys.notes() if self.grouping is None else self.grouping.notes()
+        return self.shown.notes() if self.grouping is None else self.grouping.notes()
 
     @cached_property
     def totals(self) -> tuple[Total, ...]:
@@ -287,6 +299,13 @@ class Query:
     def levels(self) -> tuple[Level, ...]:
         """The levels of subtotals, in the order of `groupings`; none without."""
         return levels_of(self.keys, self._by)
+
+    @property
+    def level_facts(self) -> list[dict[str, Any]] | None:
+        """The columns and the number of rows of each level of subtotals, or of each table; None of a single one."""
+        if not self.subtotals:
+            return self.shown.levels
+        return [{"columns": list(level.columns), "rows": level.size} for level in self.levels]
 
     def cells_of(self, total: Total) -> int:
         """The number of exact entries of the vector of a Total."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.contrasts import ContrastDesign
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,10 +116,18 @@ class Vector(Protocol):
     def words(self) -> str:
         """The measured numbers in words, for plans and records."""
 
+    @property
+    def signed(self) -> bool:
+        """Tell whether some entry may be negative."""
+
+    @property
+    def contrasts(self) -> ContrastDesign | None:
+        """The design of contrasts, whose noise has a scale for each of them; None of noise of one scale."""
+
     def grid(self, weighted: bool) -> float:
         """The length of one integer step."""
 
-    def norms(self, weighted: bool) -> tuple[int, int]:
+    def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
 
     def adds_up_to(self, column: str | None) -> bool:

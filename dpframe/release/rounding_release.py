@@ -47,7 +47,7 @@ def _record(
     new = {**record, "rounded": said, "sha256": build.fingerprint(build.reordered(frame, places), record["columns"])}
     if rows is not None:
         numbers = [name for name in record["columns"] if name not in rows["labels"]]
-        printed = prints.print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
+        printed = prints.print_of(frame, rows["labels"], numbers, prints.layout_of(facts.get("levels")))
         assert printed is not None  # it had one before
         new["rows"] = {**rows, "sha256": printed.sha256}
     return new

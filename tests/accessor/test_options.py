@@ -44,9 +44,11 @@ CALLS = {
     "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
     "covariance": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
     "correlation": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
+    "marginals": {"columns": ["ward", "patient"], "keys": {"ward": ["A", "B"], "patient": [1, 2]}},
     "contributions": {"by": "ward"},
     "agg": {"n": dpf.count()},
 }
+MORE = {"marginals": {"delta": 1e-6}}  # of the price: its noise is Gaussian alone
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -94,7 +96,7 @@ def test_what_a_verb_refuses_it_refuses_with_the_reason(name):
 @pytest.mark.parametrize("name", VERBS)
 def test_the_defaults_of_help_are_those_of_the_call(name):
     dp = FRAME.dp.preview
-    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)}
+    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2), **MORE.get(name, {})}
     plain = getattr(dp, name)(**CALLS[name], **fixed)
     shown = {one.name: one.default for one in parameters(VERBS[name]).values() if one.name in OPTIONS}
     assert getattr(dp, name)(**CALLS[name], **{**shown, **fixed}) == plain
@@ -161,3 +163,12 @@ def test_words_of_other_libraries_are_understood(word, meant):
     people = pl.DataFrame({"age": [31, 45, 62]})
     with pytest.raises(dpf.InvalidType, match=f"{word} is not an argument of mean. Did you mean {meant}"):
         people.dp.mean("age", **{word: 1})
+
+
+def test_the_print_of_an_accessor_says_what_it_is_of():
+    frame = pl.DataFrame({"ward": ["A"]})
+    assert repr(frame.dp).startswith("<.dp of a private frame: count")
+    assert repr(frame.dp.group_by("ward", keys=["A"])).startswith("<.dp of a private frame in groups: count")
+    assert repr(frame.dp.preview.group_by("ward", keys=["A"])).startswith(
+        "<preview of .dp of a private frame in groups"
+    )

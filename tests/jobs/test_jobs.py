@@ -73,7 +73,7 @@ def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
 
 def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
     text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
-    with pytest.raises(dpf.BudgetExceeded, match="nights: the call costs epsilon 0.2, but only epsilon 0.1"):
+    with pytest.raises(dpf.BudgetExceeded, match=r"nights: the call costs epsilon 0\.2, but only epsilon 0\.1"):
         running.run(job(folder, text=text))
     assert charges(folder) == 0
     assert not (folder / "out").exists()

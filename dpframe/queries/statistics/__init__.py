@@ -5,6 +5,7 @@ from dpframe.queries.statistics.contributors import Contributors
 from dpframe.queries.statistics.count import Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
+from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
 from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
@@ -30,6 +31,7 @@ __all__ = [
     "Count",
     "Covariance",
     "Ecdf",
+    "Marginals",
     "Mean",
     "Measured",
     "Mode",
@@ -54,6 +56,7 @@ __all__ = [
     "count",
     "covariance",
     "fieller",
+    "marginals",
     "mean",
     "median",
     "n_distinct",
