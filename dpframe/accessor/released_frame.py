@@ -335,6 +335,11 @@ class ReleasedFrame(WrittenFrame):
                 "measurements must be asked of a result of marginals, whose tables have one variance each. "
                 "Read the columns of other results."
             )
+        if "rounded" in facts:
+            raise InvalidArgument(
+                "measurements must be of the numbers as they were released, and these were rounded. "
+                "Ask the released frame."
+            )
         places = provenance.checked_numbers(self._frame, facts)
         name = "count" + NOISY if "count" + NOISY in facts["columns"] else "count"
         if name == "count" and facts["measures"]["count"]["denoise"]:

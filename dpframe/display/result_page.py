@@ -17,7 +17,7 @@ from dpframe.display.report_page import (
     plain_table,
     scrolling,
 )
-from dpframe.display.result_tables import Table
+from dpframe.display.result_tables import Table, titled
 from dpframe.display.statements import subject
 from dpframe.privacy import PrivacyUnit
 
@@ -63,10 +63,7 @@ def _has_intervals(chart: Any) -> bool:
 
 def title_of(facts: Mapping[str, Any]) -> str:
     """The label of a release, or what it is of."""
-    if facts["label"]:
-        return str(facts["label"])
-    names = ", ".join(facts["measures"]) or str(facts["verb"])
-    return subject(names, facts)
+    return titled(facts, subject(", ".join(facts["measures"]) or str(facts["verb"]), facts))
 
 
 def _errors(errors: Sequence[Mapping[str, Any]]) -> str:

@@ -88,7 +88,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
         for name in statistics:
             columns += _statistic_columns(called(name), name, numbers[name], errors.get(name))
     return Table(
-        harmless(facts["label"] or (", ".join(map(called, statistics)) if statistics else _of_a_choice(facts))),
+        harmless(titled(facts, ", ".join(map(called, statistics)) if statistics else _of_a_choice(facts))),
         _subtitle(facts),
         tuple(columns),
         tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
@@ -106,6 +106,12 @@ def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[s
     said = [f"rounded to {step}: {', '.join(names)}" for step, names in steps.items() if "rounded" not in facts]
     warning = [facts["warning"]] if "warning" in facts else []
     return [*warning, *said, *denoised_words(facts, number), *facts["notes"]]
+
+
+def titled(facts: Mapping[str, Any], otherwise: str) -> str:
+    """The label of a release, of a stream with its period; else what it is of."""
+    title = str(facts["label"] or otherwise)
+    return f"{title}, {facts['period']['name']}" if "period" in facts else title
 
 
 def source(facts: Mapping[str, Any]) -> str:

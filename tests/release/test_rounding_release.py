@@ -104,3 +104,15 @@ def test_subtotals_and_whole_numbers(engine, ledger):
     assert [str(dtype) for dtype in made.dtypes] == [str(dtype) for dtype in cube.dtypes]
     assert all(value % 10 == 0 for value in engine.columns(made)["count"])
     assert not made.dp.provenance["altered"]
+
+
+def test_tables_of_several_columns_are_measured_as_released():
+    people = pl.DataFrame({"sex": ["f", "m"] * 50, "ward": ["A", "B"] * 50})
+    keys = {"sex": ["f", "m"], "ward": ["A", "B"]}
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+    tables = people.dp.marginals(["sex", "ward"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger)
+    made = tables.dp.round(-1)
+    assert not made.dp.provenance["altered"]
+    with pytest.raises(dpf.InvalidArgument, match="these were rounded"):
+        made.dp.measurements()
+    assert tables.dp.table("csv")
