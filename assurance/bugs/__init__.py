@@ -10,6 +10,7 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.jobs import JOBS
 from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
@@ -43,4 +44,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *ENGINES,
     *GRIDS,
     *KEYS,
+    *JOBS,
 )

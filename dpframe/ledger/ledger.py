@@ -267,7 +267,7 @@ class Ledger:
         return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
     def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
-        """What charging all of these entries, by any names, would do; nothing is charged.
+        """Tell what charging all of these entries, by any names, would do; nothing is charged.
 
         Raises
         ------
