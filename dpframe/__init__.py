@@ -15,7 +15,7 @@ Examples
 
 from dpframe import audit, denoise, local
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
+from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
 from dpframe.accessor import accessor as _accessor
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -58,6 +58,7 @@ from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.stream_plan import StreamPlan
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
@@ -67,6 +68,7 @@ from dpframe.queries.statistics import (
     Count,
     Covariance,
     Mean,
+    NDistinct,
     NUnits,
     Proportion,
     Quantile,
@@ -81,6 +83,7 @@ from dpframe.queries.statistics import (
     covariance,
     mean,
     median,
+    n_distinct,
     n_units,
     proportion,
     quantile,
@@ -111,6 +114,7 @@ __all__ = [
     "Mean",
     "Mechanism",
     "MissingArgument",
+    "NDistinct",
     "NUnits",
     "NoLedger",
     "NoProvenance",
@@ -128,6 +132,8 @@ __all__ = [
     "ReleasedFrame",
     "Sensitivity",
     "Std",
+    "Stream",
+    "StreamPlan",
     "Sum",
     "TruncatedGeneralizedGaussian",
     "UnitSum",
@@ -157,6 +163,7 @@ __all__ = [
     "local",
     "mean",
     "median",
+    "n_distinct",
     "n_units",
     "of",
     "optimal_composition",

@@ -22,6 +22,7 @@ from assurance.bugs.seeding import Mutant
 from assurance.bugs.sensitivity import SENSITIVITY
 from assurance.bugs.stated import STATED
 from assurance.bugs.statistics import STATISTICS
+from assurance.bugs.streams import STREAMS
 from assurance.bugs.units import UNITS
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -45,4 +46,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *GRIDS,
     *KEYS,
     *JOBS,
+    *STREAMS,
 )

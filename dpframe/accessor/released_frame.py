@@ -7,17 +7,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpframe.accessor.joined import parts_of
-from dpframe.display import result_charts, result_tables, statements
+from dpframe.accessor.measurements import Measurement, measurements_of
+from dpframe.display import marginal_charts, result_charts, result_tables, statements
 from dpframe.errors import AlreadyReleased, InvalidArgument, shown
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
 from dpframe.planning import suggestion
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import ERROR
+from dpframe.queries.query import ERROR, NOISY
 from dpframe.release import provenance
 
-OF_RESULTS = ("provenance", "errors", "plot", "table", "statement", "suggest", "to_numpy", "write_parquet", "parts")
+OF_RESULTS = (
+    "provenance",
+    "errors",
+    "plot",
+    "table",
+    "statement",
+    "suggest",
+    "to_numpy",
+    "measurements",
+    "write_parquet",
+    "parts",
+)
 VERBS = (
     "count",
     "sum",
@@ -29,11 +41,13 @@ VERBS = (
     "quantile",
     "ecdf",
     "n_units",
+    "n_distinct",
     "histogram",
     "mode",
     "top_k",
     "covariance",
     "correlation",
+    "marginals",
     "contributions",
     "agg",
     "group_by",
@@ -297,6 +311,45 @@ class ReleasedFrame:
             self._alone("to_numpy")
         arrays = [_array(frame, facts, name) for frame, facts in parts]
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
+
+    def measurements(self) -> list[Measurement]:
+        """The unbiased tables of ``marginals``, each with the variance of its cells: for models of all columns.
+
+        Returns
+        -------
+        list of Measurement
+            Of each table, the total first: ``columns``, ``values`` (an array with an axis for each of them, in the
+            order of its keys) and ``variance``. The noise of different tables is not independent, since they add up.
+
+        Raises
+        ------
+        InvalidArgument
+            If the result is none of `marginals`, or its frame was changed or has no unbiased values.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"sex": ["f", "m"], "ward": ["A", "B"]})
+        >>> keys = {"sex": ["f", "m"], "ward": ["A", "B", "C"]}
+        >>> ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+        >>> tables = people.dp.marginals(["sex", "ward"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger)
+        >>> [(each.columns, each.values.shape, round(each.variance, 1)) for each in tables.dp.measurements()]
+        [((), (), 64.1), (('sex',), (2,), 35.0), (('ward',), (3,), 31.0), (('sex', 'ward'), (2, 3), 23.2)]
+        """
+        facts = self._alone("measurements")
+        if not marginal_charts.is_marginals(facts):
+            raise InvalidArgument(
+                "measurements must be asked of a result of marginals, whose tables have one variance each. "
+                "Read the columns of other results."
+            )
+        places = provenance.checked_numbers(self._frame, facts)
+        name = "count" + NOISY if "count" + NOISY in facts["columns"] else "count"
+        if name == "count" and facts["measures"]["count"]["denoise"]:
+            raise InvalidArgument(
+                "measurements must be of unbiased values, which keep_noisy=False left out. Leave it out of the next "
+                "release."
+            )
+        return measurements_of(build.numbers(self._frame, name)[places], facts)
 
     def write_parquet(self, path: Any) -> None:
         """Write the frame with its provenance; `dpframe.read_parquet` reads both.

@@ -10,6 +10,7 @@ from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 
+MOST_NAMED = 6  # columns of tables that a title lists
 PAIR = ("column", "other")  # what names the two columns of a covariance
 
 
@@ -35,6 +36,11 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
     if is_pairs(axes):
         axes, of = axes[:-1], " of pairs of columns"
     columns = [column for axis in axes for column in axis["columns"]]
+    degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
+    if degree:
+        most = f"{degree} of its columns" if degree > 1 else "one of its columns"
+        named = f"which are {_listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
+        return f"{names} in all tables of up to {most}, {named}"
     return f"{names}{of}" + (f" by {' and '.join(columns)}" if columns else "")
 
 

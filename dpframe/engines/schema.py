@@ -12,7 +12,8 @@ from dpframe.engines.found_labels import check_labels
 from dpframe.engines.identity import Declared, declared, twice
 from dpframe.engines.quiet import check_quiet
 from dpframe.engines.source import ColumnType, Source, source_of
-from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
+from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.contributions import Grouping
@@ -40,6 +41,8 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     turns int64 into float64, and one odd value into object, so a refusal would tell of it.
     """
     check_quiet()
+    if query.gathers:
+        check_gathered(frame)
     source = source_of(frame)
     if query.found is not None:
         resolved = _checked_found(source, query, query.found, unit)
@@ -47,16 +50,32 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
+    resolved = resolved.with_axes(lambda axis: _checked_axis(source, axis))
     for total in query.of_cells:
         if isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
+            if total.distinct is not None and column.identity is None:
+                raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}.")
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
+
+
+def check_gathered(frame: Any) -> None:
+    """Refuse a table whose pieces are elsewhere, where the values of all rows must be looked at together."""
+    if is_spark(frame) or is_dask(frame):
+        way_out = "Drop the duplicates of its unit, groups and column there, and bring these rows to pandas or Polars."
+    elif is_dataset(frame) or is_relation(frame):
+        way_out = "Scan its files with polars.scan_parquet, or bring its rows to pandas, Polars or Arrow."
+    elif is_engine(frame):
+        way_out = "Bring its rows to pandas, Polars or Arrow first."
+    else:
+        return
+    raise InvalidType(f"frame must be in memory, or a Polars LazyFrame, for n_distinct, not {named(frame)}. {way_out}")
 
 
 def _checked(source: Source, keys: Keys) -> Keys:

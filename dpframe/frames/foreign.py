@@ -165,6 +165,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             and not {"bounds", "unit_bounds"} & {*statistic}
         ):
             return f"its measure {shown(name)} must have bounds"
+        if "deviations" in statistic and len(statistic["deviations"]) != len(levels):
+            return f"its measure {shown(name)} must have a deviation for each level"
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
     try:
@@ -181,7 +183,7 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
 
 def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
     """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
-    return is_one_total(statistic) or "sums" in statistic
+    return is_one_total(statistic) or "sums" in statistic or "deviations" in statistic
 
 
 def _of_the_model(record: Mapping[str, Any]) -> str:
@@ -325,6 +327,9 @@ MEASURE = _object(
         "missing": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
+        "degree": _some,
+        "objective": _one_of("equal", "cells"),
+        "deviations": _list(_above, 2),
         "sums": _object({"bin": _above, "first": _above, "any": _above}),
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
@@ -383,6 +388,8 @@ POSSIBLE = {
     "method": _object({"method": _text}),
     "per_report": _positive,
     "warning": _text,
+    "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
+    "period": _object({"name": _text, "number": _some, "since": _some}),
 }
 FIELDS: dict[str, tuple[Form, bool]] = {
     **dict(zip(NEEDED, zip(NEEDED.values(), repeat(True)), strict=True)),

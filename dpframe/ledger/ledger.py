@@ -21,7 +21,7 @@ from dpframe.errors import (
 )
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Answer, Entry, Mark, Store
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
@@ -255,16 +255,20 @@ class Ledger:
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
         """As `charge`, for an entry that may have a snapshot: an answer that is stored under its name costs nothing."""
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
+        mark = self._store.charge(entry, self._allowing(entry))
+        if not isinstance(mark, Mark):
+            return mark
+        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+
+    def _allowing(self, entry: Entry) -> Allowed:
+        """The function that refuses an entry for which too little is left."""
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)
             if limit is not None and not limit.holds(total):
                 raise BudgetExceeded(refusal(limit, self._accounting, entry, last.total))
 
-        mark = self._store.charge(entry, allowed)
-        if not isinstance(mark, Mark):
-            return mark
-        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+        return allowed
 
     def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
         """Tell what charging all of these entries, by any names, would do; nothing is charged.

@@ -14,6 +14,7 @@ LATER = (
     "rows",
     "altered",
     "ledger",
+    "period",
 )  # known after the charge, or no part of what was asked
 
 

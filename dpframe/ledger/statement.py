@@ -13,7 +13,7 @@ from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Entry, Summary
+from dpframe.ledger.entries import UNLISTED, Entry, Summary
 from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
@@ -63,7 +63,7 @@ class Statement:
 
     def chart(self, entries: list[Entry]) -> Any:
         """Epsilon spent over time, up to the limit."""
-        points = self._points([entry for entry in entries if entry.kind != "answer"])
+        points = self._points([entry for entry in entries if entry.kind not in UNLISTED])
         if len(points) > MOST_POINTS:  # evenly, and the last of all
             points = [points[index * (len(points) - 1) // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
         rows = [
@@ -128,8 +128,8 @@ class Statement:
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """The entries that people ask for: that an answer was stored is told by the charge before it."""
-    return [(number, entry) for number, entry in entries if entry.kind != "answer"]
+    """The entries that people ask for: that answers and periods were stored is told by the charge before them."""
+    return [(number, entry) for number, entry in entries if entry.kind not in UNLISTED]
 
 
 def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:

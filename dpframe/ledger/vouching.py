@@ -63,6 +63,8 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     if "ledger" not in record or not number:  # a receipt that was noted down, and no release
         return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
     entry, stored = store.entry_and_answer(number)
+    if entry.stream is not None:  # of which each period was stored by itself
+        stored = _of_period(store.contents(entry), record)
     if entry.kind != "charge":
         raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
     _compare(record, "snapshot", receipt.get("snapshot", receipt.get("version")), entry.snapshot)
@@ -76,6 +78,13 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
         "record": AS_CHARGED if entry.promises or is_stored else IN_PART,
         "numbers": AS_STORED if is_stored else numbers,
     }
+
+
+def _of_period(contents: Mapping[int, bytes], record: Mapping[str, Any]) -> bytes | None:
+    """The content that was stored of the period that a record speaks of."""
+    period = record.get("period")
+    number = period.get("number") if isinstance(period, Mapping) else None
+    return contents.get(number) if type(number) is int else None
 
 
 def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> None:

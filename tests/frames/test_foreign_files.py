@@ -183,7 +183,7 @@ def hashed(frame, record):
     """The record with hashes that fit its frame, as a forger would make them."""
     try:
         numbers = record["columns"] if record["measures"] else []
-        found = prints.print_of(frame, record["rows"]["labels"], numbers, subtotals="levels" in record)
+        found = prints.print_of(frame, record["rows"]["labels"], numbers, prints.layout_of(record.get("levels")))
         record["rows"]["sha256"] = found.sha256
         record["sha256"] = build.fingerprint(frame, record["columns"])
     except (AttributeError, KeyError, TypeError, ValueError):  # too broken to be forged any further
