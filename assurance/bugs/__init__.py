@@ -10,6 +10,7 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.jobs import JOBS
 from assurance.bugs.kernels import KERNELS
 from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
@@ -48,6 +49,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *KERNELS,
     *GRIDS,
     *KEYS,
+    *JOBS,
     *MARGINALS,
     *STREAMS,
     *REPORTS,

@@ -269,7 +269,7 @@ class Ledger(ShownLedger):
         return allowed
 
     def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
-        """What charging all of these entries, by any names, would do; nothing is charged.
+        """Tell what charging all of these entries, by any names, would do; nothing is charged.
 
         Raises
         ------
