@@ -11,6 +11,7 @@ RANKS = "test_quantile.py"
 TOP = "test_peeling.py"
 CHOSEN = "test_quantile_choice.py"
 SUMS_OF_BINS = "test_ranges.py"
+TWO_LOOKS = "test_staged_ranges.py"
 PAIRS = "test_covariance.py"
 MEANS = "test_two_sided_means.py"
 STATISTICS = (
@@ -137,6 +138,40 @@ STATISTICS = (
         "return 1",
         f"{SUMS_OF_BINS}::test_units_count_by_group_whatever_their_bins",
         f"{SUMS_OF_BINS}::test_the_sensitivity_is_attained",
+    ),
+    bug(
+        "statistics",
+        "blocks of buckets that weigh in full on every level",
+        "Buckets.weight",
+        "return WEIGHT // levels if self.pure else math.isqrt(WEIGHT**2 // levels)",
+        "return WEIGHT",
+        f"{TWO_LOOKS}::test_whatever_is_decided_a_row_adds_no_more_than_is_stated",
+    ),
+    bug(
+        "statistics",
+        "weights of blocks for the other norm",
+        "Buckets.weight",
+        "return WEIGHT // levels if self.pure else math.isqrt(WEIGHT**2 // levels)",
+        "return math.isqrt(WEIGHT**2 // levels)",
+        f"{TWO_LOOKS}::test_whatever_is_decided_a_row_adds_no_more_than_is_stated",
+        f"{TWO_LOOKS}::test_no_neighbor_is_farther_than_the_sensitivity_whatever_is_decided",
+    ),
+    bug(
+        "statistics",
+        "a second look that is said to weigh half",
+        "Later.column_sum",
+        "return WEIGHT\n",
+        "return WEIGHT // 2\n",
+        f"{TWO_LOOKS}::test_whatever_is_decided_a_row_adds_no_more_than_is_stated",
+        f"{TWO_LOOKS}::test_the_sensitivity_of_the_second_look_is_attained",
+    ),
+    bug(
+        "statistics",
+        "a second look that shows exact blocks",
+        "results.noisy_of",
+        "noisy = part.mechanism.add_noise(total if decided is None else decided.measured(total).ravel())",
+        "noisy = part.mechanism.add_noise(total) if decided is None else decided.measured(total).ravel()",
+        f"{TWO_LOOKS}::test_the_second_look_has_its_noise",
     ),
     bug(
         "statistics",

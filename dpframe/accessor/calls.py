@@ -138,6 +138,11 @@ def summed(options: Any, *, normalize: bool) -> Any:
     return options
 
 
+def is_fixed(options: Any) -> bool:
+    """Tell whether counts for sums must have errors that are known before: without denoising, or within an error."""
+    return ("denoise" in options and options["denoise"] is None) or options.get("within") is not None
+
+
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
     """Statistics by name, and the options."""
     entries: list[tuple[str, Any]] = []

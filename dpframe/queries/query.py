@@ -278,9 +278,9 @@ class Query:
         return levels_of(self.keys, self._by)
 
     def cells_of(self, total: Total) -> int:
-        """The number of entries of the vector of a Total."""
+        """The number of exact entries of the vector of a Total."""
         if total.vector is not None:
-            return self.keys.cells // total.vector.cells * total.width
+            return self.keys.cells // total.vector.cells * total.vector.folded
         if total.by is None:
             return self.keys.cells
         return self.levels[self.groupings.index(total.by)].size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -28,6 +28,13 @@ class Noise(Protocol):
     def interval(self, confidence: float) -> float: ...
 
 
+class Decided(Protocol):
+    """A way to measure a Total that noisy numbers of others have decided."""
+
+    def measured(self, counts: Integers) -> Integers:
+        """The integers that noise is added to, of the exact ones."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """The noisy totals of one Total in the user's units, one per cell, and the law of their noise."""
@@ -35,6 +42,7 @@ class Measured:
     values: Floats
     noise: Noise
     weighted: bool = False  # whether rows are weighed: exact counts are then no whole numbers
+    decided: Decided | None = None  # what was measured, where noisy numbers decided it
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,10 @@ class Vector(Protocol):
         """The number of integers for each group."""
 
     @property
+    def folded(self) -> int:
+        """The number of exact integers for each group that rows are folded into; `width`, if not decided later."""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
 
@@ -110,6 +122,9 @@ class Vector(Protocol):
 
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """The way to measure it that noisy numbers of other Totals decide; None where it is fixed."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +203,13 @@ class Total:
     def nonnegative(self) -> bool:
         """Tell whether no total can be below zero; public, since it follows from the bounds."""
         return self.vector is None and self.reach[0] == 0
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """The way to measure the exact integers that noisy numbers of other Totals decide; None where it is fixed.
+
+        Its sensitivity is fixed all the same: it holds whatever they decide.
+        """
+        return None if self.vector is None else self.vector.decided(measured, noise)
 
     @property
     def width(self) -> int:

@@ -8,6 +8,7 @@ the vectors here is negative, so under replace the l_2 distance is at most sqrt(
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +19,8 @@ from dpframe.errors.words import harmless
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.total import RowFunction
+from dpframe.queries.stages import Cells, Later
+from dpframe.queries.total import Decided, Measured, Noise, RowFunction, Total
 from dpframe.queries.trees import Tree
 
 INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16
@@ -56,6 +58,11 @@ class RowVector:
         return len(self.entries)
 
     @property
+    def folded(self) -> int:
+        """The number of exact integers for each group."""
+        return self.width
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
         return tuple(column for column, _ in self.values)
@@ -78,6 +85,9 @@ class RowVector:
         everyone = all(entry.missing is not None for entry in self.entries)
         return self.whole and (column is None if everyone else self.columns == (column,))
 
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
+        """Nothing: what is measured is fixed."""
+
 
 @dataclass(frozen=True)
 class InnerCounts:
@@ -91,22 +101,30 @@ class InnerCounts:
         The places between the bins: a value belongs to as many bins as there are cuts up to it.
     bounds : tuple of two floats
         Of the values, which are clipped to them.
-    design : PrefixSums, Tree or Grid
+    design : PrefixSums, Tree, Grid, Cells or Later
         What is measured of the counts.
     called : str
         The measured numbers in words.
+    first : Total, optional
+        The first look, of which the second one is this.
     """
 
     column: str | None
     cuts: tuple[float, ...]
     bounds: tuple[float, float]
-    design: PrefixSums | Tree | Grid
+    design: PrefixSums | Tree | Grid | Cells | Later
     called: str = "running counts"
+    first: Total | None = None  # whose noisy numbers decide what the design measures
 
     @property
     def width(self) -> int:
         """The number of integers for each group."""
         return self.design.width
+
+    @property
+    def folded(self) -> int:
+        """The number of exact integers for each group: of a second look the bins, until it is decided."""
+        return self.width if self.first is None else self.bins
 
     @property
     def bins(self) -> int:
@@ -151,6 +169,13 @@ class InnerCounts:
         """Tell whether the integers of a group add up to a count: running counts do not."""
         return False
 
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """Nothing, but of a second look: the buckets that the first one decides."""
+        if self.first is None:
+            return None
+        assert isinstance(self.design, Later)
+        return self.design.decided(measured[self.first], noise)
+
 
 @dataclass(frozen=True)
 class Matches:
@@ -164,7 +189,7 @@ class Matches:
 
     axis: KeyAxis
 
-    width = bins = 2
+    width = folded = bins = 2
     cells = 1
     values: ClassVar[Values] = ()
 
@@ -199,3 +224,6 @@ class Matches:
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to the present values of a column: both parts do."""
         return column == self.column
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
+        """Nothing: what is measured is fixed."""

@@ -13,6 +13,7 @@ from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, qua
 from dpframe.queries.statistics.ranges import Ranges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
+from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
 from dpframe.queries.statistics.top_k import TopK
@@ -39,6 +40,7 @@ __all__ = [
     "Ratio",
     "RowFunction",
     "Share",
+    "StagedRanges",
     "Statistic",
     "Std",
     "Sum",

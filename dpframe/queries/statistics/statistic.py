@@ -137,7 +137,7 @@ class Statistic:
         """The further columns, by the ends of their names."""
         return {}
 
-    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str] | None:
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
         """The values by its own denoiser, and what that does in words; None where it has none of its own."""
         return None
 
