@@ -821,7 +821,7 @@ KEYS = [
     ),
     Refusal(
         "keys-nat",
-        lambda df: df.dp.group_by("at", keys=[np.datetime64("NaT")]).count(epsilon=1),
+        lambda df: df.dp.group_by("at", keys=[np.datetime64("NaT", "us")]).count(epsilon=1),
         VALUE,
         "keys must be finite, not NaT. Ask for the row of missing values with None.",
     ),
@@ -1252,7 +1252,7 @@ BINS = [
     ),
     Refusal(
         "bins-nat",
-        lambda df: df.dp.histogram("at", bins=[np.datetime64("2024-01-01"), np.datetime64("NaT")], epsilon=1),
+        lambda df: df.dp.histogram("at", bins=[np.datetime64("2024-01-01"), np.datetime64("NaT", "us")], epsilon=1),
         VALUE,
         "bins must hold dates or durations, not NaT.",
     ),
