@@ -206,6 +206,20 @@ def test_results_know_what_they_are(tmp_path, engine):
         assert copy.deepcopy(stream).release(engine(stays()), "2026-W02").equals(frame)
 
 
+def test_tables():
+    pytest.importorskip("great_tables")
+    frame = stream_of(by="ward", keys=["A", "B"]).release(pl.DataFrame(stays()), "2026-W02")
+    assert "total" in frame.dp.table().as_raw_html()
+
+
+def test_a_ledger_that_may_only_be_read_shows_its_streams(tmp_path, monkeypatch):
+    stream = stream_of(dpf.Ledger(epsilon=1, path=tmp_path / "l.ledger"))
+    stream.release(pl.DataFrame(stays()), "2026-W02")
+    monkeypatch.setattr(type(stream.ledger._store), "step", lambda *_: 1 / 0)
+    assert stream.to_frame().height == 1
+    assert stream.release(pl.DataFrame(stays()), "2026-W02").height == 1
+
+
 def test_periods_can_be_joined():
     stream = stream_of(by="ward", keys=["A", "B"])
     weeks = [stream.release(pl.DataFrame(stays()), week) for week in ("2026-W02", "2026-W03")]
