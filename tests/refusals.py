@@ -2511,12 +2511,21 @@ RESULTS = [
         prepare=released,
     ),
     Refusal(
+        "private-rows-of-results",
+        lambda df: pl.DataFrame({name: df[name].to_list() for name in df.columns}).dp.count(epsilon=1),
+        dpf.AlreadyReleased,
+        "the frame must hold private rows, but its columns 'count', 'count_noisy' and 'count_error' are those of a "
+        "released result, which is public: use it directly. Join results with dpf.concat, which keeps their records; "
+        "if these rows are private, rename a column.",
+        prepare=released,
+    ),
+    Refusal(
         "private-provenance",
         lambda df: df.dp.provenance,
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "private-plot",
@@ -2524,7 +2533,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "private-to-numpy",
@@ -2532,7 +2541,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "private-write-parquet",
@@ -2540,7 +2549,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "provenance-dropped",
@@ -2548,7 +2557,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
         POLARS,
         prepare=released,
     ),

@@ -15,6 +15,7 @@ from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
 from assurance.bugs.noise import NOISE
+from assurance.bugs.reports import REPORTS
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
 from assurance.bugs.seeding import Mutant
@@ -45,4 +46,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *GRIDS,
     *KEYS,
     *STREAMS,
+    *REPORTS,
 )

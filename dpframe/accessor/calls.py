@@ -82,7 +82,10 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
     "var": "variance",
     "cov": "covariance",
     "corr": "correlation",
-    **dict.fromkeys(("nunique", "n_unique"), 'n_units, which counts the people of a ledger with unit="column"'),
+    **dict.fromkeys(
+        ("nunique", "n_unique", "approx_n_unique", "count_distinct"),
+        'n_distinct("column", max_values=3), or n_units() for the people of a ledger with unit="column"',
+    ),
     "min": 'quantile("column", q=0.05, bounds=(lower, upper)): the least value is that of one person',
     "max": 'quantile("column", q=0.95, bounds=(lower, upper)): the largest value is that of one person',
     **dict.fromkeys(("len", "size", "height", "shape"), "count"),

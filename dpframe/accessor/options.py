@@ -101,6 +101,12 @@ class PairOptions(Bounded, Noisy, total=False):
     size: int | None
 
 
+class MarginalsOptions(Bounded, Noisy, total=False):
+    """Options of ``marginals``."""
+
+    denoise: Denoise
+
+
 class CallOptions(Bounded, Noisy, total=False):
     """Options of every other verb."""
 
@@ -303,6 +309,14 @@ REFUSED = {  # which options a verb does not take, and why
         "rollup": "shares of groups do not add up",
         "cube": "shares of groups do not add up",
         "weights": "it releases one column alone",
+    },
+    "marginals": {
+        "order": "its denoisers look at sums alone",
+        "graph": "its denoisers look at sums alone",
+        "rollup": "it releases the subtotals anyway",
+        "cube": "it releases the subtotals anyway",
+        "size": "it releases no mean",
+        "weights": "its objective divides the price among the tables",
     },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",

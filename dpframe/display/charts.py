@@ -144,6 +144,24 @@ def pair_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, 
     return _titled(chart.properties(width=side, height=height), words)
 
 
+def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str) -> Any:
+    """A small map of a table of two columns of names; `cells` are ``across``, ``up``, ``value`` and ``text``."""
+    altair = _altair()
+    values = [cell["value"] for cell in cells]
+    domain = [min(0.0, *values), max(1.0, *values)]
+    legend = altair.Legend(gradientLength=90, title=no_markup(value))
+    labels = altair.Axis(labelLimit=90, labelOverlap="greedy")
+    chart = altair.Chart(_data(altair, list(cells))).mark_rect(stroke="white", strokeWidth=0.3)
+    chart = chart.encode(
+        x=altair.X("across:N", title=no_markup(across), sort=None, axis=labels),
+        y=altair.Y("up:N", title=no_markup(up), sort=None, axis=labels),
+        color=altair.Color("value:Q", legend=legend, scale=altair.Scale(range=PALE_TO_DARK, domain=domain, nice=False)),
+        tooltip=["up:N", "across:N", "text:N"],
+    )
+    wide, high = (len({cell[side] for cell in cells}) for side in ("across", "up"))
+    return chart.properties(width=min(220, 28 * wide + 40), height=min(220, 22 * high + 20))
+
+
 def beside(panels: Sequence[Any], words: Words) -> Any:
     """Charts side by side, each with its own scale, under one title."""
     altair = _altair()

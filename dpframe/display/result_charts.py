@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import charts, pages
+from dpframe.display import charts, marginal_charts, pages
 from dpframe.display.charts import Scale, Words
 from dpframe.display.denoised import denoised_words
 from dpframe.display.statements import is_pairs, subject
@@ -41,6 +41,9 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray
     words = Words(_title(names, facts), _notes(facts, rows, is_map, banded=bool(errors)))
     for name, expected in errors.items():
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
+    if marginal_charts.is_marginals(facts):
+        notes = _notes(facts, rows, is_map, banded=False, lines=False)
+        return marginal_charts.of_tables(rows, facts, words.title, notes)
     if "levels" in facts:
         return charts.beside(_panels_of_levels(names, rows, facts), words)
     if _is_summed(facts, rows):
@@ -250,7 +253,10 @@ def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
     return subject(", ".join(names), facts)
 
 
-def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, banded: bool) -> tuple[str, ...]:
+def _notes(
+    facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, banded: bool, lines: bool = True
+) -> tuple[str, ...]:
+    """Notes in small print; of maps of several tables, which have errors of their own, without `lines` on errors."""
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
     price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
@@ -266,8 +272,10 @@ def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, bande
     if is_pairs(facts["cells"]):
         second = "±: the half-widths of 95% intervals"
         is_map = True
-    cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
+    too_many = lines and not is_map and len(rows) > MOST_BARS
+    cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if too_many else ()
     denoised = denoised_words(facts, pages.number)
     if banded and not is_map:
         denoised.append("bands: twice the expected error of each denoised value")
-    return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))
+    of_all = (second,) if lines else ()
+    return (price, *of_all, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))

@@ -22,7 +22,7 @@ from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDty
 from dpframe.frames.kinds import checked_frame, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
-Role = Literal["value", "present", "key", "bin", "unit", "found"]
+Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
 ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
@@ -217,7 +217,7 @@ def _pandas_source(frame: Any) -> Source:
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         series = []
         for name, column, role, declared in requests:
-            brought = pandas_columns.load(frame[column], role, declared)
+            brought = pandas_columns.load(frame[column], "value" if role == "raw" else role, declared)
             fitted = _for_role("", role, brought.dtype).alias(name)
             series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
@@ -320,6 +320,8 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     values = exactly(column)
     if role == "value":
         return values.cast(pl.Float64, strict=False)
+    if role == "raw":  # a value of which kernels make the float as they read it
+        return values if dtype in (pl.Int64, pl.Float64) else values.cast(pl.Float64, strict=False)
     if role == "present":
         return values.is_not_null() & values.is_not_nan() if dtype.is_float() else values.is_not_null()
     if role == "bin":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
@@ -111,6 +111,9 @@ class Store(Protocol):
 
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer | None:
         """Append, all or nothing, if `allowed` does not raise: its place, or the stored answer of that name."""
+
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
+        """The end of the chain, and for each entry whether an answer is stored under its name."""
 
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Store an answer under its name; the one that is stored already, where another was faster."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -137,6 +137,14 @@ class SqlStore:
             mark = rows.append(connection, last, entry)
         self._keep_head(mark)
         return mark
+
+    @unbroken
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
+        """The end of the chain, and for each entry whether an answer is stored under its name."""
+        known = self._known()
+        with self.database.transaction(write=False) as connection:
+            last = self._last(connection, known)
+            return last, [self._named(connection, entry) is not None for entry in entries]
 
     @_alone
     def keep(self, entry: Entry, content: bytes) -> Answer:

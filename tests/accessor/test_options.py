@@ -39,13 +39,16 @@ CALLS = {
     "quantile": {"column": "age", "q": 0.5, "bounds": (0, 100)},
     "ecdf": {"column": "age", "bins": [0, 50, 100]},
     "n_units": {},
+    "n_distinct": {"column": "ward", "max_values": 2},
     "mode": {"column": "ward", "categories": ["A", "B"]},
     "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
     "covariance": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
     "correlation": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
+    "marginals": {"columns": ["ward", "patient"], "keys": {"ward": ["A", "B"], "patient": [1, 2]}},
     "contributions": {"by": "ward"},
     "agg": {"n": dpf.count()},
 }
+MORE = {"marginals": {"delta": 1e-6}}  # of the price: its noise is Gaussian alone
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -93,7 +96,7 @@ def test_what_a_verb_refuses_it_refuses_with_the_reason(name):
 @pytest.mark.parametrize("name", VERBS)
 def test_the_defaults_of_help_are_those_of_the_call(name):
     dp = FRAME.dp.preview
-    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)}
+    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2), **MORE.get(name, {})}
     plain = getattr(dp, name)(**CALLS[name], **fixed)
     shown = {one.name: one.default for one in parameters(VERBS[name]).values() if one.name in OPTIONS}
     assert getattr(dp, name)(**CALLS[name], **{**shown, **fixed}) == plain

@@ -110,7 +110,8 @@ def run(code):
 def test_importing_is_light():
     heavy = run(
         "import sys, dpframe; print([name for name in "
-        "('scipy', 'scipy.stats', 'dp_accounting', 'pandas', 'altair', 'sqlalchemy', 'mpmath', 'great_tables') "
+        "('scipy', 'scipy.stats', 'dp_accounting', 'pandas', 'altair', 'sqlalchemy', 'mpmath', 'great_tables', "
+        "'typer', 'rich') "
         "if name in sys.modules])"
     )
     assert heavy == "[]"
