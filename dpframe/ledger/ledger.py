@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
 from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
