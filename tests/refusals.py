@@ -1657,28 +1657,32 @@ COLUMNS = [
         "date-summed",
         lambda df: df.dp.sum("day", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'day' must hold numbers to be summed, but its dtype is Date.",
+        "column 'day' must hold numbers to be summed, but its dtype is Date."
+        " Count its rows, group by it, or ask for proportion('day', value=...).",
         POLARS,
     ),
     Refusal(
         "list-summed",
         lambda df: df.dp.sum("tags", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'tags' must hold numbers to be summed, but its dtype is List(String).",
+        "column 'tags' must hold numbers to be summed, but its dtype is List(String)."
+        " Count its rows, group by it, or ask for proportion('tags', value=...).",
         POLARS,
     ),
     Refusal(
         "struct-summed",
         lambda df: df.dp.sum("point", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'point' must hold numbers to be summed, but its dtype is Struct({'x': Int64}).",
+        "column 'point' must hold numbers to be summed, but its dtype is Struct({'x': Int64})."
+        " Count its rows, group by it, or ask for proportion('point', value=...).",
         POLARS,
     ),
     Refusal(
         "category-summed",
         lambda df: df.assign(ward=df["ward"].astype("category")).dp.sum("ward", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'ward' must hold numbers to be summed, but its dtype is category.",
+        "column 'ward' must hold numbers to be summed, but its dtype is category."
+        " Count its rows, group by it, or ask for proportion('ward', value=...).",
         PANDAS,
     ),
     Refusal(

@@ -471,7 +471,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>"
+        preview = "preview of " if self._finish is not release else ""
+        groups = " in groups" if self._axes else ""
+        verbs = "count, sum, mean, median, histogram, " + ("agg" if groups else "group_by, contributions, preview")
+        return f"<{preview}.dp of a private frame{groups}: {verbs}, ...>"
 
 
 def _most(options: Any) -> int:

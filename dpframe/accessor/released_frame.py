@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from dpframe.accessor.measurements import Measurement, measurements_of
 from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.written_frame import WrittenFrame
 from dpframe.display import marginal_charts, report_page, result_charts
+from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
@@ -106,24 +108,75 @@ class ReleasedFrame(WrittenFrame):
             return True
 
     @trimmed
-    def plot(self) -> Any:
-        """Bars with 95% error bars, or a map of a grid.
+    def plot(
+        self,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        facet: str | None = None,
+        kind: Literal["bar", "line", "point", "heatmap"] | None = None,
+        value: str | Sequence[str] | None = None,
+        title: str | None = None,
+        notes: bool | str | Sequence[str] = True,
+    ) -> Any:
+        """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
+
+        Parameters
+        ----------
+        x : str, optional
+            The column of keys or bins that goes along the axis: else the first of time or of numbers, or that with
+            most names.
+        color : str, optional
+            The column, of at most 8 values, whose values get colors side by side, or a line each.
+        facet : str, optional
+            The column whose values get a panel each; panels share their scales. Quantiles of one column that are shown
+            together have the column ``"quantile"``, which `x`, `color` and `facet` take as well.
+        kind : {"bar", "line", "point", "heatmap"}, optional
+            Bars stand on zero; lines run through the values in the shade of their intervals; of a heat map the column
+            that is left goes up the side, and the intervals are shown under the pointer. Else counts and sums are bars,
+            other numbers points, dates lines, and two columns of bins a heat map.
+        value : str or list of str, optional
+            The released columns to show, such as ``"count"`` or ``"count_noisy"``; else all of them.
+        title : str, optional
+            Else the label of the release, or what is seen.
+        notes : bool, str or list of str
+            The small print: price, protection, meaning of the intervals, what was left out. Text is added to it; False
+            leaves all of it out.
 
         Returns
         -------
         altair.Chart
-            It shows itself in a notebook; ``.save("ages.png")`` writes it.
+            It shows itself in a notebook, without a network where vl-convert is there; ``.save("ages.png")`` writes it.
+            ``altair.theme.enable("dark")`` beforehand gives the colors of dark pages.
 
         Raises
         ------
         ImportError
             Without the extra ``dpframe[plot]``.
+        InvalidArgument
+            If a column is not there or stands in two places, or the frame lost columns or rows that were released.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> from datetime import date
+        >>> days = [date(2026, 1, 5), date(2026, 2, 9), date(2026, 3, 2)]
+        >>> visits = pl.DataFrame({"day": days, "ward": ["A", "B", "A"]})
+        >>> keys = {"day": dpf.dates("2026-01-01", "2026-03-31", every="1mo"), "ward": ["A", "B"]}
+        >>> months = visits.dp.group_by("day", "ward", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> months.dp.plot().to_dict()["title"]["text"]  # a line for each ward
+        'Number of rows by day and ward'
+        >>> chart = months.dp.plot(x="ward", facet="day", kind="bar", title="Visits", notes="Source: made up")
+        >>> months.dp.plot(color="sex")
+        Traceback (most recent call last):
+        dpframe.errors.InvalidArgument: color must be a column of the cells, one of 'day', 'ward', not 'sex'.
         """
         facts = provenance.counted(self._alone("plot"))
+        asked = Asked(x, color, facet, kind, value, title, notes)
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
-        return result_charts.of_result(frame, facts, known)
+        return result_charts.of_result(frame, facts, known, asked)
 
     @trimmed
     def errors(self, *, cells: bool = False) -> Any:

@@ -43,7 +43,7 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
         most = f"{degree} of its columns" if degree > 1 else "one of its columns"
         named = f"which are {_listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
         return f"{names} in all tables of up to {most}, {named}"
-    return f"{names}{of}" + (f" by {' and '.join(columns)}" if columns else "")
+    return f"{names}{of}" + (f" by {_listed(columns)}" if columns else "")
 
 
 def _subject(facts: Mapping[str, Any]) -> str:
@@ -86,9 +86,27 @@ def _one(facts: Mapping[str, Any]) -> str:
     return str(facts.get("word") or facts["unit"]["column"] or "row")
 
 
+def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:
+    """The error of an answer that was chosen by ranks, whose interval holds all candidates; None of other answers."""
+    statistic = facts["measures"][name]
+    parts = facts["statistics"]
+    if statistic.get("by") != "choice" or not statistic["statistics"]:
+        return None
+    ranks = parts[statistic["statistics"][0]].get("ranks") if statistic["statistics"][0] < len(parts) else None
+    near = (
+        "" if ranks is None else f"in 95 of 100 cases {name} is within {number(ranks)} ranks of the exact answer, but "
+    )
+    return (
+        f"{near}no choice by ranks tells how far off {name} is in values, so its interval holds all that were declared"
+    )
+
+
 def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> list[str]:
     said = []
     for name, all_of_them in errors.items():
+        if (chosen := chosen_words(name, facts)) is not None:
+            said.append(f"{chosen[0].upper()}{chosen[1:]}.")
+            continue
         least, most = min(all_of_them), max(all_of_them)
         if not math.isfinite(most):
             said.append(f"For some rows of {name} the noise leaves nothing to be said.")

@@ -1,7 +1,8 @@
 """The look that charts, tables and reports share: colors, fonts, sizes, for light pages and for dark ones.
 
-The colors are those of Okabe and Ito (Color Universal Design, 2008), which people tell apart who see no red or no
-green. The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and 1.4.11).
+The colors are those of Okabe and Ito (Color Universal Design, 2008), which people who see no red or no green tell
+apart. The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and
+1.4.11).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
         "title": {
             "anchor": "start",
             "color": of.ink,
-            "fontSize": TITLE_SIZE,
+            "fontSize": TEXT_SIZE + 1,  # of a panel; that of a whole chart is set by itself
             "fontWeight": 600,
             "offset": 14,
             "subtitleColor": of.faint,
@@ -103,8 +104,18 @@ def config(*, dark: bool = False) -> dict[str, Any]:
             "tickColor": of.rule,
             "gridColor": of.grid,
             "labelFlush": False,
+            "maxExtent": 360,  # else long labels lie on the title
         },
-        "header": {"labelColor": of.ink, "labelFontSize": TEXT_SIZE, "labelFontWeight": 600, "labelAnchor": "start"},
+        "header": {
+            "labelColor": of.ink,
+            "labelFontSize": TEXT_SIZE,
+            "labelFontWeight": 600,
+            "labelAnchor": "start",
+            "titleColor": of.faint,
+            "titleFontSize": TEXT_SIZE,
+            "titleFontWeight": "normal",
+            "titleAnchor": "start",
+        },
         "legend": {
             "labelColor": of.ink,
             "titleColor": of.ink,
@@ -130,18 +141,19 @@ def config(*, dark: bool = False) -> dict[str, Any]:
 def _styles(of: Colors) -> Mapping[str, Any]:
     """The marks by what they stand for."""
     return {
-        "bars": {"fill": of.fill, "stroke": of.edge, "strokeWidth": 1},
+        "bars": {"color": of.fill, "stroke": of.edge, "strokeWidth": 1},
         "grouped-bars": {"stroke": of.page, "strokeWidth": 0.5},
-        "points": {"fill": of.edge, "stroke": of.page, "strokeWidth": 0.5, "size": 60, "opacity": 1},
-        "grouped-points": {"filled": True, "size": 50, "opacity": 1},
-        "lines": {"stroke": of.edge, "strokeWidth": 2},
+        "points": {"color": of.edge, "size": 60, "opacity": 1},
+        "grouped-points": {"size": 50, "opacity": 1},
+        "lines": {"color": of.edge, "strokeWidth": 2},
         "grouped-lines": {"strokeWidth": 2},
-        "interval-areas": {"fill": of.fill, "opacity": 0.6},
+        "interval-areas": {"color": of.fill, "opacity": 0.6},
         "grouped-areas": {"opacity": 0.22},
-        "intervals": {"stroke": of.ink, "strokeWidth": 1.2},
-        "caps": {"stroke": of.ink, "strokeWidth": 1.2},
-        "denoised": {"stroke": of.denoised, "fill": of.denoised, "opacity": 0.65},
+        "intervals": {"color": of.ink, "strokeWidth": 1.2},
+        "caps": {"color": of.ink, "thickness": 1.2, "opacity": 1},
+        "denoised": {"color": of.denoised, "opacity": 0.65},
         "tiles": {"stroke": of.page, "strokeWidth": 0.5},
-        "words": {"fill": of.ink, "fontSize": SMALL_SIZE},
-        "limits": {"stroke": of.ink, "strokeDash": [5, 4], "strokeWidth": 1.2},
+        "words": {"color": of.ink, "fontSize": SMALL_SIZE},
+        "words-on-strong": {"color": of.page, "fontSize": SMALL_SIZE},
+        "limits": {"color": of.ink, "strokeDash": [5, 4], "strokeWidth": 1.2},
     }
