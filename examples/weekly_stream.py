@@ -2,7 +2,7 @@
 
 How many large purchases were made so far, from the customers of a shop of CDs in 1997 (CDNOW). Both are asked at
 epsilon 1 and delta 1e-6 for the whole year, and both count five purchases of a customer. Run it with ``python
-examples/weekly_stream.py FOLDER --chart``, which writes stream.csv and stream.png; it reads ``../shared/data`` where that
+examples/weekly_stream.py FOLDER --chart``: it writes stream.csv and stream.png. It reads ``../shared/data`` where that
 is there, and otherwise makes up customers.
 """
 
