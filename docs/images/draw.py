@@ -26,7 +26,7 @@ import dpframe as dpf  # noqa: E402
 from benchmarks import local_model, which_noise  # noqa: E402
 from dpframe.display import charts, pages  # noqa: E402
 from dpframe.display.charts import Words  # noqa: E402
-from examples import taxi  # noqa: E402
+from examples import taxi, weekly_stream  # noqa: E402
 from papers import (  # noqa: E402
     balle_wang_means,
     balle_wang_variance,
@@ -161,6 +161,12 @@ PICTURES: dict[str, Callable[[], Any]] = {
         which_noise.charts(figures("which-noise")),
         "Variance at one price, by the shape of the noise",
         "left: one cell; dashed where Gaussian noise beats Laplace noise. Right: Laplace against Gaussian noise",
+    ),
+    "stream": lambda: titled(
+        weekly_stream.chart(figures("stream")),
+        "A number that is published every week, at one price for the year",
+        "epsilon 1, delta 1e-6 for all 52 weeks; of each customer 5 purchases count",
+        "bands: 95% intervals; every number in this picture was released",
     ),
     "taxi-city": lambda: taxi_map("taxi-city", 0.5),
     "taxi-sample": lambda: taxi_map("taxi-sample", 5.0),
