@@ -105,11 +105,12 @@ def chart(rows: list[dict[str, Any]]) -> Any:
         "how:N",
         title=None,
         sort=["one stream", "52 releases"],
-        scale=altair.Scale(domain=["one stream", "52 releases"], range=["#2f4b6e", "#e0a458"]),
+        scale=altair.Scale(domain=["one stream", "52 releases"]),
         legend=altair.Legend(orient="top-left"),
     )
     base = altair.Chart(altair.Data(values=points)).encode(
-        x=altair.X("week:T", title="week of 1997", scale=altair.Scale(type="utc")), color=color
+        x=altair.X("week:T", title="week of 1997", scale=altair.Scale(type="utc"), axis=altair.Axis(grid=False)),
+        color=color,
     )
     title = f"purchases of at least ${LARGE} so far"
     band = base.mark_area(opacity=0.25).encode(y=altair.Y("low:Q", title=title), y2="high:Q")

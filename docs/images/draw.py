@@ -26,7 +26,7 @@ import dpframe as dpf  # noqa: E402
 from benchmarks import local_model, which_noise  # noqa: E402
 from dpframe.display import charts, pages  # noqa: E402
 from dpframe.display.charts import Words  # noqa: E402
-from examples import taxi  # noqa: E402
+from examples import taxi, weekly_stream  # noqa: E402
 from papers import (  # noqa: E402
     balle_wang_means,
     balle_wang_variance,
@@ -131,6 +131,14 @@ def taxi_map(name: str, epsilon: float) -> Any:
     return titled(chart, title, words, "above each map: its root mean squared error")
 
 
+def stream() -> Any:
+    """One stream against as many releases."""
+    chart = weekly_stream.chart(pl.read_parquet(HERE / "stream.parquet").to_dicts())
+    title = "A number that is published every week, at the same price for the year"
+    words = "epsilon 1, delta 1e-06 for all weeks; of each customer 5 purchases count"
+    return titled(chart, title, words, "bands: 95% intervals; every number in this picture was released")
+
+
 def of_papers(name: str, chart: Callable[[list[Row]], Any], title: str, *notes: str) -> Callable[[], Any]:
     """The picture of a script of papers/, from the figures that it printed."""
     return lambda: titled(chart(figures(f"papers-{name}")), title, *notes)
@@ -158,6 +166,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "denoising": denoising,
     "dpbench": dpbench,
     "local": local,
+    "stream": stream,
     "which-noise": lambda: titled(
         which_noise.charts(figures("which-noise")),
         "Variance at one price, by the shape of the noise",
