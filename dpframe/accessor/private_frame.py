@@ -487,5 +487,5 @@ def without_provenance() -> NoProvenance:
     return NoProvenance(
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
         "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files."
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results."
     )

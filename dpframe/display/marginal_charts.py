@@ -47,8 +47,8 @@ def _panel(name: str, columns: Sequence[str], table: Sequence[Row]) -> Any:
         axis = {"columns": [columns[0]]}
         names = [label(row, axis, columns[0]) for row in table]
         bars = [_interval(row, name) | {"cell": said, "x_says": said} for row, said in zip(table, names, strict=True)]
-        across = Dimension(columns[0], axis, "name", tuple(dict.fromkeys(names)))
-        return drawing.chart_of(Panel(bars, "bar", across, name, width=charts.NARROW))
+        bars_of = Dimension(columns[0], axis, "name", tuple(dict.fromkeys(names)))
+        return drawing.chart_of(Panel(bars, "bar", bars_of, name, width=charts.NARROW))
     up, across = columns
     cells = [
         {

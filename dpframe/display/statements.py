@@ -14,12 +14,14 @@ MOST_NAMED = 6  # columns of tables that a title lists
 PAIR = ("column", "other")  # what names the two columns of a covariance
 
 
-def statement_of(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> str:
+def statement_of(
+    facts: Mapping[str, Any], values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]
+) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
 
-    `errors` are, by column, the half-widths of the 95% intervals, a row each.
+    `values` are the numbers by column, a row each, and `errors` the half-widths of their 95% intervals.
     """
-    sentences = [_subject(facts), _method(facts), _promise(facts), *_accuracy(facts, errors)]
+    sentences = [_subject(facts), _method(facts), _promise(facts), *_accuracy(facts, errors), *_drowned(values, errors)]
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
     left_out = [f"Note: {note}." for note in facts["notes"]]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
@@ -81,7 +83,7 @@ def _promise(facts: Mapping[str, Any]) -> str:
 
 
 def _one(facts: Mapping[str, Any]) -> str:
-    return str(facts["unit"]["column"] or "row")
+    return str(facts.get("word") or facts["unit"]["column"] or "row")
 
 
 def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:
@@ -115,6 +117,18 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
                 f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, "
                 "depending on the row."
             )
+    return said
+
+
+def _drowned(values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]) -> list[str]:
+    """Columns whose numbers are smaller than their errors, so that even their sign may be that of the noise."""
+    said = []
+    for name, numbers in values.items():
+        small = sum(abs(value) <= error for value, error in zip(numbers, errors[name], strict=True) if error > 0)
+        if small == len(numbers):
+            said.append(f"The noise may be larger than {'each number of ' if small > 1 else ''}{name} itself.")
+        elif small:
+            said.append(f"Of {name}, {small:,} of {len(numbers):,} numbers may be noise alone.")
     return said
 
 

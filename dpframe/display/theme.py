@@ -1,8 +1,8 @@
 """The look that charts, tables and reports share: colors, fonts, sizes, for light pages and for dark ones.
 
 The colors are those of Okabe and Ito (Color Universal Design, 2008), which people who see no red or no green tell
-apart.
-The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and 1.4.11).
+apart. The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and
+1.4.11).
 """
 
 from __future__ import annotations

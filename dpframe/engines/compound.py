@@ -15,8 +15,10 @@ from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
 from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, declared_rows
 from dpframe.engines.distinct import ORDERED, drops_groups
+from dpframe.engines.kernel_units import of_units, weighed_rows
+from dpframe.engines.row_totals import by_cell, of_rows_alone
 from dpframe.engines.source import ColumnRequest, Source, collected
-from dpframe.engines.weights import bounded, pair_weights, unit_codes
+from dpframe.engines.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.query import Query
@@ -89,6 +91,22 @@ def compound(query: Query) -> bool:
     return query.gathers or any(total.per_unit or total.vector is not None for total in query.of_cells)
 
 
+def totals_at_once(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers] | None:
+    """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
+    parts = Parts.of(query.of_cells, unit.column is not None)
+    if query.gathers or contrasts_in(query) is not None or parts.others:
+        return None
+    cells = Cells.of(source, query.keys)
+    if unit.column is None:
+        sums = of_rows_alone(source, cells, parts.terms)
+    else:
+        of_kernels = of_units(source, cells, parts.terms, unit, p, merged=False)
+        if of_kernels is None:
+            return None
+        sums = of_kernels
+    return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
+
+
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     if (contrasts := contrasts_in(query)) is not None:
@@ -114,21 +132,13 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
         return contrasts_of_rows(table, query, unit)
     parts = Parts.of(query.of_cells, unit.column is not None)
     if unit.column is not None:
-        sums = bounded(table, parts.terms, unit, p, query.keys.cells) if parts.terms.totals else {}
+        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.totals else {}
     else:
-        sums = _by_cell(table, parts.terms, query.keys.cells)
+        sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.totals else {}
     totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     if parts.others:
         totals |= _others(table, parts, query, unit, p)
     return {total: totals[total] for total in query.of_cells if total.distinct is None}
-
-
-def _by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> dict[Total, Integers]:
-    if not terms.totals:
-        return {}
-    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
-    code = groups["cell"].to_numpy()
-    return {total: added(terms.read(total, groups), code, cells) for total in terms.totals}
 
 
 def _side_by_side(entries: list[Integers]) -> Integers:

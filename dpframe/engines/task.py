@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import polars as pl
 
-from dpframe.engines import unit_counts, weights
+from dpframe.engines import kernel_units, unit_counts, weights
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
-from dpframe.engines.compound import Parts, compound, compound_rows, of_coded
+from dpframe.engines.compound import Parts, compound, compound_rows, of_coded, totals_at_once
 from dpframe.engines.distinct import gathered
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.no_rows import columns_of
@@ -48,11 +48,16 @@ class Task(RowTask):
         if self.query.grouping is not None:
             return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
+            found = totals_at_once(source, self.query, self.unit, self.p)
+            if found is not None:
+                return Partial(found)
             return self._of_coded(compound_rows(source, self.query, self.unit))
-        if self.by is not None:
-            return self._weighed(self.coded(frame))
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
-        return Partial(of_rows_alone(source, self.query, cells, terms))
+        if self.by is not None:
+            merged = self.query.subtotals is not None
+            found = kernel_units.of_units(source, cells, terms, self.unit, self.p, merged=merged)
+            return self._weighed(self.coded(frame)) if found is None else Partial(found)
+        return Partial(of_rows_alone(source, cells, terms))
 
     def coded(self, frame: Any) -> pl.DataFrame:
         """Rows of units by the numbers of their cells, with the integers that are summed."""
@@ -112,7 +117,7 @@ class Task(RowTask):
     def _weighed(self, table: pl.DataFrame) -> Partial:
         terms, cells = Terms.of(self.query.of_cells), self.query.keys.cells
         merged = self.query.subtotals is not None
-        return Partial(weights.bounded(table, terms, self.unit, self.p, cells, merged=merged))
+        return Partial(kernel_units.weighed_rows(table, terms, self.unit, self.p, cells, merged=merged))
 
     @property
     def _terms(self) -> Terms | None:

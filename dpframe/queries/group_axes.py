@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import counts
 from dpframe.queries.bins import BinAxis, bin_axis
 from dpframe.queries.clipping import check_column
@@ -33,6 +34,7 @@ class Bins(Placed):
         return axis  # type: ignore[no-any-return]
 
 
+@trimmed
 def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["drop", "clip"] = "drop") -> Bins:
     """Bins to group by: rows whose values are in one bin are one group.
 

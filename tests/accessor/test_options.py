@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -78,7 +78,7 @@ def test_help_explains_what_the_signature_takes_and_no_other(name):
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_takes_the_options_of_its_type(name):
-    taken = set(options_of(VERBS[name].__wrapped__).__annotations__)
+    taken = set(options_of(get_type_hints(VERBS[name].__wrapped__)).__annotations__)
     refused = REFUSED.get(name, {})
     assert {one for one in parameters(VERBS[name]) if one in OPTIONS} == taken
     assert taken == set(OPTIONS) - set(refused)
