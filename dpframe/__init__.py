@@ -13,7 +13,10 @@ Examples
 ['age_left', 'age_right', 'count', 'count_noisy', 'count_error']
 """
 
-from dpframe import audit, denoise, local
+import importlib as _importlib
+import typing as _typing
+
+from dpframe import denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
 from dpframe.accessor import accessor as _accessor
@@ -188,6 +191,17 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if _typing.TYPE_CHECKING:
+    from dpframe import audit, local
+else:
+
+    def __getattr__(name: str) -> _typing.Any:
+        """The rooms that few programs enter, imported when one does."""
+        if name in ("audit", "local"):
+            return _importlib.import_module(f"dpframe.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _register(_accessor)

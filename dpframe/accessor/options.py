@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal, TypedDict, cast, get_args, get_type_hints
 
 from dpframe.ledger.ledger import Ledger
@@ -330,12 +331,19 @@ REFUSED = {  # which options a verb does not take, and why
 }
 
 
-def options_of(verb: Callable[..., Any]) -> type[Any]:
-    """The typed dict of a verb's options: that of ``Unpack[...]``, or that of all."""
-    unpacked = get_args(get_type_hints(verb).get("options"))
+def options_of(hints: Mapping[str, Any]) -> type[Any]:
+    """The typed dict of a verb's options, from its type hints: that of ``Unpack[...]``, or that of all."""
+    unpacked = get_args(hints.get("options"))
     return cast(type[Any], unpacked[0]) if unpacked else CallOptions
 
 
+@cache
+def hints_of(kind: type[Any]) -> dict[str, Any]:
+    """The types of the options of a typed dict; several verbs share one, and all are made when dpframe is imported."""
+    return get_type_hints(kind)
+
+
+@cache
 def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
     """The options of a typed dict as parameters of a signature, which shows their types as they are written."""
     annotations = kind.__annotations__
@@ -357,6 +365,12 @@ def explained(docstring: str, names: Sequence[str]) -> str:
     if section is None:
         before += ["", "Parameters", "----------"]
     for name in names:
-        words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)
-        before += [f"{name} : {OPTIONS[name].type}", textwrap.indent(words, "    ")]
+        before += _lines_of(name)
     return "\n".join([*before, *after])
+
+
+@cache
+def _lines_of(name: str) -> list[str]:
+    """One option as docstrings explain it."""
+    words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)
+    return [f"{name} : {OPTIONS[name].type}", textwrap.indent(words, "    ")]

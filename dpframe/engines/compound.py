@@ -92,7 +92,7 @@ def compound(query: Query) -> bool:
 
 
 def totals_at_once(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers] | None:
-    """All Totals without coding rows first, where all of them are made of plain sums and a kernel knows how; or None."""
+    """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
     parts = Parts.of(query.of_cells, unit.column is not None)
     if query.gathers or contrasts_in(query) is not None or parts.others:
         return None

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -78,7 +78,7 @@ def test_help_explains_what_the_signature_takes_and_no_other(name):
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_takes_the_options_of_its_type(name):
-    taken = set(options_of(VERBS[name].__wrapped__).__annotations__)
+    taken = set(options_of(get_type_hints(VERBS[name].__wrapped__)).__annotations__)
     refused = REFUSED.get(name, {})
     assert {one for one in parameters(VERBS[name]) if one in OPTIONS} == taken
     assert taken == set(OPTIONS) - set(refused)
@@ -163,3 +163,12 @@ def test_words_of_other_libraries_are_understood(word, meant):
     people = pl.DataFrame({"age": [31, 45, 62]})
     with pytest.raises(dpf.InvalidType, match=f"{word} is not an argument of mean. Did you mean {meant}"):
         people.dp.mean("age", **{word: 1})
+
+
+def test_the_print_of_an_accessor_says_what_it_is_of():
+    frame = pl.DataFrame({"ward": ["A"]})
+    assert repr(frame.dp).startswith("<.dp of a private frame: count")
+    assert repr(frame.dp.group_by("ward", keys=["A"])).startswith("<.dp of a private frame in groups: count")
+    assert repr(frame.dp.preview.group_by("ward", keys=["A"])).startswith(
+        "<preview of .dp of a private frame in groups"
+    )
