@@ -123,9 +123,10 @@ def spark(setup: Setup) -> Iterator[Check]:
 
 
 def oldest(setup: Setup) -> Iterator[Check]:
-    """Pytest with the oldest supported versions."""
+    """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
     python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
-    yield check("pytest", python, "pytest", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *PARALLEL)
 
 
 def without_pandas(setup: Setup) -> Iterator[Check]:
@@ -134,6 +135,7 @@ def without_pandas(setup: Setup) -> Iterator[Check]:
     yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
 
 
+OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")
 WHAT = {
     "style": "ruff check and ruff format --check",
@@ -189,7 +191,8 @@ def oldest_versions() -> list[str]:
     """The lower bounds that pyproject.toml declares, as pins: ``polars>=1.34`` becomes ``polars==1.34.*``."""
     project = declared()["project"]
     pandas = [one for one in group("demo") if one.startswith("pandas")]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["plot"], *pandas]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["plot"], *extras["cli"], *pandas]
     return [re.sub(r">=(.*)", r"==\1.*", requirement) for requirement in wanted]
 
 

@@ -12,6 +12,7 @@ from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise,
 from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
+from dpframe.accessor.tables_of_columns import TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import Library
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame(Quantities[F], PairsOfColumns[F]):
+class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
@@ -470,7 +471,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>"
+        preview = "preview of " if self._finish is not release else ""
+        groups = " in groups" if self._axes else ""
+        verbs = "count, sum, mean, median, histogram, " + ("agg" if groups else "group_by, contributions, preview")
+        return f"<{preview}.dp of a private frame{groups}: {verbs}, ...>"
 
 
 def _most(options: Any) -> int:
@@ -483,5 +487,5 @@ def without_provenance() -> NoProvenance:
     return NoProvenance(
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
         "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files."
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results."
     )

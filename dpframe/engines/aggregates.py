@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,16 @@ from dpframe.queries.total import RowFunction, Total
 
 Integers = NDArray[np.int64]
 ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A Total of some rows: so many times their number, that of the present values of a column, and their sum."""
+
+    name: str | None  # of the engine's column of integers
+    rows: int = 0
+    present: int = 0
+    sum: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Terms:
             _numbered("value", read),
             _numbered("present", counted),
             _numbered("sum", bounded),
-            _numbered("row", dict.fromkeys(total.row for total in totals if total.row is not None)),
+            _numbered("row", dict.fromkeys(_mirrored(total.row)[0] for total in totals if total.row is not None)),
         )
 
     def requests(self) -> list[ColumnRequest]:
@@ -54,8 +64,12 @@ class Terms:
     def prepared(self) -> list[pl.Expr]:
         """From what was brought to integers, row by row."""
         grids = [on_grid(self.values[column], bounds).alias(name) for (column, bounds), name in self.sums.items()]
-        rows = [_of_rows(row, self.values, name) for row, name in self.rows.items()]
+        rows = [self.of_rows(row, name) for row, name in self.rows.items()]
         return [*grids, *rows, *(pl.col(name).cast(pl.Int64) for name in self.present.values())]
+
+    def of_rows(self, row: RowFunction, name: str) -> pl.Expr:
+        """The integers that rows add by a function of several values."""
+        return _of_rows(row, self.values, name)
 
     def names(self) -> list[str]:
         """The columns that `prepared` makes."""
@@ -63,13 +77,16 @@ class Terms:
 
     def aggregated(self) -> list[pl.Expr]:
         """Sums of the integers, counts of those there are, and rows."""
-        counts = [pl.col(name).count().alias(f"{name} n") for name in self.sums.values()]
+        counted = [*self.sums.values(), *self.rows.values()]
+        counts = [pl.col(name).count().alias(f"{name} n") for name in counted]
         return [pl.len().alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
 
     def read(self, total: Total, groups: pl.DataFrame) -> Integers:
         """A Total's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
         if total.row is not None:
-            return groups[self.rows[total.row]].to_numpy()
+            row, whole = _mirrored(total.row)
+            sums = groups[self.rows[row]].to_numpy()
+            return sums if whole is None else whole * groups[f"{self.rows[row]} n"].to_numpy().astype(np.int64) - sums
         if total.column is None:
             return groups[ROWS].to_numpy().astype(np.int64)
         if total.column in self.present:
@@ -81,13 +98,26 @@ class Terms:
     def each(self, total: Total) -> pl.Expr:
         """The expression that each row adds to a Total; null adds nothing."""
         if total.row is not None:
-            return pl.col(self.rows[total.row])
+            row, whole = _mirrored(total.row)
+            return pl.col(self.rows[row]) if whole is None else whole - pl.col(self.rows[row])
         if total.column is None:
             return pl.lit(1, dtype=pl.Int64)
         if total.column in self.present:
             return pl.col(self.present[total.column])
         integers = pl.col(self._sum_of(total))
         return integers.is_not_null().cast(pl.Int64) if total.bounds is None else integers - total.midpoint
+
+    def line(self, total: Total) -> Line:
+        """The same as numbers, by which the sums of any rows are read off."""
+        if total.row is not None:
+            row, whole = _mirrored(total.row)
+            return Line(self.rows[row], sum=1) if whole is None else Line(self.rows[row], present=whole, sum=-1)
+        if total.column is None:
+            return Line(None, rows=1)
+        if total.column in self.present:
+            return Line(self.present[total.column], sum=1)
+        name = self._sum_of(total)
+        return Line(name, present=1) if total.bounds is None else Line(name, present=-total.midpoint, sum=1)
 
     def _sum_of(self, total: Total) -> str:
         """The sum from which a sum, or the presence of its column, is read."""
@@ -108,13 +138,38 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
     return (scaled.clip(float(lower), float(upper)) + 0.5).floor().cast(pl.Int64, strict=False)
 
 
+def plain_share(row: RowFunction) -> Any:
+    """The share of one value that a function is, as it is; None where it is another function, which is called."""
+    share = getattr(row.function, "share_of", None)
+    return share if share is not None and row.reach == (0, 2**share.bits) else None
+
+
+def _mirrored(row: RowFunction) -> tuple[RowFunction, int | None]:
+    """The function of which a row's own integers are the rest to a whole, and that whole; itself where there is none.
+
+    Both need one column, and one pass over the rows.
+    """
+    mirror = getattr(row.function, "mirror", None)
+    if mirror is None:
+        return row, None
+    other, whole = mirror
+    return replace(row, function=other, missing=None if row.missing is None else whole - row.missing), whole
+
+
 def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
     """The steps that each row adds by a function of several values, within its reach; where one is missing, its own."""
+    share = plain_share(row)
+    if share is not None:
+        steps, length = on_grid(values[row.columns[0][0]], row.columns[0][1]), share.upper - share.lower
+        whole = ((steps - share.lower) * 2 ** (share.bits + 1) + length) // (2 * length)
+        return (whole if row.missing is None else whole.fill_null(row.missing)).alias(name)
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])
         results = row.function(*(column.fill_null(0).to_numpy() for column in columns))
         steps = np.clip(np.asarray(results, dtype=np.int64), *row.reach)  # the sensitivity holds whatever it gives
+        if not missing.any():
+            return pl.Series(steps)
         instead = pl.lit(row.missing, dtype=pl.Int64)
         return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(steps)).otherwise(instead)).to_series()
 

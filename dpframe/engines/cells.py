@@ -81,9 +81,13 @@ class Cells:
         """The row-major number of each row's cell, OUTSIDE where it falls in none."""
         code: Integers | None = None
         for axis in self.keys.axes:
-            axis_code = self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
+            axis_code = self.axis_codes(axis, table)
             code = axis_code if code is None else _combined(code, axis_code, axis.size)
         return np.zeros(table.height, dtype=np.int64) if code is None else code
+
+    def axis_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
+        """The number of each row's cell in one direction, OUTSIDE where it falls in none."""
+        return self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
 
     def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
         keys = [self.declared[column] for column in axis.columns]
@@ -213,7 +217,7 @@ def counted(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[
 
 def bin_codes(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[np.int64]:
     """The bin of each value, OUTSIDE for a value in none (NaN among them)."""
-    guess = _near_uniform(edges)
+    guess = near_uniform(edges)
     codes = np.empty(values.size, dtype=np.int64)
     for start in range(0, values.size, BLOCK):
         block = values[start : start + BLOCK]
@@ -226,7 +230,7 @@ def bin_codes(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArra
     return codes
 
 
-def _near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:
+def near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:
     """Origin and bins per unit if guessing by division is off by at most one bin; None where it might be more."""
     if edges.size < 3 or not np.isfinite(edges.astype(np.float64)).all():
         return None

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpframe.engines import kernel_steps
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, counted, half_open, placed
 from dpframe.engines.source import Source, collected
-from dpframe.queries.query import Query
 from dpframe.queries.total import Total
 
 Totals = dict[Total, Integers]
@@ -20,14 +20,16 @@ Totals = dict[Total, Integers]
 PARALLEL_ROWS = 2**20  # below, threads cost more than they save
 
 
-def of_rows_alone(source: Source, query: Query, cells: Cells, terms: Terms) -> Totals:
-    """The totals of a query that protects each row."""
+def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
+    """Totals that protect each row."""
+    if (found := kernel_steps.of_rows(source, cells, terms)) is not None:
+        return found
     lazy = source.load([*cells.requests(), *terms.requests()])
-    if len(cells.bins) == len(cells.keys.axes) == 1 and query.of_cells == (Total(None),):
-        return {query.of_cells[0]: _histogram(lazy, cells, source.rows)}
+    if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (Total(None),):
+        return {terms.totals[0]: _histogram(lazy, cells, source.rows)}
     if cells.bins:
         table = coded_rows(lazy, cells, terms, source.rows)
-        return by_cell(table, terms, query.keys.cells)
+        return by_cell(table, terms, cells.keys.cells)
     return _by_keys(lazy, cells, terms, source.rows)
 
 

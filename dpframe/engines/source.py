@@ -11,9 +11,8 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.engines import dask_partitions, pandas_columns
@@ -21,8 +20,11 @@ from dpframe.engines.identity import Identity, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
 from dpframe.frames.kinds import checked_frame, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
-Role = Literal["value", "present", "key", "bin", "unit", "found"]
+Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
 ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
@@ -108,6 +110,8 @@ def source_of(frame: Any) -> Source:
         return Source(types_of_spark(frame), _brings_nothing)
     if is_dask(frame):
         return Source(types_of_dask(frame), _brings_nothing)
+    import narwhals.stable.v2 as nw
+
     return _other_source(nw.from_native(checked_frame(frame)))
 
 
@@ -126,6 +130,7 @@ def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
 
 
 def _type_of_arrow(dtype: Any) -> ColumnType:
+    import narwhals.stable.v2 as nw
     import pyarrow
 
     unreadable = ColumnType("other", str(dtype), readable=False)
@@ -217,7 +222,7 @@ def _pandas_source(frame: Any) -> Source:
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         series = []
         for name, column, role, declared in requests:
-            brought = pandas_columns.load(frame[column], role, declared)
+            brought = pandas_columns.load(frame[column], "value" if role == "raw" else role, declared)
             fitted = _for_role("", role, brought.dtype).alias(name)
             series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
@@ -227,6 +232,8 @@ def _pandas_source(frame: Any) -> Source:
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
+    import narwhals.stable.v2 as nw
+
     lazy = native.lazy()
     schema = lazy.collect_schema()
     names = schema.names()
@@ -252,6 +259,8 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
     A dtype that stays the same is proven. Seconds become milliseconds, which wrap; what times and durations are
     (months? past midnight?), their dtypes do not say.
     """
+    import narwhals.stable.v2 as nw
+
     if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
         return theirs.time_unit == ours.time_unit
     if theirs in (nw.Enum, nw.Categorical) and ours in (nw.Enum, nw.Categorical):
@@ -320,6 +329,8 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
     values = exactly(column)
     if role == "value":
         return values.cast(pl.Float64, strict=False)
+    if role == "raw":  # a value of which kernels make the float as they read it
+        return values if dtype in (pl.Int64, pl.Float64) else values.cast(pl.Float64, strict=False)
     if role == "present":
         return values.is_not_null() & values.is_not_nan() if dtype.is_float() else values.is_not_null()
     if role == "bin":

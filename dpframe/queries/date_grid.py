@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.placed import Placed, refuse_misplaced
 
 EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days of the first two, months of the others
@@ -54,6 +55,7 @@ class Dates(Placed):
         return f'dpf.dates("{self.first}", "{self.last}", every="{self.every}")'
 
 
+@trimmed
 def dates(first: date | str, last: date | str, *, every: str | None = None) -> Dates:
     """Date keys: one for each day, week, month, quarter or year from `first` to `last`.
 

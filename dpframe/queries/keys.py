@@ -144,6 +144,11 @@ class Keys:
                 columns[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
         return columns
 
+    @property
+    def levels(self) -> list[dict[str, Any]] | None:
+        """The columns and the number of rows of each table, where there are several; None of one."""
+        return None
+
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on values outside the bins."""
         return tuple(axis.note() for axis in self.axes if isinstance(axis, BinAxis))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.contrasts import ContrastDesign
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,10 +116,18 @@ class Vector(Protocol):
     def words(self) -> str:
         """The measured numbers in words, for plans and records."""
 
+    @property
+    def signed(self) -> bool:
+        """Tell whether some entry may be negative."""
+
+    @property
+    def contrasts(self) -> ContrastDesign | None:
+        """The design of contrasts, whose noise has a scale for each of them; None of noise of one scale."""
+
     def grid(self, weighted: bool) -> float:
         """The length of one integer step."""
 
-    def norms(self, weighted: bool) -> tuple[int, int]:
+    def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
 
     def adds_up_to(self, column: str | None) -> bool:
@@ -143,6 +153,7 @@ class Total:
     row: RowFunction | None = None  # what a row adds, where it is neither 1 nor the column's value
     per_unit: bool = False  # whether what a whole unit adds to a cell is 1, or clipped, and not what a row adds
     vector: Vector | None = None  # several numbers of each group of rows, of one noise
+    distinct: int | None = None  # of a number of distinct values: of how many of them one unit may be the reason
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -160,7 +171,7 @@ class Total:
     @property
     def counts(self) -> bool:
         """Tell whether a row adds 1 or nothing."""
-        return self.bounds is None and self.row is None and self.vector is None
+        return self.bounds is None and self.row is None and self.vector is None and self.distinct is None
 
     @property
     def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
@@ -179,13 +190,15 @@ class Total:
             return self.vector.grid(weighted)
         if self.bounds is not None:
             return step_length(self.bounds)
-        return 2.0**-WEIGHT_BITS if weighted else 1.0
+        return 2.0**-WEIGHT_BITS if weighted and self.distinct is None else 1.0
 
     @cached_property
     def steps(self) -> tuple[int, int]:
         """The least and the greatest value in grid steps; (0, 1) for a count."""
         if self.row is not None:
             return self.row.reach
+        if self.distinct is not None:
+            return (0, self.distinct)
         return (0, 1) if self.bounds is None else grid_steps(self.bounds)
 
     @property
@@ -223,6 +236,8 @@ class Total:
             return self.row.words + over
         if self.vector is not None:
             return self.vector.words
+        if self.distinct is not None:
+            return f"distinct values of {self.column}" + (f", {self.distinct} of each unit" if self.per_unit else "")
         if self.per_unit and self.bounds is not None:
             return f"sum of {self.column} of each unit"
         if self.bounds is None:

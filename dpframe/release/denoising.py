@@ -50,7 +50,7 @@ def denoised(
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
     if denoising.denoise is not None and (fitted := statistic.fitted(values, measured)) is not None:
-        return fitted[0], [{"name": "auto", "chose": fitted[1]}]
+        return fitted[0], [{"name": denoising.denoise, "chose": fitted[1]}]
     if denoising.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
         return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
     if plan.query.subtotals:

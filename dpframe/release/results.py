@@ -50,8 +50,8 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
     measured: dict[Total, Measured] = {}
     for part in plan.parts:
         decided = part.total.decided(measured, part.mechanism)  # by noisy numbers, of the parts before
-        total = exact.pop(part.total)
-        noisy = part.mechanism.add_noise(total if decided is None else decided.measured(total).ravel())
+        total = exact.pop(part.total) if decided is None else decided.measured(exact.pop(part.total)).ravel()
+        noisy = part.mechanism.add_noise(total)
         values = noisy.astype(np.float64) * part.mechanism.grid
         measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted, decided)
     return measured

@@ -5,8 +5,10 @@ from dpframe.queries.statistics.contributors import Contributors
 from dpframe.queries.statistics.count import Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
+from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
+from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
@@ -29,9 +31,11 @@ __all__ = [
     "Count",
     "Covariance",
     "Ecdf",
+    "Marginals",
     "Mean",
     "Measured",
     "Mode",
+    "NDistinct",
     "NUnits",
     "Proportion",
     "Quantile",
@@ -52,8 +56,10 @@ __all__ = [
     "count",
     "covariance",
     "fieller",
+    "marginals",
     "mean",
     "median",
+    "n_distinct",
     "n_units",
     "proportion",
     "quantile",

@@ -1,0 +1,139 @@
+"""Rows to cells by compiled kernels: each axis is prepared once, from public things, and asked block by block.
+
+What a kernel does not know, it leaves to `Cells`: keys of several columns, floats, decimals, long strings, bins of
+uneven widths or of dates. Both give the same cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.cells import LOOK_UP, NARROW, Cells, half_open, near_uniform
+from dpframe.engines.identity import NOWHERE, Declared
+from dpframe.engines.kernels import read_only
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import KeyAxis
+
+Words = NDArray[np.uint64]
+Places = NDArray[np.uint32]
+Axis = Callable[[pl.DataFrame, Places], None]  # from the rows of an axis outside, to those of this axis too
+
+INLINE = 12  # bytes of a string that stand beside its length in Arrow's views, with zeros after them
+
+
+@dataclass(frozen=True)
+class Placing:
+    """The axes of cells, ready for blocks of rows."""
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, kernels: ModuleType, cells: Cells, schema: pl.Schema) -> Self:
+        """Prepare each axis, by the dtypes that its columns were brought over in."""
+        return cls(tuple(_axis(kernels, cells, axis, schema) for axis in cells.keys.axes))
+
+    def __call__(self, table: pl.DataFrame) -> Places:
+        """The place of each row: its cell plus one, 0 for none."""
+        places = np.ones(table.height, dtype=np.uint32)
+        for axis in self.axes:
+            axis(table, places)
+        return places
+
+
+def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Axis:
+    size = np.uint32(axis.size)
+
+    def as_it_is(table: pl.DataFrame, places: Places) -> None:
+        kernels.by_position(cells.axis_codes(axis, table), size, places)
+
+    if isinstance(axis, BinAxis):
+        return _bins(kernels, cells, axis, schema) or as_it_is
+    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.source.column(axis.columns[0]).coded:
+        return as_it_is
+    name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
+    prepare = _strings if schema[name] == pl.String else _integers if schema[name] in NARROW else None
+    quick = None if prepare is None or not keys.values else prepare(kernels, name, keys, size)
+    if quick is None:
+        return as_it_is
+
+    def where_none_is_missing(table: pl.DataFrame, places: Places) -> None:
+        (quick if keys.missing == NOWHERE or not table[name].null_count() else as_it_is)(table, places)
+
+    return where_none_is_missing
+
+
+def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema) -> Axis | None:
+    """Numbers in bins of nearly even widths."""
+    name, edges = cells.columns[axis.column], half_open(axis, cells.tick(axis))
+    guess = near_uniform(edges) if schema[name] == pl.Float64 else None
+    if guess is None:
+        return None
+    origin, per_unit = guess
+
+    def of_rows(table: pl.DataFrame, places: Places) -> None:
+        values = table[name].fill_null(float("nan")) if table[name].null_count() else table[name]
+        kernels.by_bin(read_only(values), edges, axis.outside == "clip", origin, per_unit, places)
+
+    return of_rows
+
+
+def _integers(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
+    """Integers that lie close together, from an array."""
+    low, high = min(keys.values), max(keys.values)
+    if high - low > LOOK_UP or max(map(abs, keys.values)) >= 2**62:
+        return None
+    table = np.zeros(high - low + 3, dtype=np.uint32)  # an entry on either side for all that lies beyond
+    table[np.array(keys.values, dtype=np.int64) - low + 1] = _cells_of(keys)
+
+    def of_rows(frame: pl.DataFrame, places: Places) -> None:
+        values = frame[name].cast(pl.Int64)
+        values = values.fill_null(low - 1) if values.null_count() else values
+        kernels.by_table(read_only(values), table, low - 1, size, places)
+
+    return of_rows
+
+
+def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
+    """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them."""
+    if max(len(key.encode()) for key in keys.values) > INLINE:
+        return None
+    declared = views_of(pl.Series(keys.values, dtype=pl.String))
+    if declared is None:
+        return None
+    slots = 2 ** (16 * len(keys.values)).bit_length()  # so many that nearly all strings are where they are looked for
+    table, inner_of = np.zeros(2 * slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
+    kernels.table_of_views(declared, table, inner_of)
+    inner_of = np.append(np.uint32(0), _cells_of(keys))[inner_of]
+
+    def of_rows(frame: pl.DataFrame, places: Places) -> None:
+        column = frame[name]
+        kernels.by_view(views_of(column), table, inner_of, size, places)
+        if column.null_count():
+            places[column.is_null().to_numpy()] = 0
+
+    return of_rows
+
+
+def _cells_of(keys: Declared) -> Places:
+    """The cell of the axis plus one at each position of a key; 0 where no combination has it."""
+    cells = np.zeros(len(keys.values) + 1, dtype=np.uint32)  # the last is for a missing key and for no key
+    cells[keys.rows] = np.arange(1, keys.rows.size + 1) * (keys.rows >= 0)
+    return cells[: len(keys.values)]
+
+
+def views_of(column: pl.Series) -> Words | None:
+    """Arrow's views of strings as two words a row; None where this version of pyarrow has none."""
+    arrow: Any = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    if str(arrow.type) != "string_view":
+        return None
+    words = np.frombuffer(arrow.buffers()[1] or b"", dtype=np.uint64)
+    views = words[2 * arrow.offset : 2 * (arrow.offset + len(arrow))]
+    views.flags.writeable = False
+    return views

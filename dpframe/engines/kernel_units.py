@@ -1,0 +1,198 @@
+"""One unit, one weight, by compiled kernels: what `weights.bounded` gives, integer for integer.
+
+Rows are sent to parts of the units first, so that what is worked on at a time stays in the processor's cache: one
+thread sees all rows of a unit. Within a part rows are ordered by unit, by counting. A light unit's rows are added as
+they are; any other's are brought together in an array of all cells, of which only what it uses is cleared again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.aggregates import Integers, Terms
+from dpframe.engines.cells import Cells
+from dpframe.engines.kernel_places import Places, Placing
+from dpframe.engines.kernel_steps import Slots, Tables, loaded
+from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, ready, strips, threads
+from dpframe.engines.source import Source
+from dpframe.engines.weights import SHAVE, Reach, bounded, unit_codes
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.total import WEIGHT_BITS, Total
+
+Totals = dict[Total, Integers]
+Block = Callable[[int, int], tuple[Places, list[Any]]]  # of a first and a last row: places, and what slots read
+
+NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # as kernels know p; other norms are sums of floats, whose order counts
+MOST_CELLS = 2**22  # numbers of one thread's array of all cells: more of them are left to Polars
+PART_ROWS = 2**15  # of a part, if units have about as many rows
+MOST_PARTS = 2**10
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of units: how many, the number of each one's unit, and how blocks of them are read."""
+
+    count: int
+    codes: Integers
+    units: int
+    block: Block
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Rows in the order of the parts of their units; those in no cell have place 0."""
+
+    ends: Integers  # where each part begins, and where the last ends
+    numbers: int  # of units within a part
+    units: NDArray[np.uint32]
+    places: Places
+    steps: NDArray[np.int32]
+
+
+def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Totals:
+    """The weighted totals of coded rows, by kernels or by Polars."""
+    slots = _slots(Slots.of_coded(terms), p, cells)
+    kernels = None if slots is None else kernels_for(table.height)
+    if slots is None or kernels is None:
+        return bounded(table, terms, unit, p, cells, merged=merged)
+
+    def block(start: int, stop: int) -> tuple[Places, list[Any]]:
+        rows = table[start:stop]
+        return (rows["cell"].to_numpy() + 1).astype(np.uint32), slots.columns(rows)
+
+    codes, units = unit_codes(table["unit"])
+    return _weighed(
+        kernels, Rows(table.height, codes, units, block), slots, Reach.of(unit, p, cells, merged=merged), cells
+    )
+
+
+def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:
+    """The weighted totals of a frame in memory, of which no coded rows are made; None where kernels are not used."""
+    assert unit.column is not None
+    slots = _slots(Slots.of(terms), p, cells.keys.cells)
+    if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+        return None
+    table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
+    kernels = kernels_for(table.height)
+    if kernels is None:
+        return None
+    owners = table["unit"]
+    placing = Placing.of(kernels, cells, table.schema)
+    drops = unit.nulls == "drop" and owners.null_count() > 0
+
+    def block(start: int, stop: int) -> tuple[Places, list[Any]]:
+        rows = table[start:stop]
+        places = placing(rows)
+        if drops:
+            places[rows["unit"].is_null().to_numpy()] = 0
+        return places, slots.columns(rows)
+
+    codes, units = unit_codes(owners)
+    reach = Reach.of(unit, p, cells.keys.cells, merged=merged)
+    return _weighed(kernels, Rows(table.height, codes, units, block), slots, reach, cells.keys.cells)
+
+
+def _slots(slots: Slots | None, p: float, cells: int) -> Slots | None:
+    """The slots, where kernels can weigh them: public things decide."""
+    if slots is None or p not in NORMS or (cells + 1) * (1 + 2 * len(slots.slots)) > MOST_CELLS:
+        return None
+    return slots
+
+
+def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells: int) -> Totals:
+    sent = _sent(kernels, rows, slots)
+    width, workers = 1 + 2 * len(slots.slots), threads(cells, 2 + 4 * len(slots.slots))
+    numbers = (
+        float(sent.numbers),
+        float(reach.light),
+        float(reach.most),
+        SHAVE,
+        NORMS[reach.p],
+        float(reach.merged or 0),
+    )
+    lines, grids = _lines(slots), np.array([_grid(total) for total in slots.lines], dtype=np.float64)
+
+    def work(thread: int) -> tuple[Integers, Integers]:
+        together, alone = (np.zeros((cells + 1) * width, dtype=np.int64) for _ in range(2))
+        weighed = np.zeros((grids.size, cells + 1), dtype=np.int64)
+        of_parts = (thread, workers), sent.ends, sent.units, sent.places, sent.steps
+        kernels.weigh_parts(*of_parts, numbers, lines, grids, together, alone, weighed)
+        return alone.reshape(-1, width).T, weighed
+
+    alone, weighed = (np.sum(tables, axis=0) for tables in zip(*in_threads(work, workers), strict=True))
+    of_light = Tables(alone[0], tuple(alone[1 : 1 + len(slots.slots)]), tuple(alone[1 + len(slots.slots) :]))
+    totals = of_light.totals(slots, 1)
+    return {total: totals[total] * int(_grid(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
+
+
+def _lines(slots: Slots) -> Integers:
+    """The numbers by which each Total is read off, a row each; of a slot its number comes last, -1 for none."""
+    numbers: dict[str | None, int] = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
+    found = [(line.rows, line.present, line.sum, numbers.get(line.name, -1)) for line in slots.lines.values()]
+    return np.array(found, dtype=np.int64)
+
+
+def _grid(total: Total) -> float:
+    """The steps of one row's step: counts are weighed on a finer grid."""
+    return 2.0**WEIGHT_BITS if total.counts else 1.0
+
+
+def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
+    """Rows in parts of whole units: counted first, then written."""
+    parts = _parts(rows.count)
+    bits = parts.bit_length() - 1
+    ends, workers = block_ends(rows.count), threads(parts, 4)
+    shares = [ends[thread::workers] for thread in range(workers)]
+
+    def counted(thread: int) -> Integers:
+        counts = np.zeros(parts, dtype=np.int64)
+        for start, stop in shares[thread]:
+            kernels.count_parts(_read_only(rows.codes[start:stop]), counts)
+        return counts
+
+    counts = np.array(in_threads(counted, workers)).T  # of each part, what each thread sends to it
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts.ravel())])
+    sent = Sent(
+        np.append(starts[:-1].reshape(parts, workers)[:, 0], rows.count),
+        (max(rows.units - 1, 0) >> bits) + 1,
+        np.zeros(rows.count + 1, dtype=np.uint32),  # the last is for all that is sent nowhere
+        np.zeros(rows.count + 1, dtype=np.uint32),
+        np.empty((len(slots.slots), rows.count + 1), dtype=np.int32),
+    )
+
+    def write(thread: int) -> None:
+        free = starts[:-1].reshape(parts, workers)[:, thread].copy()
+        targets, steps = np.empty(STRIP, dtype=np.int64), np.empty(STRIP, dtype=np.int32)
+        for start, stop in shares[thread]:
+            places, columns = rows.block(start, stop)
+            for strip in strips(stop - start):
+                here, codes = places[strip], _read_only(rows.codes[start:stop][strip])
+                target = targets[: here.size]
+                kernels.targets_of(codes, here, free, rows.count, target)
+                kernels.send_codes(target, codes, bits, sent.units)
+                kernels.send(target, here, sent.places)
+                for number, (_, slot) in enumerate(slots.slots):
+                    slot.fill(kernels, columns[number][strip], steps[: here.size])
+                    kernels.send(target, steps[: here.size], sent.steps[number])
+
+    in_threads(write, workers)
+    sent.places[rows.count :] = 0
+    return sent
+
+
+def _parts(rows: int) -> int:
+    """A power of two, such that a part has about PART_ROWS rows."""
+    return int(min(MOST_PARTS, 2 ** (rows // PART_ROWS).bit_length()))
+
+
+def _read_only(codes: Integers) -> Integers:
+    view = codes.view()
+    view.flags.writeable = False
+    return view

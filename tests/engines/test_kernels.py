@@ -1,0 +1,216 @@
+"""Compiled kernels give the integers of the Polars expressions, bit for bit; nothing but time depends on them."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.engines import kernel_units, kernels, trial, weights
+from dpframe.engines.aggregates import Terms
+from dpframe.engines.schema import check
+from dpframe.engines.totals import totals
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.query import Query
+from dpframe.queries.row_functions import Share
+from dpframe.queries.statistics import Count, Total, mean, sum
+
+ROWS = PrivacyUnit()
+TERMS = Terms.of((Total(None), Total("x", (0, 5000)), Total("x"), Total("y", (-3, 120), centred=True), Total("z")))
+fast = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="the extra fast is not installed")
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Kernels for any number of rows, in blocks and parts of a few."""
+    monkeypatch.setattr(kernels, "FEW_ROWS", 0)
+    monkeypatch.setattr(kernels, "BLOCK", 257)
+    monkeypatch.setattr(kernel_units, "PART_ROWS", 64)
+
+
+def without(monkeypatch, ask):
+    """The answer where no kernels are installed."""
+    with monkeypatch.context() as patched:
+        patched.setattr(kernels, "ready", lambda: False)
+        return ask()
+
+
+def whole(frame, query, unit=ROWS, p=1.0):
+    found = totals(frame, check(frame, query, unit), unit, p)
+    return {total: cells.tolist() for total, cells in found.items()}
+
+
+def agree(monkeypatch, frame, query, unit=ROWS, p=1.0):
+    found = whole(frame, query, unit, p)
+    assert found == without(monkeypatch, lambda: whole(frame, query, unit, p)), (query, unit, p)
+    return found
+
+
+def ask_all(monkeypatch, tables, seed, every):
+    """Ask questions of hard tables both ways."""
+    for turn, (_, frame) in enumerate(trial.hard_tables(tables, seed)):
+        for number, query in enumerate(trial.questions().values()):
+            for other, (unit, p) in enumerate(trial.units(query, turn + number)):
+                if (3 * number + other + turn) % every == 0:
+                    agree(monkeypatch, frame, query, unit, p)
+
+
+@fast
+def test_hard_tables(always, monkeypatch):
+    ask_all(monkeypatch, 2, 1, 23)
+
+
+@fast
+@pytest.mark.slow
+def test_every_question_of_hard_tables(always, monkeypatch):
+    ask_all(monkeypatch, 2, 7, 1)
+
+
+@fast
+def test_kernels_are_what_is_asked(always, monkeypatch):
+    """Both ways of these comparisons are not the same one."""
+    used = []
+    loaded = kernels._loaded()
+    monkeypatch.setattr(kernels, "_loaded", lambda: used.append(1) or loaded)
+    frame = pl.DataFrame({"x": [1.0], "u": [1]})
+    query = Query("agg", Keys(()), (("m", mean("x", (0, 1))),))
+    for unit in (ROWS, PrivacyUnit("u", max_rows=1)):
+        whole(frame, query, unit)
+    asked = len(used)
+    assert asked >= 2
+    without(monkeypatch, lambda: whole(frame, query))
+    assert len(used) == asked
+
+
+def skewed(seed, rows, users, cells):
+    """Coded rows of units, of which a few have most."""
+    rng = np.random.default_rng(seed)
+    x = pl.Series(rng.integers(0, 2**30, rows)).set(pl.Series(rng.random(rows) < 0.1), None)
+    columns = {"sum0": x, "sum1": rng.integers(-(2**25), 2**30, rows), "present0": rng.integers(0, 2, rows)}
+    cell = np.minimum(rng.geometric(0.3, rows) - 1, cells - 1)
+    user = rng.zipf(1.3, rows) % users
+    return pl.DataFrame({**columns, "unit": user, "cell": cell}, schema_overrides={"cell": pl.Int64})
+
+
+@fast
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+@pytest.mark.parametrize(("rows", "users", "cells"), [(0, 5, 3), (1, 5, 3), (3_000, 40, 24), (3_000, 2_000, 300)])
+def test_weighed_rows_are_those_of_polars(p, rows, users, cells, always):
+    for seed, (bounds, merged) in enumerate([((3, 2), False), ((1, 1), True), ((40, 5), False)]):
+        table = skewed(seed, rows, users, cells)
+        for ids in (table, table.with_columns(unit=pl.format("person {}", "unit"))):
+            unit = PrivacyUnit("unit", max_rows=bounds[0], max_groups=bounds[1])
+            found = kernel_units.weighed_rows(ids, TERMS, unit, p, cells, merged=merged)
+            expected = weights.bounded(table, TERMS, unit, p, cells, merged=merged)
+            assert {t: one.tolist() for t, one in found.items()} == {t: one.tolist() for t, one in expected.items()}
+
+
+@fast
+@pytest.mark.parametrize("outside", ["drop", "clip"])
+def test_values_beside_edges_fall_in_numpys_bins(outside, always, monkeypatch):
+    for lower, upper, size in ((0.0, 1.0, 10), (-3.0, 0.1, 7), (1e-300, 1e-299, 49), (2.0**52, 2.0**53, 101)):
+        edges = np.linspace(lower, upper, size + 1)
+        beside = np.concatenate([edges, np.nextafter(edges, -math.inf), np.nextafter(edges, math.inf)])
+        values = np.concatenate([beside, [math.nan, math.inf, -math.inf, 0.0, -0.0]])
+        axes = bin_axes("x", edges.tolist(), None, None, outside)
+        found = agree(
+            monkeypatch, pl.DataFrame({"x": [*values, None]}), Query("histogram", Keys(axes), (("n", Count()),))
+        )
+        if outside == "drop":
+            assert [*found.values()] == [np.histogram(values[np.isfinite(values)], edges)[0].tolist()]
+    assert isinstance(axes[0], BinAxis)
+
+
+@fast
+@pytest.mark.parametrize(
+    "keys",
+    [["a", "", "a\0", "twelve bytes"], ["a", None, "\u00e9" * 6], ["thirteen long", "a"]],
+)
+def test_short_and_long_strings(keys, always, monkeypatch):
+    words = ["a", "", "a\0", "twelve bytes", "twelve bytes.", "thirteen long", "thirteen lont", "\u00e9" * 6, "A", None]
+    frame = pl.DataFrame({"w": words * 40, "x": np.arange(400.0)})
+    query = Query("agg", Keys(key_axes(("w",), keys, None)), (("n", Count()), ("s", sum("x", (0, 400)))))
+    found = agree(monkeypatch, frame, query)
+    assert found[Total(None)] == [40] * len(keys)
+    alike = pl.DataFrame({"w": [f"same{number:08}" for number in range(1_000)], "x": np.arange(1_000.0)})
+    declared = Query("agg", Keys(key_axes(("w",), ["same00000007", "same00000500"], None)), (("n", Count()),))
+    assert agree(monkeypatch, alike, declared)[Total(None)] == [1, 1]
+    agree(monkeypatch, pl.concat([frame[3:7], frame[1:9], frame], rechunk=False)[2:], query)
+
+
+@fast
+def test_integers_of_any_size_among_keys(always, monkeypatch):
+    values = [0, 1, -1, 5, 6, 2**62, -(2**63), 2**63 - 1, None]
+    frame = pl.DataFrame({"k": values * 9, "x": np.arange(81.0)}, schema_overrides={"k": pl.Int64})
+    for keys in ([5, 0, 1], [-1, 6, None], [2**63 - 1, 0], [-(2**63)]):
+        query = Query("agg", Keys(key_axes(("k",), keys, None)), (("n", Count()), ("s", sum("x", (0, 400)))))
+        assert agree(monkeypatch, frame, query)[Total(None)] == [9] * len(keys)
+
+
+@fast
+def test_shares_are_exact():
+    for lower, upper in ((0, 3), (-(2**30), 2**30), (0, 2**29 + 1), (-7, 2**30 - 5), (1, 2)):
+        steps = np.unique(np.clip(np.linspace(lower, upper, 4_001).astype(np.int64), lower, upper))
+        if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
+            near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
+            steps = np.unique(np.concatenate([steps, near]))
+        share, found = Share(lower, upper, 30), steps.astype(np.int32)
+        kernels._loaded().to_share(found, lower, upper - lower, 30)
+        assert found.tolist() == share(steps).tolist()
+
+
+@fast
+def test_sums_wrap_modulo_2_64():
+    places, steps, sums = np.ones(8, np.uint32), np.full(8, 2**31 - 1, np.int32), np.array([0, 2**63 - 1])
+    kernels._loaded().add_steps(places, steps, 1, sums)
+    assert sums[1] == 2**63 - 1 + 8 * (2**31 - 1) - 2**64
+
+
+@fast
+def test_pieces_of_other_tables(always, monkeypatch):
+    frame = pl.DataFrame({"u": np.arange(900) % 70, "k": np.arange(900) % 5, "x": np.arange(900.0)})
+    query = Query("agg", Keys(key_axes(("k",), range(5), None)), (("n", Count()), ("m", mean("x", (0, 400)))))
+    for unit, p in ((ROWS, 1.0), (PrivacyUnit("u", max_rows=2, max_groups=2), 2.0)):
+        expected = agree(monkeypatch, frame, query, unit, p)
+        tables = [frame.lazy(), frame.to_arrow()]
+        if importlib.util.find_spec("pandas"):
+            tables.append(frame.to_pandas())
+        for table in tables:
+            assert whole(table, query, unit, p) == expected
+
+
+def test_without_numba_nothing_changes_and_nothing_is_said(monkeypatch, caplog):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    caplog.set_level(logging.DEBUG)
+    assert kernels.ready.__wrapped__() is False
+    assert caplog.text == ""
+
+
+def test_a_numba_that_fails_is_said_once_and_not_used(monkeypatch, caplog, tmp_path):
+    def fail():
+        raise ImportError("Numba needs NumPy 1.99 or less")
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(kernels, "_mark", lambda: tmp_path / "mark")
+    monkeypatch.setattr(kernels, "_loaded", fail)
+    assert kernels.ready.__wrapped__() is False
+    assert "answers without its compiled kernels" in caplog.text
+    assert not (tmp_path / "mark").exists()
+
+
+@fast
+def test_compiling_is_said_once_for_any_number_of_rows(monkeypatch, caplog, tmp_path):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(kernels, "_mark", lambda: tmp_path / "mark")
+    monkeypatch.setattr(kernels, "ready", kernels.ready.__wrapped__)
+    with dpf.Ledger(epsilon=3):
+        for _ in range(2):
+            pl.DataFrame({"x": [1.0]}).dp.count(epsilon=1)  # far too few rows for kernels
+    assert caplog.text.count("compiles its kernels") == caplog.text.count("has compiled its kernels") == 1
