@@ -2,8 +2,8 @@
 
 How many large purchases were made so far, from the customers of a shop of CDs in 1997 (CDNOW). Both are asked at
 epsilon 1 and delta 1e-6 for the whole year, and both count five purchases of a customer. Run it with ``python
-examples/weekly_stream.py FOLDER --chart``, which writes stream.png; it reads ``../shared/data`` where that is there,
-and otherwise makes up customers.
+examples/weekly_stream.py FOLDER --chart``: it writes stream.csv and stream.png. It reads ``../shared/data`` where that
+is there, and otherwise makes up customers.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def main() -> None:
     for row in rows:
         if row["week"] in (MONDAYS[0], MONDAYS[options.weeks - 1]):
             print(f"{row['how']}, week of {row['week']}: {row['total']:,.0f} +- {row['error']:.0f}")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame(rows).write_csv(options.folder / "stream.csv")
     if options.chart:
         chart(rows).save(options.folder / "stream.png", ppi=76)
 
@@ -95,7 +97,7 @@ def chart(rows: list[dict[str, Any]]) -> Any:
     points = [
         {
             **row,
-            "week": row["week"].isoformat(),
+            "week": str(row["week"]),
             "low": row["total"] - row["error"],
             "high": row["total"] + row["error"],
         }
@@ -105,7 +107,7 @@ def chart(rows: list[dict[str, Any]]) -> Any:
         "how:N",
         title=None,
         sort=["one stream", "52 releases"],
-        scale=altair.Scale(domain=["one stream", "52 releases"], range=["#2f4b6e", "#e0a458"]),
+        scale=altair.Scale(domain=["one stream", "52 releases"], range=["#0072b2", "#d55e00"]),
         legend=altair.Legend(orient="top-left"),
     )
     base = altair.Chart(altair.Data(values=points)).encode(
@@ -114,16 +116,7 @@ def chart(rows: list[dict[str, Any]]) -> Any:
     title = f"purchases of at least ${LARGE} so far"
     band = base.mark_area(opacity=0.25).encode(y=altair.Y("low:Q", title=title), y2="high:Q")
     line = base.mark_line(point=altair.OverlayMarkDef(size=16)).encode(y=altair.Y("total:Q", title=title))
-    words = altair.TitleParams(
-        "A number that is published every week, at the same price for the year",
-        subtitle=[
-            f"epsilon {EPSILON:g}, delta {DELTA:g} for all weeks; of each customer {MOST} purchases count",
-            "bands: 95% intervals; every number in this picture was released",
-        ],
-        anchor="start",
-        subtitleColor="#666",
-    )
-    return altair.layer(band, line).properties(width=560, height=320, title=words)
+    return altair.layer(band, line).properties(width=560, height=320)
 
 
 if __name__ == "__main__":

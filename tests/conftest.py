@@ -15,10 +15,19 @@ import polars as pl
 import pytest
 
 from assurance import postgres
+from dpframe.engines import kernels
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
 
 ENGINES = ("pandas", "polars", "lazy")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the kernels of the extra `fast`, where it is installed: once, and in no test's time."""
+    if not hasattr(config, "workerinput"):
+        kernels.ready()
+
+
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
 
 

@@ -13,7 +13,7 @@ ROOMS: dict[str, tuple[float, str]] = {
     "__init__": (9, "public names"),
     "cli": (9, "the command line"),
     "jobs": (8.5, "a job file: its table, ledger, releases and outputs; planned as a whole, then run"),
-    "reports": (9, "reports and statements as HTML and Markdown"),
+    "reports": (8.5, "reports of files as HTML"),
     "accessor": (8, "df.dp: a call becomes a request"),
     "local": (8, "the local model"),
     "audit": (8, "audits"),

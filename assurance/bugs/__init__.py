@@ -10,11 +10,15 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.jobs import JOBS
+from assurance.bugs.kernels import KERNELS
 from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
+from assurance.bugs.marginals import MARGINALS
 from assurance.bugs.noise import NOISE
+from assurance.bugs.reports import REPORTS
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
 from assurance.bugs.seeding import Mutant
@@ -42,7 +46,11 @@ MUTANTS: tuple[Mutant, ...] = (
     *CONTRACTS,
     *LOCAL,
     *ENGINES,
+    *KERNELS,
     *GRIDS,
     *KEYS,
+    *JOBS,
+    *MARGINALS,
     *STREAMS,
+    *REPORTS,
 )

@@ -471,7 +471,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>"
+        preview = "preview of " if self._finish is not release else ""
+        groups = " in groups" if self._axes else ""
+        verbs = "count, sum, mean, median, histogram, " + ("agg" if groups else "group_by, contributions, preview")
+        return f"<{preview}.dp of a private frame{groups}: {verbs}, ...>"
 
 
 def _most(options: Any) -> int:
@@ -484,5 +487,5 @@ def without_provenance() -> NoProvenance:
     return NoProvenance(
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
         "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files."
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results."
     )

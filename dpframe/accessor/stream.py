@@ -138,7 +138,11 @@ class Stream:
         if self.time is None:
             raise MissingArgument("time must be given: the column that says in which period a row entered the table.")
         keys = Keys((_period_axis(self.time, self.periods), *_group_axes(self.by, self.keys)))
-        counts.refuse_many("periods and keys must make", "cells", keys.cells, counts.MOST_CELLS)
+        if keys.cells > counts.MOST_CELLS:
+            raise InvalidArgument(
+                f"periods and keys must make at most {counts.MOST_CELLS:,} cells together, not {keys.cells:,}. "
+                "Declare fewer keys, or take longer periods."
+            )
         for column in keys.names[1:]:
             if column in COLUMNS:
                 raise InvalidArgument(

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from dpframe._version import VERSION
-from dpframe.cli import ledger_check, ledger_export, ledger_show, ledger_verify, preview_job, run_job
+from dpframe.cli import ledger_check, ledger_export, ledger_show, ledger_verify, preview_job, report, run_job
 from dpframe.cli.exit_codes import WORDS
 from dpframe.cli.screen import Screen
 
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "run": run_job.run,
     "preview": preview_job.preview,
+    "report": report.report,
 }
 OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
     "show": ledger_show.show,

@@ -1,4 +1,4 @@
-"""What the commands on jobs share: their arguments, and the job that is read with them."""
+"""The common part of the commands on jobs: their arguments, and the job that is read with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands on ledgers share: their argument, and what a ledger says of itself."""
+"""The common part of the commands on ledgers: their argument, and what a ledger says of itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ File = Annotated[
 
 
 def facts_of(ledger: Ledger) -> dict[str, Any]:
-    """What a durable ledger says of itself, as plain JSON values."""
+    """The facts of a durable ledger, as plain JSON values."""
     receipt, unit, limit = ledger.verify(), ledger.unit, ledger.limit
     assert unit is not None  # only the default ledger, in memory, has neither
     assert limit is not None

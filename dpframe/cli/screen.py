@@ -1,4 +1,4 @@
-"""What is printed: answers to stdout, words about the work to stderr, colors only where a terminal shows them.
+"""The screen: answers to stdout, words about the work to stderr, colors only where a terminal shows them.
 
 The colors follow NO_COLOR. The screen obeys nothing in the words: they come from ledgers, paths and job files.
 """

@@ -10,7 +10,6 @@ from dpframe.display.charts import Words
 from dpframe.errors.words import no_markup
 
 MOST_LINES = 12
-PALETTE = ["#2f4b6e", "#e0a458", "#5b8c5a", "#a44a3f", "#7d5ba6", "#3b7ab8", "#8a8d91", "#c06c84"]
 HALF_WIDTH = 300
 
 
@@ -34,14 +33,14 @@ def of_errors(labels: Sequence[str], errors: Mapping[str, Sequence[float]], time
         for name, values in errors.items()
         for place, (label, error) in enumerate(zip(labels, values, strict=True), start=1)
     ]
-    altair = charts._altair()
-    base = altair.Chart(charts._data(altair, rows)).encode(
+    altair = charts.imported()
+    base = altair.Chart(charts.public_data(rows)).encode(
         **_across(altair, rows, time), tooltip=["label:N", "group:N", "text:N"]
     )
     lines = base.mark_line(point=True).encode(
         y=altair.Y("value:Q", title="expected 95% error", scale=altair.Scale(zero=True)), color=_color(altair, rows)
     )
-    return charts._titled(lines.properties(width=charts.WIDTH, height=charts.HEIGHT), words)
+    return charts.titled(lines.properties(width=charts.WIDTH, height=charts.HEIGHT), words)
 
 
 def _banded(rows: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -58,9 +57,9 @@ def _banded(rows: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, Any]
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], time: str) -> Any:
-    altair = charts._altair()
+    altair = charts.imported()
     across, color = _across(altair, rows, time), _color(altair, rows)
-    base = altair.Chart(charts._data(altair, [dict(row) for row in rows]))
+    base = altair.Chart(charts.public_data([dict(row) for row in rows]))
     low = altair.Y("low:Q", title=None)  # the heading says it
     band = base.mark_area(opacity=0.25).encode(**across, y=low, y2="high:Q", color=color)
     line = base.mark_line(point=altair.OverlayMarkDef(size=18)).encode(
@@ -79,4 +78,4 @@ def _across(altair: Any, rows: Sequence[Mapping[str, Any]], time: str) -> dict[s
 def _color(altair: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
     names = list(dict.fromkeys(no_markup(row["group"]) for row in rows))
     legend = altair.Legend(title=None) if len(names) > 1 else None
-    return altair.Color("group:N", sort=names, scale=altair.Scale(range=PALETTE, domain=names), legend=legend)
+    return altair.Color("group:N", sort=names, scale=altair.Scale(domain=names), legend=legend)

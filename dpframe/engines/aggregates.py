@@ -138,6 +138,12 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
     return (scaled.clip(float(lower), float(upper)) + 0.5).floor().cast(pl.Int64, strict=False)
 
 
+def plain_share(row: RowFunction) -> Any:
+    """The share of one value that a function is, as it is; None where it is another function, which is called."""
+    share = getattr(row.function, "share_of", None)
+    return share if share is not None and row.reach == (0, 2**share.bits) else None
+
+
 def _mirrored(row: RowFunction) -> tuple[RowFunction, int | None]:
     """The function of which a row's own integers are the rest to a whole, and that whole; itself where there is none.
 
@@ -152,6 +158,12 @@ def _mirrored(row: RowFunction) -> tuple[RowFunction, int | None]:
 
 def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
     """The steps that each row adds by a function of several values, within its reach; where one is missing, its own."""
+    share = plain_share(row)
+    if share is not None:
+        steps, length = on_grid(values[row.columns[0][0]], row.columns[0][1]), share.upper - share.lower
+        whole = ((steps - share.lower) * 2 ** (share.bits + 1) + length) // (2 * length)
+        filled: pl.Expr = whole if row.missing is None else whole.fill_null(row.missing)
+        return filled.alias(name)
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])

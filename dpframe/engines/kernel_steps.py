@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.aggregates import Integers, Line, Terms
+from dpframe.engines.aggregates import Integers, Line, Terms, plain_share
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing
 from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
@@ -58,8 +58,8 @@ class Slots:
         slots = [(terms.values[column], Slot(name, bounds)) for (column, bounds), name in terms.sums.items()]
         made: list[pl.Expr] = []
         for row, name in terms.rows.items():
-            share = getattr(row.function, "share_of", None)
-            if share is not None and row.missing is None and row.reach == (0, 2**share.bits):
+            share = plain_share(row)
+            if share is not None and row.missing is None:
                 slots.append((terms.values[row.columns[0][0]], Slot(name, row.columns[0][1], share)))
             elif max(map(abs, row.reach)) > FITS:
                 return None

@@ -49,8 +49,9 @@ class Task(RowTask):
             return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
             found = totals_at_once(source, self.query, self.unit, self.p)
-            coded = None if found is not None else compound_rows(source, self.query, self.unit)
-            return Partial(found) if coded is None else self._of_coded(coded)
+            if found is not None:
+                return Partial(found)
+            return self._of_coded(compound_rows(source, self.query, self.unit))
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
         if self.by is not None:
             merged = self.query.subtotals is not None

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from errno import ENOENT
 from itertools import repeat
 from os import PathLike
 from pathlib import Path
@@ -64,7 +65,9 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]
 def _check_footer(path: str | PathLike[str], where: str) -> None:
     """Refuse a description of the columns that is too large to be one, before it is read."""
     file = Path(path)
-    if not file.is_file():  # an address of another kind, or nothing: pyarrow tells
+    if not file.exists() and "://" not in str(path):
+        raise FileNotFoundError(ENOENT, "there is no such file", str(file.absolute()))
+    if not file.is_file():  # an address of another kind: pyarrow tells
         return
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - 8, 0))
@@ -356,6 +359,7 @@ LEDGER = _object(
 LEVEL = _object({"columns": _names, "rows": _some})
 GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
+ROUNDED = _object({"steps": _by_name(_above), "sha256": _like(SHA256), "rows": _none_or(_like(SHA256))})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
@@ -381,6 +385,7 @@ POSSIBLE = {
     "levels": _list(LEVEL, 2),
     "groups": GROUPS,
     "ledger": LEDGER,
+    "rounded": ROUNDED,
     "within": WITHIN,
     "chosen": CHOSEN,
     "top": TOP,

@@ -128,7 +128,7 @@ def _spark(scan: Scan) -> Any:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between two engines' SQL: how a column is quoted, and how a pattern is asked for."""
+    """The difference between two engines' SQL: how a column is quoted, and how a pattern is asked for."""
 
     quote: str
     matches: str

@@ -22,9 +22,11 @@ ELSEWHERE = ("self", "ledger", "unit", "graph", "memory", "progress")  # said by
 OWN = ("verb", "label", "snapshot", "group_by", "keys")
 EXACT = ("epsilon", "delta")  # decimals as they are written
 STATISTICS = {
-    name: function
-    for name, function in vars(statistics).items()
-    if inspect.isfunction(function) and (hasattr(PrivateFrame, name) or name == "ratio")
+    name: getattr(statistics, name)
+    for name in (
+        *("count", "sum", "mean", "variance", "std", "proportion", "median", "quantile"),
+        *("n_units", "n_distinct", "ratio", "covariance", "correlation"),
+    )
 }
 
 

@@ -52,8 +52,9 @@ def opened(job: Job) -> Any:
         raise SourceFailed(f"{job.source_where}: no file is at {job.scan.path!r}. Nothing was charged. Look at path.")
     try:
         return scans.opened(job.engine, job.scan)
-    except ImportError:
-        raise
+    except ImportError as error:
+        words = f"engine = {job.engine!r} needs {error.name}: pip install 'dpframe[{job.engine}]'"
+        raise ImportError(words) from None
     except Exception as error:
         raise SourceFailed(
             f"{job.source_where}: {job.engine} cannot open the table ({type(error).__name__}; its message is withheld, "

@@ -139,6 +139,9 @@ class Store(Protocol):
     def step(self, entry: Entry, decide: Callable[[Any, Mark], tuple[Entry, bytes | None] | None]) -> Any:
         """A step of the stream of an entry's name: `decide` sees it and the end, and says what is appended, if any."""
 
+    def stream(self, entry: Entry) -> Any:
+        """The stream of an entry's name, or None."""
+
     def contents(self, entry: Entry) -> dict[int, bytes]:
         """The contents that were stored of each period of the stream of an entry's name."""
 

@@ -7,23 +7,18 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
-from dpframe.display import listing
-from dpframe.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    LedgerError,
-    checked_name,
-)
+from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
-from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
+from dpframe.ledger.shown_ledger import ShownLedger
+from dpframe.ledger.statement import left_of, refusal, spent_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
@@ -44,7 +39,7 @@ class Foresight:
     left: PrivacyLoss
 
 
-class Ledger:
+class Ledger(ShownLedger):
     """A privacy budget for one privacy unit: append-only, exact, and charged before any row is read.
 
     Parameters
@@ -94,6 +89,7 @@ class Ledger:
     epsilon 0.25 | epsilon 0.75
     """
 
+    @trimmed
     def __init__(
         self,
         epsilon: float | Fraction | None = None,
@@ -129,6 +125,7 @@ class Ledger:
         return ledger
 
     @classmethod
+    @trimmed
     def open(cls, path: str | PathLike[str]) -> Self:
         """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
 
@@ -150,6 +147,7 @@ class Ledger:
         return cls._of(SqlStore.open(path))
 
     @classmethod
+    @trimmed
     def recover(cls, path: str | PathLike[str], *, reason: str) -> Self:
         """Go on with an older copy of a ledger's file, or without its head, where the newest is lost.
 
@@ -271,7 +269,7 @@ class Ledger:
         return allowed
 
     def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
-        """What charging all of these entries, by any names, would do; nothing is charged.
+        """Tell what charging all of these entries, by any names, would do; nothing is charged.
 
         Raises
         ------
@@ -298,6 +296,7 @@ class Ledger:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
         return self._store.keep(replace(entry, time=now()), content).content
 
+    @trimmed
     def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str) -> None:
         """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
 
@@ -334,6 +333,7 @@ class Ledger:
         entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")
         self._store.raise_limit(entry, raised)
 
+    @trimmed
     def verify(self, *releases: Any) -> dict[str, Any]:
         """Follow the chain of a durable ledger; LedgerError if it was changed, or did not charge for a release.
 
@@ -396,37 +396,6 @@ class Ledger:
             )
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
-    def to_frame(self, like: str = "polars") -> Any:
-        """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
-
-        Parameters
-        ----------
-        like : {"polars", "pandas"}
-            The library of the frame.
-
-        Returns
-        -------
-        DataFrame
-            ``epsilon`` and ``delta`` are rounded up; ``amount`` is the accounting's own exact quantity.
-
-        Examples
-        --------
-        >>> import dpframe as dpf
-        >>> dpf.Ledger(epsilon=1.0).to_frame().columns
-        ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
-        """
-        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
-
-    def plot(self) -> Any:
-        """Draw the spent budget over time, and the limit: a line of steps.
-
-        Returns
-        -------
-        altair.Chart
-            It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
-        """
-        return self._statement().chart([entry for _, entry in self._store.entries()])
-
     def __enter__(self) -> Self:
         ambient.set((*ambient.get(), self))
         return self
@@ -445,22 +414,6 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, self._store.identity
-
-    def __repr__(self) -> str:
-        try:
-            return self._statement().text()
-        except LedgerError as error:  # a name in a notebook's last line must not raise
-            return f"Ledger\n  {error}"
-
-    def _repr_html_(self) -> str:
-        try:
-            return self._statement().html()
-        except LedgerError as error:
-            return f"<pre>{escape(f'Ledger: {error}')}</pre>"
-
-    def _statement(self) -> Statement:
-        summary = self._store.summary(RELEASES)
-        return Statement(self._terms, self._limit_at(summary.last), self._accounting, summary, self._store.shown)
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

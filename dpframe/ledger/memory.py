@@ -79,19 +79,20 @@ class MemoryStore:
         """A step of a stream, for one thread after the other. In a forked child none is taken."""
         self._check_process()
         with self._lock:
-            step = decide(self._stream(entry), self._last)
+            step = decide(self.stream(entry), self._last)
             if step is not None:
                 self._append(step[0])
                 if step[1] is not None:
                     self._contents[len(self._entries)] = step[1]
-            return self._stream(entry)
+            return self.stream(entry)
 
     def contents(self, entry: Entry) -> dict[int, bytes]:
         """The contents that were stored of each period."""
-        stream = self._stream(entry)
+        stream = self.stream(entry)
         return {} if stream is None else {period: self._contents[number] for period, number in stream.kept.items()}
 
-    def _stream(self, entry: Entry) -> StreamState | None:
+    def stream(self, entry: Entry) -> StreamState | None:
+        """The stream of an entry's name."""
         return stream_of(
             (number, "", step) for number, step in enumerate(self._entries, start=1) if step.stream == entry.stream
         )

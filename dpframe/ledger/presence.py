@@ -1,4 +1,4 @@
-"""Whether a ledger is at an address already; nothing is made to find out."""
+"""The question whether a ledger is at an address already; nothing is made to answer it."""
 
 from __future__ import annotations
 

@@ -174,6 +174,14 @@ class SqlStore:
         return stream
 
     @unbroken
+    def stream(self, entry: Entry) -> StreamState | None:
+        """The stream of an entry's name, in a ledger that is no older copy."""
+        known = self._known()
+        with self.database.transaction(write=False) as connection:
+            self._last(connection, known)
+            return self._stream(connection, entry)
+
+    @unbroken
     def contents(self, entry: Entry) -> dict[int, bytes]:
         """The contents that were stored of each period of a stream."""
         with self.database.transaction(write=False) as connection:

@@ -34,6 +34,18 @@ COLUMNS = {
     "amount": str,
 }
 
+ANSWERS = {
+    "entry": int,
+    "time": str,
+    "label": str,
+    "snapshot": str,
+    "query": str,
+    "unit": str,
+    "epsilon": float,
+    "delta": float,
+    "stored": int,
+}
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -60,6 +72,15 @@ class Statement:
         """For a notebook."""
         bar = "" if self.limit is None else pages.html_bar(self._part)
         return pages.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
+
+    @property
+    def filled(self) -> float | None:
+        """The part of the limit that is spent; None without one."""
+        return None if self.limit is None else self._part
+
+    def facts(self) -> list[str]:
+        """Lines on the budget: spent and left, who is protected, how losses add up."""
+        return self._facts()
 
     def chart(self, entries: list[Entry]) -> Any:
         """Epsilon spent over time, up to the limit."""
@@ -149,6 +170,30 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
         }
         for number, entry in listed(entries)
     ]
+
+
+def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
+    """Every stored answer as a row of a table, with the charge that paid for it."""
+    charges = {entry.name: (number, entry) for number, entry in entries if entry.kind == "charge" and entry.name}
+    rows = []
+    for number, entry in entries:
+        if entry.kind != "answer" or entry.name not in charges:
+            continue
+        charge, paid = charges[entry.name]
+        rows.append(
+            {
+                "entry": charge,
+                "time": entry.time,
+                "label": entry.label and writable(entry.label),
+                "snapshot": entry.snapshot and writable(entry.snapshot),
+                "query": writable(entry.query),
+                "unit": str(entry.unit),
+                "epsilon": paid.cost.epsilon,
+                "delta": paid.cost.delta,
+                "stored": number,
+            }
+        )
+    return rows
 
 
 def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:

@@ -24,14 +24,10 @@ from dpframe.privacy import PrivacyLoss
 
 
 def known(ledger: Ledger, entry: Entry) -> StreamState | None:
-    """The stream of this entry's name, if it was begun; refused where it has other parameters."""
-
-    def decide(stream: StreamState | None, last: Mark) -> Step | None:
-        if stream is not None:
-            _refuse_other(entry, stream.entry)
-        return None
-
-    stream: StreamState | None = ledger._store.step(entry, decide)
+    """The stream of this entry's name, if it was begun; refused where it has other parameters. It is only read."""
+    stream: StreamState | None = ledger._store.stream(entry)
+    if stream is not None:
+        _refuse_other(entry, stream.entry)
     return stream
 
 

@@ -63,7 +63,7 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     state = streams.known(ledger, entry)
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
-        ambient.warn_unlimited(ledger, plan.unit, depth=5)
+        ambient.warn_unlimited(ledger, plan.unit, depth=4)
         streams.begun(ledger, entry)
         exact = _looked(plan, frame, number)
         if not _draw(plan, ledger, entry, number, exact, labels, library):

@@ -163,3 +163,12 @@ def test_words_of_other_libraries_are_understood(word, meant):
     people = pl.DataFrame({"age": [31, 45, 62]})
     with pytest.raises(dpf.InvalidType, match=f"{word} is not an argument of mean. Did you mean {meant}"):
         people.dp.mean("age", **{word: 1})
+
+
+def test_the_print_of_an_accessor_says_what_it_is_of():
+    frame = pl.DataFrame({"ward": ["A"]})
+    assert repr(frame.dp).startswith("<.dp of a private frame: count")
+    assert repr(frame.dp.group_by("ward", keys=["A"])).startswith("<.dp of a private frame in groups: count")
+    assert repr(frame.dp.preview.group_by("ward", keys=["A"])).startswith(
+        "<preview of .dp of a private frame in groups"
+    )

@@ -24,9 +24,7 @@ from dpframe.queries.statistics import Count, Total, mean, sum
 
 ROWS = PrivacyUnit()
 TERMS = Terms.of((Total(None), Total("x", (0, 5000)), Total("x"), Total("y", (-3, 120), centred=True), Total("z")))
-fast = pytest.mark.skipif(
-    importlib.util.find_spec("numba") is None, reason="the extra fast is not installed: no kernels"
-)
+fast = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="the extra fast is not installed")
 
 
 @pytest.fixture
@@ -66,7 +64,7 @@ def ask_all(monkeypatch, tables, seed, every):
 
 @fast
 def test_hard_tables(always, monkeypatch):
-    ask_all(monkeypatch, 2, 1, 11)
+    ask_all(monkeypatch, 2, 1, 23)
 
 
 @fast
@@ -85,9 +83,10 @@ def test_kernels_are_what_is_asked(always, monkeypatch):
     query = Query("agg", Keys(()), (("m", mean("x", (0, 1))),))
     for unit in (ROWS, PrivacyUnit("u", max_rows=1)):
         whole(frame, query, unit)
-    assert len(used) == 2
+    asked = len(used)
+    assert asked >= 2
     without(monkeypatch, lambda: whole(frame, query))
-    assert len(used) == 2
+    assert len(used) == asked
 
 
 def skewed(seed, rows, users, cells):
@@ -132,7 +131,7 @@ def test_values_beside_edges_fall_in_numpys_bins(outside, always, monkeypatch):
 @fast
 @pytest.mark.parametrize(
     "keys",
-    [["a", "", "a\0", "twelve bytes"], ["a", None, "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"], ["thirteen long", "a"]],
+    [["a", "", "a\0", "twelve bytes"], ["a", None, "\u00e9" * 6], ["thirteen long", "a"]],
 )
 def test_short_and_long_strings(keys, always, monkeypatch):
     words = ["a", "", "a\0", "twelve bytes", "twelve bytes.", "thirteen long", "thirteen lont", "\u00e9" * 6, "A", None]
@@ -140,6 +139,9 @@ def test_short_and_long_strings(keys, always, monkeypatch):
     query = Query("agg", Keys(key_axes(("w",), keys, None)), (("n", Count()), ("s", sum("x", (0, 400)))))
     found = agree(monkeypatch, frame, query)
     assert found[Total(None)] == [40] * len(keys)
+    alike = pl.DataFrame({"w": [f"same{number:08}" for number in range(1_000)], "x": np.arange(1_000.0)})
+    declared = Query("agg", Keys(key_axes(("w",), ["same00000007", "same00000500"], None)), (("n", Count()),))
+    assert agree(monkeypatch, alike, declared)[Total(None)] == [1, 1]
     agree(monkeypatch, pl.concat([frame[3:7], frame[1:9], frame], rechunk=False)[2:], query)
 
 
@@ -156,6 +158,9 @@ def test_integers_of_any_size_among_keys(always, monkeypatch):
 def test_shares_are_exact():
     for lower, upper in ((0, 3), (-(2**30), 2**30), (0, 2**29 + 1), (-7, 2**30 - 5), (1, 2)):
         steps = np.unique(np.clip(np.linspace(lower, upper, 4_001).astype(np.int64), lower, upper))
+        if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
+            near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
+            steps = np.unique(np.concatenate([steps, near]))
         share, found = Share(lower, upper, 30), steps.astype(np.int32)
         kernels._loaded().to_share(found, lower, upper - lower, 30)
         assert found.tolist() == share(steps).tolist()

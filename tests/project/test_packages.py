@@ -77,3 +77,10 @@ def test_a_commit_is_checked_by_the_locked_version_of_ruff():
     hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     locked = (ROOT / "requirements" / "locked.txt").read_text(encoding="utf-8")
     assert set(re.findall(r"ruff==[\d.]+", hooks)) == {re.search(r"^ruff==[\d.]+", locked, re.MULTILINE)[0]}
+
+
+def test_what_contributors_are_sent_to_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text))
+    assert len(named) > 30
+    assert not [path for path in named if not any((folder / path).exists() for folder in (ROOT, ROOT / "dpframe"))]

@@ -15,6 +15,7 @@ def test_neighbors_are_told_apart_no_better_than_claimed(name):
     assert found.holds, found
 
 
+@pytest.mark.slow
 def test_an_audit_sees_noise_that_is_too_small(monkeypatch):
     """It nearly attains the claim, so that it would object to little less."""
     real = ContrastGaussian.add_noise

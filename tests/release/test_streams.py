@@ -206,6 +206,35 @@ def test_results_know_what_they_are(tmp_path, engine):
         assert copy.deepcopy(stream).release(engine(stays()), "2026-W02").equals(frame)
 
 
+def test_tables():
+    pytest.importorskip("great_tables")
+    frame = stream_of(by="ward", keys=["A", "B"]).release(pl.DataFrame(stays()), "2026-W02")
+    assert "total" in frame.dp.table().as_raw_html()
+
+
+def test_a_ledger_that_may_only_be_read_shows_its_streams(tmp_path, monkeypatch):
+    stream = stream_of(dpf.Ledger(epsilon=1, path=tmp_path / "l.ledger"))
+    stream.release(pl.DataFrame(stays()), "2026-W02")
+    monkeypatch.setattr(type(stream.ledger._store), "step", lambda *_: 1 / 0)
+    assert stream.to_frame().height == 1
+    assert stream.release(pl.DataFrame(stays()), "2026-W02").height == 1
+
+
+def test_periods_can_be_joined():
+    stream = stream_of(by="ward", keys=["A", "B"])
+    weeks = [stream.release(pl.DataFrame(stays()), week) for week in ("2026-W02", "2026-W03")]
+    joined = dpf.concat(weeks)
+    assert [part.dp.provenance["period"]["number"] for part in joined.dp.parts] == [1, 2]
+
+
+def test_without_a_ledger_it_is_recorded():
+    stream = stream_of(dpf.default_ledger())
+    with pytest.warns(dpf.UnlimitedBudgetWarning) as warned:
+        first = stream.release(pl.DataFrame(stays()), "2026-W02")
+    assert warned[0].filename == __file__
+    assert stream.release(pl.DataFrame(stays()), "2026-W02").equals(first)
+
+
 def test_seeded_bits_are_stamped():
     with noise.insecure_bits(1):
         frame = stream_of().release(pl.DataFrame(stays()), "2026-W02")
@@ -235,6 +264,7 @@ REFUSED = {
     "a missing period": ({"periods": ["a", None]}, "must not hold None"),
     "a period twice": ({"periods": [1, 2, 1]}, "1 occurs twice"),
     "too many periods": ({"periods": range(5_000)}, "at most 4,096"),
+    "too many cells": ({"by": "ward", "keys": range(2_000_000)}, "at most 10,000,000 cells together"),
     "keys without by": ({"keys": ["A"]}, "by must be given"),
     "by without keys": ({"by": "ward"}, "keys must be given"),
     "keys to be found": ({"by": "ward", "keys": dpf.discover(delta=1e-7)}, "keys must be declared"),
