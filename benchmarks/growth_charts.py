@@ -29,7 +29,7 @@ COLORS = {
 
 
 def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
-    """Processor's time and memory against one size, both on logarithmic scales."""
+    """Processor's time against one size, both on logarithmic scales."""
     import altair
 
     mine = [figure for figure in figures if figure["axis"] == axis]
@@ -43,13 +43,10 @@ def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
         # what is below the least is drawn there: a process grows in steps
         rows = [figure | {value: max(figure[value], least)} for figure in mine]
         height = altair.Y(f"{value}:Q", title=title, scale=altair.Scale(type="log"), axis=altair.Axis(format="~g"))
-        base = altair.Chart(altair.Data(values=rows), width=300, height=240).encode(size, height, color)
+        base = altair.Chart(altair.Data(values=rows), width=460, height=260).encode(size, height, color)
         return base.mark_line() + base.mark_point(filled=True, size=45, opacity=1)
 
-    times = panel("seconds", "seconds of the processor", 1e-4)
-    if axis == "entries":
-        return times
-    return times | panel("mebibytes", "growth of the process in MiB", 1.0)
+    return panel("seconds", "seconds of the processor", 1e-4)
 
 
 def main() -> None:
