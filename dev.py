@@ -1,12 +1,14 @@
 """The one command line of the project: ``python3.11 dev.py demo`` and ``python3.11 dev.py test``.
 
-It needs Python 3.11 or newer with pip, and nothing else: it makes virtual environments under ``.venvs/`` and
-installs there what a command needs.
+It needs Python 3.11 or newer with pip, and nothing else. It makes virtual environments under ``.venvs/`` and installs
+there what a command needs: with uv, which pip fetches into ``.venvs/uv`` where there is none, or else with pip.
+``python3.11 dev.py lock`` is for those who change what the project needs.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import os
 import re
@@ -17,13 +19,24 @@ import time
 import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 VENVS = ROOT / ".venvs"
+LOCK = ROOT / "requirements" / "locked.txt"
 SUMMARY = re.compile(r"^=*\s*(.*\b(?:passed|failed|skipped|errors?|no tests ran)\b.* in [\d.]+s.*?)\s*=*$")
 
 PARTS = ("style", "types", "site", "newest", "spark", "oldest", "without-pandas")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How environments are made: anew though they are there, or with the locked versions instead of the newest."""
+
+    fresh: bool = False
+    locked: bool = False
 
 
 def main() -> int:
@@ -33,22 +46,24 @@ def main() -> int:
     demo = commands.add_parser("demo", help="release private statistics of a real survey and draw them")
     test = commands.add_parser("test", help="run everything that continuous integration runs")
     test.add_argument("--only", action="append", choices=PARTS, help="run this part alone (may be repeated)")
+    commands.add_parser("lock", help=f"write {LOCK.relative_to(ROOT).as_posix()} anew, with the newest versions")
     for command in (demo, test):
         command.add_argument("--fresh", action="store_true", help="make the virtual environments anew")
+        command.add_argument("--locked", action="store_true", help="install the locked versions, not the newest")
     options = parser.parse_args()
-    if options.command == "demo":
-        return run_demo(fresh=options.fresh)
-    return run_tests(tuple(options.only or PARTS), fresh=options.fresh)
+    if options.command == "lock":
+        return write_lock()
+    setup = Setup(fresh=options.fresh, locked=options.locked)
+    return run_demo(setup) if options.command == "demo" else run_tests(tuple(options.only or PARTS), setup)
 
 
-def run_demo(*, fresh: bool) -> int:
+def run_demo(setup: Setup) -> int:
     """Install what the demo needs, run it."""
     say("This runs examples/demo.py in an environment of its own. The first time takes a minute or two.")
-    python = environment("demo", ["-e", ".[demo]"], fresh=fresh)
-    return run([python, "examples/demo.py"])[0]
+    return run([environment("demo", group("demo"), setup), "examples/demo.py"])[0]
 
 
-def run_tests(parts: tuple[str, ...], *, fresh: bool) -> int:
+def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
     """Run the parts one after another, even when one fails, and sum up."""
     say(f"This runs {', '.join(parts)}. All of it takes about half an hour the first time, on two cores.")
     results = []
@@ -56,7 +71,7 @@ def run_tests(parts: tuple[str, ...], *, fresh: bool) -> int:
         start = time.monotonic()
         say(f"== {part}: {WHAT[part]}", before="\n")
         try:
-            checks = list(CHECKS[part](fresh))
+            checks = list(CHECKS[part](setup))
         except (subprocess.CalledProcessError, OSError) as error:
             checks = [Check("environment", 1, str(error))]
         results.append((part, checks, time.monotonic() - start))
@@ -75,51 +90,52 @@ class Check:
         return f"{self.name}: {self.line or ('ok' if self.code == 0 else f'exit code {self.code}')}"
 
 
-def style(fresh: bool) -> Iterator[Check]:
+def style(setup: Setup) -> Iterator[Check]:
     """Ruff's rules and Ruff's layout."""
-    python = newest_environment(fresh=fresh)
+    python = newest_environment(setup)
     yield check("ruff check", python, "ruff", "check", "--output-format", "concise", ".")
     yield check("ruff format", python, "ruff", "format", "--check", ".")
 
 
-def types(fresh: bool) -> Iterator[Check]:
+def types(setup: Setup) -> Iterator[Check]:
     """Mypy, strict."""
-    yield check("mypy", newest_environment(fresh=fresh), "mypy")
+    yield check("mypy", newest_environment(setup), "mypy")
 
 
-def site(fresh: bool) -> Iterator[Check]:
+def site(setup: Setup) -> Iterator[Check]:
     """The site, built strictly: a warning fails it."""
-    python = environment("site", ["-e", ".[docs]"], fresh=fresh)
+    python = environment("site", group("docs"), setup)
     yield check("mkdocs", python, "mkdocs", "build", "--quiet", "--strict")
 
 
-def newest(fresh: bool) -> Iterator[Check]:
+def newest(setup: Setup) -> Iterator[Check]:
     """Pytest with the newest versions of everything; coverage of all but slow tests, which it would make slower."""
-    python = newest_environment(fresh=fresh)
+    python = newest_environment(setup)
     yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow and not spark", *PARALLEL)
     yield check("pytest", python, "pytest", "-m", "slow and not spark", *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
 
 
-def spark(fresh: bool) -> Iterator[Check]:
+def spark(setup: Setup) -> Iterator[Check]:
     """Pytest of what asks Spark, in one process and one session; skipped in words where there is no Java."""
-    yield check("pytest", newest_environment(fresh=fresh), "pytest", "-m", "spark and not slow")
+    yield check("pytest", newest_environment(setup), "pytest", "-m", "spark and not slow")
 
 
-def oldest(fresh: bool) -> Iterator[Check]:
-    """Pytest with the oldest supported versions."""
-    python = environment("oldest", ["-e", ".", *oldest_versions(), *LITTLE], fresh=fresh)
-    yield check("pytest", python, "pytest", *PARALLEL)
+def oldest(setup: Setup) -> Iterator[Check]:
+    """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
+    python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
+    yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *PARALLEL)
 
 
-def without_pandas(fresh: bool) -> Iterator[Check]:
+def without_pandas(setup: Setup) -> Iterator[Check]:
     """Pytest where only the dependencies are installed: no pandas, no Altair; slow tests run in the other parts."""
-    python = environment("without-pandas", ["-e", ".", *LITTLE], fresh=fresh)
+    python = environment("without-pandas", group("little"), Setup(fresh=setup.fresh))
     yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
 
 
-LITTLE = ("pytest>=8.0", "pytest-xdist>=3.5", "hypothesis>=6.100")
+OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")
 WHAT = {
     "style": "ruff check and ruff format --check",
@@ -142,48 +158,186 @@ CHECKS = {
 _made: set[str] = set()  # environments that this run has already looked after
 
 
-def newest_environment(*, fresh: bool) -> str:
+def newest_environment(setup: Setup) -> str:
     """The environment that style, types, newest and spark share."""
-    return environment("newest", ["-e", ".[test]"], fresh=fresh)
+    return environment("newest", group("test"), setup)
+
+
+@cache
+def declared() -> dict[str, Any]:
+    """What pyproject.toml says."""
+    import tomllib
+
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def group(name: str) -> list[str]:
+    """The requirements of a dependency group, with those that it includes: an old pip knows no groups."""
+    wanted: list[str] = []
+    for one in declared()["dependency-groups"][name]:
+        wanted += [one] if isinstance(one, str) else group(one["include-group"])
+    return list(dict.fromkeys(wanted))
+
+
+def editable(requirements: list[str]) -> list[str]:
+    """Words for an installer: these requirements, and dpframe from here with the extras that they ask of it."""
+    own = re.compile(r"dpframe\[(.*)\]$")
+    extras = ",".join(found[1] for one in requirements if (found := own.match(one)))
+    others = [one for one in requirements if not own.match(one)]
+    return ["--editable", f".[{extras}]" if extras else ".", *others]
 
 
 def oldest_versions() -> list[str]:
     """The lower bounds that pyproject.toml declares, as pins: ``polars>=1.34`` becomes ``polars==1.34.*``."""
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = declared()["project"]
+    pandas = [one for one in group("demo") if one.startswith("pandas")]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["plot"], *(one for one in extras["test"] if one.startswith("pandas"))]
+    wanted = [*project["dependencies"], *extras["plot"], *extras["cli"], *pandas]
     return [re.sub(r">=(.*)", r"==\1.*", requirement) for requirement in wanted]
 
 
-def environment(name: str, requirements: list[str], *, fresh: bool) -> str:
-    """The Python of a virtual environment in which `requirements` are installed; made if need be."""
+def environment(name: str, requirements: list[str], setup: Setup) -> str:
+    """The Python of a virtual environment in which dpframe and `requirements` are installed; made if need be."""
+    steps = [editable(requirements)]
+    if setup.locked:  # one environment for all; what is locked has hashes, and the project itself can have none
+        name, steps = "locked", [["--requirement", str(LOCK)], ["--no-deps", "--editable", "."]]
     folder = VENVS / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "installed.txt"
-    wanted = "\n".join([sys.version, *requirements, hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()])
+    read = [ROOT / "pyproject.toml", *([LOCK] if setup.locked else [])]
+    wanted = "\n".join(
+        [sys.version, *map(str, steps), *(hashlib.sha256(file.read_bytes()).hexdigest() for file in read)]
+    )
     if name in _made:
         return str(python)
-    if fresh or not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+    if setup.fresh or not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
         start = time.monotonic()
-        say(f"Installing into .venvs/{name}: {' '.join(requirements)}")
-        shutil.rmtree(folder, ignore_errors=True)
-        venv.create(folder, with_pip=True)
-        pip(python, requirements)
+        say(f"Installing into .venvs/{name}: {' '.join(word for step in steps for word in step)}")
+        installed_with = install(folder, python, steps)
         stamp.write_text(wanted, encoding="utf-8")
-        say(f"Installed in {time.monotonic() - start:.0f} seconds.")
+        say(f"Installed by {installed_with} in {time.monotonic() - start:.0f} seconds.")
     _made.add(name)
     return str(python)
 
 
-def pip(python: Path, requirements: list[str]) -> None:
-    """Install, quietly unless it fails."""
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
+    """Make an environment and install into it, by uv or else by pip; tell which."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if program := uv():
+        try:
+            quietly(program, "venv", "--python", sys.executable, str(folder))
+            for step in steps:
+                quietly(program, "pip", "install", "--python", str(python), *step)
+        except subprocess.CalledProcessError:
+            say("uv could not install this (its words are above), so pip tries the same.")
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            return "uv"
+    venv.create(folder, with_pip=True)
+    for step in steps:
+        quietly(str(python), "-m", "pip", "install", "--disable-pip-version-check", *step)
+    return "pip"
+
+
+@cache
+def uv() -> str | None:
+    """The program uv: that of .venvs/uv, that of the path, or one that pip fetches; None where there is none."""
+    own = VENVS / "uv" / "bin" / ("uv.exe" if os.name == "nt" else "uv")
+    for program in (str(own), shutil.which("uv")):
+        if program and works(program):
+            return program
+    try:
+        quietly(*PIP, "install", "--only-binary", "uv", "--target", str(VENVS / "uv"), "uv>=0.8")
+    except (subprocess.CalledProcessError, OSError):
+        say("uv cannot be had here (pip's words are above). pip installs everything instead, which takes longer.")
+        return None
+    return str(own) if works(str(own)) else None
+
+
+def works(program: str) -> bool:
+    """Tell whether a program can be started."""
+    try:
+        return subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+# What pip is told by its files and variables, uv is told by these variables: it does not read pip's.
+OF_PIP = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "constraint": "UV_CONSTRAINT",
+    "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
+    "proxy": "ALL_PROXY",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+}
+
+
+@cache
+def settings() -> dict[str, str]:
+    """How pip is configured on this machine, in the variables of uv; what uv is told already stays."""
+    try:
+        done = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False)
+    except OSError:
+        return {}
+    found = translated(done.stdout)
+    return {name: value for name, value in found.items() if name not in os.environ}
+
+
+def translated(listed: str) -> dict[str, str]:
+    """The lines of ``pip config list`` as variables of uv: the variables of pip before its files."""
+    said: dict[str, str] = {}
+    for section in ("global", "install", ":env:"):
+        for line in listed.splitlines():
+            name, _, value = line.partition("=")
+            if name.startswith(f"{section}.") and (variable := OF_PIP.get(name.removeprefix(f"{section}."))):
+                said[variable] = " ".join(str(ast.literal_eval(value)).split())
+    if "UV_FIND_LINKS" in said:
+        said["UV_FIND_LINKS"] = said["UV_FIND_LINKS"].replace(" ", ",")
+    if "UV_INDEX" in said:  # pip takes the best version of all indexes, uv would take the first index
+        said["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return said
+
+
+def quietly(*command: str, but: tuple[str, ...] = ()) -> None:
+    """Run a command in the root of the repository, silently unless it fails; without the settings in `but`."""
+    environ = {"PIP_USER": "0", **os.environ, **settings()}
+    environ = {name: value for name, value in environ.items() if name not in but}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if done.returncode:
         say(done.stdout)
         done.check_returncode()
+
+
+def write_lock() -> int:
+    """Settle the newest versions of all groups and extras, for every Python and platform, into one file of hashes.
+
+    It is no ``uv.lock``, which names the index and the files of whoever wrote it; this one installs from any index.
+    Only the first index is asked: one beside it may hold files of one platform, and hashes of others would be missing.
+    """
+    if not (program := uv()):
+        return 1
+    LOCK.parent.mkdir(exist_ok=True)
+    asked = LOCK.with_name("asked.in")  # --group refuses a group that asks extras of dpframe itself
+    flag, *words = editable(group("dev"))
+    asked.write_text(f"{flag} " + "\n".join(words), encoding="utf-8")
+    wanted = ["--universal", "--python-version", "3.11", "--upgrade"]
+    written = ["--generate-hashes", "--no-emit-index-url", "--no-annotate", "--no-emit-package", "dpframe"]
+    heading = ["--custom-compile-command", "python3.11 dev.py lock", "--output-file", str(LOCK)]
+    try:
+        quietly(program, "pip", "compile", str(asked), *wanted, *written, *heading, but=("UV_INDEX", "UV_FIND_LINKS"))
+    finally:
+        asked.unlink()
+    say(f"Wrote {LOCK.relative_to(ROOT).as_posix()}.")
+    return 0
 
 
 def check(name: str, python: str, *module: str) -> Check:

@@ -17,6 +17,7 @@ BOTH = {"value": (LOW, HIGH), "cell": (0, CELLS - 1)}
 
 OTHERS = [(0, 2, 1), (0, 7, 2), (0, 4, 3)]  # cell, value, person
 CROWD = [(0, 5, person) for person in range(1, 13)]
+VARIED = [(cell, value, 9) for cell in (0, 1) for value in range(100, 110)]
 SPREAD = [(0, 2, 1), (1, 7, 2), (2, 4, 3), (1, 1, 3)]
 
 ROWS = {neighbors: dpf.PrivacyUnit(neighbors=neighbors) for neighbors in ("add-remove", "replace")}
@@ -124,6 +125,7 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
 def _whole_units() -> Iterator[tuple[Any, ...]]:
     heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
     instead = [(cell, 4, 9) for cell, _, _ in heavy]
+    yield "heavy user: n_distinct", USERS["add-remove"], [*SPREAD, *VARIED], SPREAD, different, {}
     for name, ask in (
         ("n_units", units),
         ("variance", cell_spread),
@@ -134,6 +136,7 @@ def _whole_units() -> Iterator[tuple[Any, ...]]:
     ):
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
     yield "user replaced: n_units", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, (2, 1, 9)], units, {}
+    yield "user replaced: n_distinct", USERS["replace"], [*SPREAD, *VARIED], [*SPREAD, (2, 1, 9)], different, {}
     yield "user replaced: variance", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, *instead], cell_spread, {}
 
 
@@ -253,6 +256,11 @@ def sums_of_bins(dp: Any, groups: int, options: dict[str, Any]) -> Any:
 
 def units(dp: Any, groups: int, options: dict[str, Any]) -> Any:
     return dp.group_by("group", "cell", keys={"group": range(groups), "cell": range(CELLS)}).n_units(**options)
+
+
+def different(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(groups), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).n_distinct("value", max_values=2, **options)
 
 
 def cell_spread(dp: Any, groups: int, options: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 Run it from the root of the repository: ``python -m benchmarks.local_model``. The tables are not part of the
 repository; they are looked for in ``../shared/data``. Here each line of a table stands for one person.
-``--picture docs/images/local.png`` draws the picture of docs/local.md (with the extra ``dpframe[plot]``).
+``--picture local.png`` draws a picture such as that of docs/local.md (with the extra ``dpframe[plot]``).
 """
 
 from __future__ import annotations
@@ -118,20 +118,19 @@ def both_models(values: pl.Series, epsilon: float) -> pl.DataFrame:
     return pl.concat([frame.with_columns(pl.lit(name).alias("model")) for name, frame in models.items()])
 
 
-def picture(values: pl.Series, epsilon: float, path: Path) -> None:
-    """Both histograms side by side, with their 95% intervals."""
+def picture(models: pl.DataFrame, name: str) -> Any:
+    """Both histograms side by side, with their 95% intervals; `name` is the column of the values."""
     import altair
 
-    found = both_models(values, epsilon).with_columns(
+    found = models.with_columns(
         (pl.col("count_noisy") - pl.col("count_error")).alias("low"),
         (pl.col("count_noisy") + pl.col("count_error")).alias("high"),
     )
     base = altair.Chart(altair.Data(values=found.to_dicts()))
-    across = altair.X(f"{values.name}:N", sort=None, title=None)
-    bars = base.mark_bar(color="#7aa6c2").encode(x=across, y=altair.Y("count:Q", title="people"))
-    rules = base.mark_rule(strokeWidth=2).encode(x=across, y="low:Q", y2="high:Q")
-    panels = altair.layer(bars, rules).properties(width=300, height=220).facet(altair.Column("model:N", title=None))
-    panels.properties(title=f"The same {len(values):,} people at epsilon {epsilon:g}").save(str(path), ppi=76)
+    across = altair.Y(f"{name}:N", sort=None, title=None)
+    bars = base.mark_bar(style="bars").encode(y=across, x=altair.X("count:Q", title="people"))
+    rules = base.mark_rule(style="intervals").encode(y=across, x="low:Q", x2="high:Q")
+    return altair.layer(bars, rules).properties(width=260, height=260).facet(altair.Column("model:N", title=None))
 
 
 def main() -> int:
@@ -145,7 +144,7 @@ def main() -> int:
             print(f"No {file} in {options.data}. Name the folder with --data.")
             return 1
     if options.picture:
-        picture(column(options.data / JOBS, "job"), 1.0, options.picture)
+        picture(both_models(column(options.data / JOBS, "job"), 1.0), "job").save(str(options.picture))
         return 0
     for file, name, most in ((PRODUCTS, "description", 300), (WORDS, "ngram", 300)):
         values = column(options.data / file, name)

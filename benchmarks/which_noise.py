@@ -1,6 +1,6 @@
 """Where Laplace noise wins, where Gaussian noise does, and where another shape: variances at one price.
 
-Run it from the root of the repository: ``python -m benchmarks.which_noise --chart docs/images/which-noise.svg``. It
+Run it from the root of the repository: ``python -m benchmarks.which_noise --chart which-noise.png``. It
 computes; it draws no noise.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
     for epsilon in EPSILONS:
         print(f"  epsilon {epsilon:g}: {threshold(epsilon, exact):.4f}, {threshold(epsilon, probabilistic):.4f}")
     if options.chart:
-        charts().save(options.chart)
+        charts(points()).save(options.chart)
 
 
 def laplace(epsilon: float, cells: int = 1) -> float:
@@ -93,37 +93,50 @@ def best(epsilon: float, delta: float) -> str:
     return f"p = {mechanism.p:g} ({mechanism.variance / least:.2f})"
 
 
-def charts() -> Any:
+def points() -> list[dict[str, Any]]:
+    """Variances in one cell by delta, for several shapes, and in several cells, of Laplace and of Gaussian noise."""
+    one = [("one cell", delta, shaped(p, 1.0, delta), f"p = {p:g}") for p in SHAPES for delta in DELTAS]
+    many = [("several cells", cells, laplace(1.0, cells), "Laplace") for cells in CELLS]
+    for delta in (1e-9, 1e-6, 1e-3):
+        many += [("several cells", cells, cells * exact(1.0, delta), f"Gaussian, delta {delta:g}") for cells in CELLS]
+    return [dict(zip(("panel", "x", "variance", "noise"), point, strict=True)) for point in one + many]
+
+
+def charts(rows: list[dict[str, Any]]) -> Any:
     """Left: one cell, variance by delta for several shapes. Right: variance by cells, Laplace against Gaussian."""
     import altair
 
-    one = [
-        {"delta": delta, "variance": shaped(p, 1.0, delta), "shape": f"p = {p:g}"} for p in SHAPES for delta in DELTAS
-    ]
-    many = [{"cells": cells, "variance": laplace(1.0, cells), "noise": "Laplace"} for cells in CELLS]
-    for delta in (1e-9, 1e-6, 1e-3):
-        many += [
-            {"cells": cells, "variance": cells * exact(1.0, delta), "noise": f"Gaussian, delta {delta:g}"}
-            for cells in CELLS
-        ]
+    one, many = ([row for row in rows if row["panel"] == panel] for panel in ("one cell", "several cells"))
+    axis = altair.Axis(grid=False, tickCount=5, format=",~g")
     left = (
         altair.Chart(altair.Data(values=one))
         .mark_line()
         .encode(
             x=altair.X(
-                "delta:Q", scale=altair.Scale(type="log"), axis=altair.Axis(format="~e", values=[1e-6, 1e-4, 1e-2])
+                "x:Q",
+                title="delta",
+                scale=altair.Scale(type="log"),
+                axis=altair.Axis(format="~e", values=[1e-6, 1e-4, 1e-2], grid=False),
             ),
-            y=altair.Y("variance:Q", scale=altair.Scale(type="log"), title="variance, Laplace of delta 0 = 1"),
-            color=altair.Color("shape:N", scale=altair.Scale(scheme="viridis"), sort=[f"p = {p:g}" for p in SHAPES]),
+            y=altair.Y(
+                "variance:Q", scale=altair.Scale(type="log"), title="variance, Laplace of delta 0 = 1", axis=axis
+            ),
+            color=altair.Color(
+                "noise:N", title="shape", scale=altair.Scale(scheme="viridis"), sort=[f"p = {p:g}" for p in SHAPES]
+            ),
         )
     )
-    rule = altair.Chart(altair.Data(values=[{"delta": 0.1573}])).mark_rule(strokeDash=[4, 3]).encode(x="delta:Q")
+    rule = altair.Chart(altair.Data(values=[{"x": 0.1573}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
     right = (
         altair.Chart(altair.Data(values=many))
         .mark_line()
         .encode(
-            x=altair.X("cells:Q", scale=altair.Scale(type="log"), title="cells in which one unit counts in full"),
-            y=altair.Y("variance:Q", scale=altair.Scale(type="log"), title="variance, sensitivity 1 in each cell"),
+            x=altair.X(
+                "x:Q", scale=altair.Scale(type="log"), title="cells in which one unit counts in full", axis=axis
+            ),
+            y=altair.Y(
+                "variance:Q", scale=altair.Scale(type="log"), title="variance, sensitivity 1 in each cell", axis=axis
+            ),
             color=altair.Color("noise:N", sort=None),
         )
     )
@@ -132,7 +145,7 @@ def charts() -> Any:
         (left + rule).properties(title="One cell, epsilon 1", **size),
         right.properties(title="Several cells, epsilon 1", **size),
     )
-    return together.resolve_scale(color="independent").configure_axis(grid=False)
+    return together.resolve_scale(color="independent")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,12 @@ Examples
 ['age_left', 'age_right', 'count', 'count_noisy', 'count_error']
 """
 
-from dpframe import audit, denoise, local
+import importlib as _importlib
+import typing as _typing
+
+from dpframe import denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
+from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
 from dpframe.accessor import accessor as _accessor
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
@@ -58,6 +61,7 @@ from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.stream_plan import StreamPlan
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
@@ -67,6 +71,7 @@ from dpframe.queries.statistics import (
     Count,
     Covariance,
     Mean,
+    NDistinct,
     NUnits,
     Proportion,
     Quantile,
@@ -81,6 +86,7 @@ from dpframe.queries.statistics import (
     covariance,
     mean,
     median,
+    n_distinct,
     n_units,
     proportion,
     quantile,
@@ -111,6 +117,7 @@ __all__ = [
     "Mean",
     "Mechanism",
     "MissingArgument",
+    "NDistinct",
     "NUnits",
     "NoLedger",
     "NoProvenance",
@@ -128,6 +135,8 @@ __all__ = [
     "ReleasedFrame",
     "Sensitivity",
     "Std",
+    "Stream",
+    "StreamPlan",
     "Sum",
     "TruncatedGeneralizedGaussian",
     "UnitSum",
@@ -157,6 +166,7 @@ __all__ = [
     "local",
     "mean",
     "median",
+    "n_distinct",
     "n_units",
     "of",
     "optimal_composition",
@@ -181,6 +191,17 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if _typing.TYPE_CHECKING:
+    from dpframe import audit, local
+else:
+
+    def __getattr__(name: str) -> _typing.Any:
+        """The rooms that few programs enter, imported when one does."""
+        if name in ("audit", "local"):
+            return _importlib.import_module(f"dpframe.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _register(_accessor)

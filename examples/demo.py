@@ -1,6 +1,7 @@
 """The tour: private statistics of a real survey, what they cost, how accurate they are, and a refusal.
 
-Run it with ``python3.11 dev.py demo``, or with ``python examples/demo.py`` where dpframe[demo] is installed.
+Run it with ``python3.11 dev.py demo``, or with ``python examples/demo.py`` where dpframe[plot], pandas and
+statsmodels are installed.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def main() -> None:
         print(f"\n{case}: {trips.height:,} pick-ups\n{table(found)}")
         rows += [{"case": case, **row} for row in found]
     if options.maps:
-        draw_errors(rows, options.folder / "taxi-errors.png")
+        chart_of_errors(rows).save(options.folder / "taxi-errors.png")
         draw(city, cases["50,000 made-up pick-ups"], 0.5, options.folder / "taxi-city.png")
         draw(city, cases["the sample"], 5.0, options.folder / "taxi-sample.png")
 
@@ -182,36 +182,45 @@ def made_up_hour(city: City, volume: int) -> pl.DataFrame:
 
 def draw(city: City, trips: pl.DataFrame, epsilon: float, path: Path) -> None:
     """Maps side by side, from one release: the true counts, the noisy ones, and three ways to denoise them."""
-    import altair
-
-    truth = true_counts(city, trips)
-    found = {"true": truth} | estimates(city, trips, epsilon)
-    top = float(np.quantile(truth, 0.995))
-    places = city.junctions.select("junction", "x", "y")
-    ends = city.roads.join(places, left_on="u", right_on="junction").join(places, left_on="v", right_on="junction")
-    axis = {"axis": None, "scale": altair.Scale(zero=False, nice=False)}
-    lines = (
-        altair.Chart(altair.Data(values=ends.select("x", "y", x2="x_right", y2="y_right").to_dicts()))
-        .mark_rule(color="#ddd", strokeWidth=0.2)
-        .encode(x=altair.X("x:Q", **axis), y=altair.Y("y:Q", **axis), x2="x2:Q", y2="y2:Q")
-    )
-    colors = altair.Scale(scheme="yelloworangered", type="quantize", domain=[0, top])
-    charts = []
-    for name in SHOWN:
-        dots = places.with_columns(count=pl.Series(np.round(np.clip(found[name], 0.0, top), 1)))
-        title = name if name == "true" else f"{name}: {rmse(found[name], truth):.2f}"
-        points = (
-            altair.Chart(altair.Data(values=dots.sort("count").to_dicts()))
-            .mark_square(size=2.2, opacity=1.0)
-            .encode(x="x:Q", y="y:Q", color=altair.Color("count:Q", scale=colors, title="pick-ups"))
-        )
-        charts.append((lines + points).properties(width=88, height=196, title=altair.Title(title, fontSize=11)))
-    words = f"Pick-ups in one hour, epsilon {epsilon:g}, delta {DELTA:g}; root mean squared error by map"
-    altair.hconcat(*charts, spacing=4, title=words).configure_view(stroke=None).save(path)
+    found = {"true": true_counts(city, trips)} | estimates(city, trips, epsilon)
+    columns = {name: np.round(found[name], 2) for name in SHOWN}
+    maps(city.junctions.select("junction", "x", "y").with_columns(**columns), city.roads, epsilon).save(path)
     print(f"\nepsilon {epsilon:g}: drew {path.name}")
 
 
-def draw_errors(rows: list[dict[str, Any]], path: Path) -> None:
+def maps(junctions: pl.DataFrame, roads: pl.DataFrame, epsilon: float) -> Any:
+    """The maps of the columns of `junctions` that are named in `SHOWN`."""
+    import altair
+
+    truth = junctions["true"].to_numpy()
+    top = float(np.quantile(truth, 0.995))
+    places = junctions.select("junction", "x", "y")
+    ends = roads.join(places, left_on="u", right_on="junction").join(places, left_on="v", right_on="junction")
+    axis = {"axis": None, "scale": altair.Scale(zero=False, nice=False)}
+    lines = (
+        altair.Chart(altair.NamedData(name="roads"))
+        .mark_rule(color="#ddd", strokeWidth=0.2)
+        .encode(x=altair.X("x:Q", **axis), y=altair.Y("y:Q", **axis), x2="x2:Q", y2="y2:Q")
+    )
+    colors = altair.Scale(range="heatmap", domain=[0, top])
+    charts = []
+    for place, name in enumerate(SHOWN):
+        title = name if name == "true" else f"{name}: {rmse(junctions[name].to_numpy(), truth):.2f}"
+        color = altair.Color(f"map{place}:Q", scale=colors, title="pick-ups")
+        points = altair.Chart(altair.NamedData(name="junctions")).mark_square(size=3.5, opacity=1.0)
+        both = lines + points.encode(x="x:Q", y="y:Q", color=color)
+        charts.append(both.properties(width=110, height=245, title=altair.Title(title, fontSize=12)))
+    words = f"Pick-ups in one hour, epsilon {epsilon:g}, delta {DELTA:g}; root mean squared error by map"
+    together = altair.hconcat(*charts, spacing=4, title=words)
+    shown = {f"map{place}": junctions[name].clip(0.0, top).round(1) for place, name in enumerate(SHOWN)}
+    together.datasets = {  # once for all maps
+        "roads": ends.select("x", "y", x2="x_right", y2="y_right").to_dicts(),
+        "junctions": places.with_columns(**shown).sort("map0", "junction").to_dicts(),
+    }
+    return together
+
+
+def chart_of_errors(rows: list[dict[str, Any]]) -> Any:
     """The error against epsilon, for each way to denoise and each hour."""
     import altair
 
@@ -219,14 +228,22 @@ def draw_errors(rows: list[dict[str, Any]], path: Path) -> None:
         altair.Chart(altair.Data(values=rows))
         .mark_line(point=altair.OverlayMarkDef(size=20), strokeWidth=1.5)
         .encode(
-            x=altair.X("epsilon:Q", scale=altair.Scale(type="log"), axis=altair.Axis(values=[0.1, 0.5, 1, 2, 5, 10])),
-            y=altair.Y("rmse:Q", scale=altair.Scale(type="log"), title="root mean squared error"),
+            x=altair.X(
+                "epsilon:Q",
+                scale=altair.Scale(type="log"),
+                axis=altair.Axis(values=[0.1, 0.5, 1, 2, 5, 10], grid=False),
+            ),
+            y=altair.Y(
+                "rmse:Q",
+                scale=altair.Scale(type="log"),
+                title="root mean squared error",
+                axis=altair.Axis(grid=False, tickCount=4),
+            ),
             color=altair.Color("name:N", sort=list(NAMES), title=None),
             column=altair.Column("case:N", sort=None, title=None),
         )
     )
-    chart.properties(width=190, height=230).save(path)
-    print(f"drew {path.name}")
+    return chart.properties(width=190, height=230)
 
 
 if __name__ == "__main__":

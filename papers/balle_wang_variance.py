@@ -55,7 +55,7 @@ def chart(rows: list[Row]) -> object:
     """The three panels: sigma against epsilon, the gain against epsilon, the gain against delta."""
     import altair
 
-    named = [row | {"name": f"{row['delta']:g}"} for row in rows]
+    named = [row | {"name": f"{row['delta']:g}"} for row in sorted(rows, key=lambda row: row["delta"])]
     ends = [
         {"epsilon": row["epsilon"], "sigma": row[name], "calibration": name}
         for row in rows

@@ -137,7 +137,7 @@ def chart(rows: list[Row], fields: dict[str, str]) -> object:
             *(
                 panel(
                     [row for row in drawn if row["epsilon"] == epsilon],
-                    altair.X("name:O", title="delta", sort=None),
+                    altair.X("name:O", title="delta", sort=None, axis=altair.Axis(labelAngle=0)),
                     altair.Y(f"{field}:Q", title=title, scale=altair.Scale(zero=field != "accuracy")),
                     color("noise"),
                     f"epsilon {epsilon:g}",

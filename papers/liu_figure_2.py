@@ -84,7 +84,7 @@ def chart(rows: list[Row]) -> object:
     panels = [
         panel(
             [row for row in named if row["epsilon"] == epsilon],
-            altair.X("p:O", title="p"),
+            altair.X("p:O", title="p", axis=altair.Axis(labelAngle=0)),
             logarithmic("three", "least b"),
             color("name", "delta"),
             f"epsilon {epsilon:g}",

@@ -28,7 +28,7 @@ def main() -> None:
     curves = {case: curve(*case) for case in product(EPSILONS, DELTAS)}
     rows = [shape(*case, found) for case, found in curves.items()]
     tables = ["Tails (Figure 4), privacy at equal tails (Figure 5) and variances (Proposition 12):", markdown(rows)]
-    written("liu_figures_4_5", rows, "\n\n".join(tables), chart(curves), chosen.out)
+    written("liu_figures_4_5", rows, "\n\n".join(tables), chart(points(curves)), chosen.out)
 
 
 def curve(epsilon: float, delta: float) -> dict[str, Any]:
@@ -64,19 +64,24 @@ def shape(epsilon: float, delta: float, found: dict[str, Any]) -> Row:
     }
 
 
-def chart(curves: dict[tuple[float, float], dict[str, Any]]) -> object:
-    """A row for each figure, a panel for each epsilon; lines are dim where neither tail is above 1e-4."""
-    import altair
-
-    points = [
-        {"epsilon": epsilon, "delta": f"{delta:g}", "t": float(found["distance"][at] * epsilon)}
+def points(curves: dict[tuple[float, float], dict[str, Any]]) -> list[Row]:
+    """Some points of each curve."""
+    return [
+        {"epsilon": epsilon, "delta": delta, "t": float(found["distance"][at] * epsilon)}
         | {"matters": bool(found["matters"][at]), "tails": float(found["tails"][at]), "cost": float(found["cost"][at])}
         for (epsilon, delta), found in curves.items()
         for at in range(0, POINTS // 3, 60)
     ]
+
+
+def chart(points: list[Row]) -> object:
+    """A row for each figure, a panel for each epsilon; lines are dim where neither tail is above 1e-4."""
+    import altair
+
+    named = [point | {"delta": f"{point['delta']:g}"} for point in points]
     return altair.vconcat(
         *(
-            altair.hconcat(*(lines(points, epsilon, field, title) for epsilon in EPSILONS))
+            altair.hconcat(*(lines(named, epsilon, field, title) for epsilon in EPSILONS))
             for field, title in (("tails", "p1 / p2"), ("cost", "epsilon2 / epsilon1"))
         )
     )

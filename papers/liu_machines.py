@@ -1,7 +1,7 @@
 """Liu (2018), Figure 12: support vector machines trained on sanitized counts of the Adult data.
 
 Run it from the root of the repository: ``python -m papers.liu_machines --repeats 20``. The data are not part
-of the repository: --data names the folder that holds adult. It needs scikit-learn: pip install 'dpframe[benchmarks]'.
+of the repository: --data names the folder that holds adult. It needs scikit-learn.
 """
 
 from __future__ import annotations

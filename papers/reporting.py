@@ -125,7 +125,7 @@ def logarithmic(field: str, title: str, channel: str = "y") -> Any:
     """A logarithmic axis."""
     import altair
 
-    scale, axis = altair.Scale(type="log"), altair.Axis(tickCount=5, format="~g", grid=False)
+    scale, axis = altair.Scale(type="log"), altair.Axis(tickCount=5, format=",~g", grid=False)
     return (altair.Y if channel == "y" else altair.X)(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
@@ -133,4 +133,6 @@ def color(field: str, title: str | None = None) -> Any:
     """A color for each name or number, in the order of the rows."""
     import altair
 
-    return altair.Color(f"{field}:N", sort=None, title=title, scale=altair.Scale(scheme="tableau10"))
+    if title in ("delta", "epsilon"):  # numbers in an order
+        return altair.Color(f"{field}:O", sort=None, title=title, scale=altair.Scale(scheme="viridis"))
+    return altair.Color(f"{field}:N", sort=None, title=title)

@@ -33,6 +33,7 @@ MARKS = {
 }
 MANY = 1e6
 LOCAL = "local.randomize"
+STREAM = "Stream.release"
 
 DAYS, MOMENTS = [date(2024, 1, 1), date(2024, 1, 2)], [datetime(2024, 1, 1), datetime(2024, 1, 2)]
 DTYPES: dict[str, tuple[Any, list[Any]]] = {  # with two values, which are keys and edges
@@ -83,15 +84,18 @@ def calls() -> ModuleType:
     return module
 
 
-def answers(frame: Any, verb: str, call: dict[str, Any]) -> bool:
+def answers(frame: Any, verb: str, call: dict[str, Any], more: dict[str, Any]) -> bool:
     """Tell whether an engine answers a verb; a refusal must come before the charge."""
     unit = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
-    ledger = dpf.Ledger(epsilon=MANY, unit=dpf.PrivacyUnit(neighbors="replace") if verb == LOCAL else unit)
+    ledger = dpf.Ledger(epsilon=MANY, unit=dpf.PrivacyUnit(neighbors="replace") if verb == LOCAL else unit, **more)
     try:
-        if verb == LOCAL:
+        if verb == STREAM:
+            asked = {"statistic": dpf.count(), "time": "age", "periods": [31], "max_rows": 1, "epsilon": 1}
+            dpf.Stream("table", **asked, ledger=ledger).release(dpf.of(frame), 31)
+        elif verb == LOCAL:
             dpf.of(frame).local.randomize("age", method=dpf.local.Mean((0, 100), epsilon=1), ledger=ledger)
         else:
-            getattr(dpf.of(frame), verb)(**call, epsilon=1.0, ledger=ledger)
+            getattr(dpf.of(frame), verb)(**call, **more, epsilon=1.0, ledger=ledger)
     except DpframeError:
         assert ledger.spent.epsilon == 0
         return False
@@ -102,8 +106,11 @@ def verbs(make: Callable[[pl.DataFrame], Any]) -> dict[str, str]:
     """Each verb, and whether an engine answers it."""
     known = calls()
     frame = make(known.FRAME)
-    asked = {**known.CALLS, LOCAL: {}}
-    return {f"`{verb}`": "yes" if answers(frame, verb, asked[verb]) else "no" for verb in sorted(asked)}
+    asked = {**known.CALLS, LOCAL: {}, STREAM: {}}
+    return {
+        f"`{verb}`": "yes" if answers(frame, verb, asked[verb], known.MORE.get(verb, {})) else "no"
+        for verb in sorted(asked)
+    }
 
 
 def questions(values: list[Any]) -> dict[str, tuple[Query, dpf.PrivacyUnit]]:

@@ -50,9 +50,10 @@ def given_as(frame, library):
     return frame.lazy() if library == "lazy" else frame
 
 
-def ratios(query, unit, before, after, p):
-    """For each Total the distance of its exact values over its stated sensitivity."""
-    one, other = (totals(frame_of(units), query, unit, p) for units in (before, after))
+def ratios(query, unit, before, after, p, decided=lambda total, values: values):
+    """For each Total the distance of its exact values, or of what is then `decided`, over its stated sensitivity."""
+    both = (totals(frame_of(units), query, unit, p) for units in (before, after))
+    one, other = ({total: decided(total, values) for total, values in exact.items()} for exact in both)
     found = {}
     for total in query.totals:
         steps = [abs(int(a) - int(b)) for a, b in zip(one[total], other[total], strict=True)]
@@ -61,7 +62,7 @@ def ratios(query, unit, before, after, p):
     return found
 
 
-def largest_by_chance(query, unit, p, tries=40, seed=0, values_of=1):
+def largest_by_chance(query, unit, p, tries=40, seed=0, values_of=1, **decided):
     """The largest such ratio of random neighbors: random rows of one value or two, and units of many of one kind."""
     generator = np.random.default_rng([seed, p, len(str(unit)), query.keys.cells])
 
@@ -79,7 +80,7 @@ def largest_by_chance(query, unit, p, tries=40, seed=0, values_of=1):
         others = [rows(4) for _ in range(generator.integers(0, 3))]
         most = int(generator.choice([3, 6, 40]))
         mine, instead = rows(most), rows(most) if unit.neighbors == "replace" else []
-        found = ratios(query, unit, [*others, mine], [*others, instead], p)
+        found = ratios(query, unit, [*others, mine], [*others, instead], p, **decided)
         largest = max(largest, *found.values())
     return largest
 

@@ -821,7 +821,7 @@ KEYS = [
     ),
     Refusal(
         "keys-nat",
-        lambda df: df.dp.group_by("at", keys=[np.datetime64("NaT")]).count(epsilon=1),
+        lambda df: df.dp.group_by("at", keys=[np.datetime64("NaT", "us")]).count(epsilon=1),
         VALUE,
         "keys must be finite, not NaT. Ask for the row of missing values with None.",
     ),
@@ -1252,7 +1252,7 @@ BINS = [
     ),
     Refusal(
         "bins-nat",
-        lambda df: df.dp.histogram("at", bins=[np.datetime64("2024-01-01"), np.datetime64("NaT")], epsilon=1),
+        lambda df: df.dp.histogram("at", bins=[np.datetime64("2024-01-01"), np.datetime64("NaT", "us")], epsilon=1),
         VALUE,
         "bins must hold dates or durations, not NaT.",
     ),
@@ -1657,28 +1657,32 @@ COLUMNS = [
         "date-summed",
         lambda df: df.dp.sum("day", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'day' must hold numbers to be summed, but its dtype is Date.",
+        "column 'day' must hold numbers to be summed, but its dtype is Date."
+        " Count its rows, group by it, or ask for proportion('day', value=...).",
         POLARS,
     ),
     Refusal(
         "list-summed",
         lambda df: df.dp.sum("tags", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'tags' must hold numbers to be summed, but its dtype is List(String).",
+        "column 'tags' must hold numbers to be summed, but its dtype is List(String)."
+        " Count its rows, group by it, or ask for proportion('tags', value=...).",
         POLARS,
     ),
     Refusal(
         "struct-summed",
         lambda df: df.dp.sum("point", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'point' must hold numbers to be summed, but its dtype is Struct({'x': Int64}).",
+        "column 'point' must hold numbers to be summed, but its dtype is Struct({'x': Int64})."
+        " Count its rows, group by it, or ask for proportion('point', value=...).",
         POLARS,
     ),
     Refusal(
         "category-summed",
         lambda df: df.assign(ward=df["ward"].astype("category")).dp.sum("ward", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'ward' must hold numbers to be summed, but its dtype is category.",
+        "column 'ward' must hold numbers to be summed, but its dtype is category."
+        " Count its rows, group by it, or ask for proportion('ward', value=...).",
         PANDAS,
     ),
     Refusal(
@@ -2511,12 +2515,21 @@ RESULTS = [
         prepare=released,
     ),
     Refusal(
+        "private-rows-of-results",
+        lambda df: pl.DataFrame({name: df[name].to_list() for name in df.columns}).dp.count(epsilon=1),
+        dpf.AlreadyReleased,
+        "the frame must hold private rows, but its columns 'count', 'count_noisy' and 'count_error' are those of a "
+        "released result, which is public: use it directly. Join results with dpf.concat, which keeps their records; "
+        "if these rows are private, rename a column.",
+        prepare=released,
+    ),
+    Refusal(
         "private-provenance",
         lambda df: df.dp.provenance,
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "private-plot",
@@ -2524,7 +2537,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "private-to-numpy",
@@ -2532,7 +2545,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "private-write-parquet",
@@ -2540,7 +2553,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
     ),
     Refusal(
         "provenance-dropped",
@@ -2548,7 +2561,7 @@ RESULTS = [
         dpf.NoProvenance,
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Polars "
         "frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files.",
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results.",
         POLARS,
         prepare=released,
     ),

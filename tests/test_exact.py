@@ -174,9 +174,9 @@ def test_91_an_untyped_float_is_its_exact_value(value):
 @pytest.mark.parametrize(
     "value",
     [
-        *(True, np.bool_(True), np.array(1), np.array([1.0]), np.timedelta64(1), np.timedelta64(1, "s"), 1 + 0j, "1"),
+        *(True, np.bool_(True), np.array(1), np.array([1.0]), np.timedelta64(1, "s"), 1 + 0j, "1"),
         *(b"1", None, [1], Bare(), Ratio(1, 0), Ratio(True, 1), Ratio("1", 1), Ratio(1.5, 1), Ratio(None, None)),
-        *(Ratio(np.timedelta64(1), 1), Ratio(1, Ratio(1, 1)), np.datetime64("2020"), pl.Series([1])),
+        *(Ratio(np.timedelta64(1, "s"), 1), Ratio(1, Ratio(1, 1)), np.datetime64("2020"), pl.Series([1])),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -466,7 +466,7 @@ def test_91_amounts_of_any_number_are_made_exact(ledger_of, accounting):
         (Fraction(1, 2), dpf.InvalidType),
         ("1", dpf.InvalidType),
         ((True, 0), dpf.InvalidType),
-        ((np.timedelta64(1), 0), dpf.InvalidType),
+        ((np.timedelta64(1, "s"), 0), dpf.InvalidType),
         (("1/2", 0), dpf.InvalidType),
         ((math.nan, 0), dpf.InvalidArgument),
         ((math.inf, 0), dpf.InvalidArgument),
@@ -547,7 +547,7 @@ def test_91_rows_and_groups_of_a_unit_are_python_integers(kind):
     json.dumps(unit.max_rows)
 
 
-@pytest.mark.parametrize("rows", [True, np.bool_(True), np.timedelta64(3), 3.0, "3", Decimal(3), Fraction(3)])
+@pytest.mark.parametrize("rows", [True, np.bool_(True), np.timedelta64(3, "s"), 3.0, "3", Decimal(3), Fraction(3)])
 def test_91_rows_that_are_no_integers_are_refused(rows):
     with pytest.raises(dpf.InvalidType, match="max_rows must be a whole number"):
         dpf.PrivacyUnit(column="who", max_rows=rows)
@@ -622,7 +622,7 @@ def test_a_calibration_never_takes_more_than_was_said(value):
     assert found == dpf.truncated_generalized_gaussian_scale(1, Fraction(exact.down(value)), output=OUTPUT)
 
 
-@pytest.mark.parametrize("bad", [np.timedelta64(1), True, np.bool_(True), "1", None, np.array(1.0), 1j, Bare()])
+@pytest.mark.parametrize("bad", [np.timedelta64(1, "s"), True, np.bool_(True), "1", None, np.array(1.0), 1j, Bare()])
 @pytest.mark.parametrize("name", SCALES)
 def test_91_calibrations_refuse_what_is_no_number(name, bad):
     with pytest.raises(dpf.InvalidType, match="must be a number, not"):
@@ -703,13 +703,13 @@ def test_91_sizes_and_counts_of_bins_are_python_integers(size):
         for bins in (size, 100)
     ]
     assert edges[0] == edges[1]
-    for bad in (np.timedelta64(100), True, 100.0):
+    for bad in (np.timedelta64(100, "s"), True, 100.0):
         with pytest.raises(dpf.InvalidType, match="size must be a whole number"):
             ask.mean("age", size=bad, **words)
         with pytest.raises(dpf.InvalidType, match="bins must be edges or a whole number of bins"):
             ask.histogram("age", bins=bad, range=(0, 90), epsilon=1, ledger=ledger)
     with pytest.raises(dpf.InvalidType, match="count must be a whole number"):
-        dpf.advanced_composition(0.1, 0, np.timedelta64(3), slack=1e-6)
+        dpf.advanced_composition(0.1, 0, np.timedelta64(3, "s"), slack=1e-6)
 
 
 def test_98_bounds_and_edges_of_too_many_digits_are_refused_before_the_charge():

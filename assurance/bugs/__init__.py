@@ -10,18 +10,22 @@ from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
 from assurance.bugs.grids import GRIDS
 from assurance.bugs.identity import IDENTITY
+from assurance.bugs.jobs import JOBS
 from assurance.bugs.kernels import KERNELS
 from assurance.bugs.keys import KEYS
 from assurance.bugs.ledger import LEDGER
 from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
+from assurance.bugs.marginals import MARGINALS
 from assurance.bugs.noise import NOISE
+from assurance.bugs.reports import REPORTS
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
 from assurance.bugs.seeding import Mutant
 from assurance.bugs.sensitivity import SENSITIVITY
 from assurance.bugs.stated import STATED
 from assurance.bugs.statistics import STATISTICS
+from assurance.bugs.streams import STREAMS
 from assurance.bugs.units import UNITS
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -45,4 +49,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *KERNELS,
     *GRIDS,
     *KEYS,
+    *JOBS,
+    *MARGINALS,
+    *STREAMS,
+    *REPORTS,
 )

@@ -18,7 +18,7 @@ LEDGER = (
         "rows read before the charge",
         (
             (
-                "release",
+                "path.release",
                 "    receipt = ledger.take(entry)",
                 "    exact = _measured(plan)\n    receipt = ledger.take(entry)",
             ),
@@ -57,7 +57,7 @@ LEDGER = (
     bug(
         "ledger",
         "the limit held against what was spent before the charge",
-        "Ledger.take",
+        "Ledger._allowing",
         "if limit is not None and not limit.holds(total):",
         "if limit is not None and not limit.holds(last.total):",
         "test_ledger.py::test_a_refused_charge_leaves_the_rest_to_smaller_ones",

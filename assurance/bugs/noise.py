@@ -48,7 +48,7 @@ NOISE = (
     bug(
         "noise",
         "noise as floats from NumPy's generator",
-        "results.built",
+        "results.noisy_of",
         "values = noisy.astype(np.float64) * part.mechanism.grid",
         "values = noisy.astype(np.float64) * part.mechanism.grid + np.random.laplace(size=noisy.shape)",
         f"{REGISTER}::test_01_to_05_numbers_lie_on_a_grid_that_is_public",
@@ -189,17 +189,17 @@ NOISE = (
     bug(
         "noise",
         "noisy counts cut at zero before the raw value is shown",
-        "results.built",
-        "noisy = part.mechanism.add_noise(exact.pop(part.total))",
-        "noisy = np.maximum(part.mechanism.add_noise(exact.pop(part.total)), 0)",
+        "results.noisy_of",
+        "noisy = part.mechanism.add_noise(total)",
+        "noisy = np.maximum(part.mechanism.add_noise(total), 0)",
         f"{REGISTER}::test_11_and_27_nothing_is_cut_at_zero_or_at_the_bounds",
     ),
     bug(
         "noise",
         "empty cells left without noise",
-        "results.built",
-        "noisy = part.mechanism.add_noise(exact.pop(part.total))",
-        "total = exact.pop(part.total)\n        noisy = np.where(total == 0, 0, part.mechanism.add_noise(total))",
+        "results.noisy_of",
+        "noisy = part.mechanism.add_noise(total)",
+        "noisy = np.where(total == 0, 0, part.mechanism.add_noise(total))",
         f"{REGISTER}::test_46_and_47_empty_cells_have_noise_of_their_own",
     ),
     bug(

@@ -25,7 +25,7 @@ RESULTS = (
     bug(
         "results",
         "the number of rows in a log line",
-        "release",
+        "path.release",
         'log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)',
         'log.info("released %s rows for %s, protecting %s", getattr(plan.frame, "shape", ""), plan.cost, plan.unit)',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
@@ -62,11 +62,9 @@ RESULTS = (
     bug(
         "results",
         "a mean over the exact number of rows",
-        "results.built",
-        "noisy = part.mechanism.add_noise(exact.pop(part.total))",
-        "total = exact.pop(part.total)\n"
-        "        noisy = total if len(plan.parts) > 1 and part.total.bounds is None"
-        " else part.mechanism.add_noise(total)",
+        "results.noisy_of",
+        "noisy = part.mechanism.add_noise(total)",
+        "noisy = total if len(plan.parts) > 1 and part.total.bounds is None else part.mechanism.add_noise(total)",
         f"{REGISTER}::test_26_a_mean_is_not_taken_over_the_exact_count",
     ),
     bug(

@@ -156,7 +156,7 @@ STATED = (
     bug(
         "stated",
         "a joined file with columns of the caller's",
-        "ReleasedFrame.write_parquet",
+        "WrittenFrame.write_parquet",
         "            provenance.checked(*part)\n",
         "            pass\n",
         "test_joined.py::test_a_changed_frame_is_refused",

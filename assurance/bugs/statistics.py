@@ -5,12 +5,14 @@ from __future__ import annotations
 from assurance.bugs.seeding import bug
 
 UNITS = "test_n_units.py"
+DISTINCT = "test_n_distinct.py"
 SUMS = "test_unit_sums.py"
 SPREAD = "test_variance.py"
 RANKS = "test_quantile.py"
 TOP = "test_peeling.py"
 CHOSEN = "test_quantile_choice.py"
 SUMS_OF_BINS = "test_ranges.py"
+TWO_LOOKS = "test_staged_ranges.py"
 PAIRS = "test_covariance.py"
 MEANS = "test_two_sided_means.py"
 STATISTICS = (
@@ -45,6 +47,72 @@ STATISTICS = (
         "groups=most if weighted else 1,",
         "groups=1,",
         f"{UNITS}::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "one value more of a unit than it may vouch for",
+        "Holdings.numbers",
+        "owners.size, nodes.size, most)",
+        "owners.size, nodes.size, most + 1)",
+        f"{DISTINCT}::test_no_neighbor_is_farther_than_the_sensitivity",
+        f"{DISTINCT}::test_published_numbers",
+    ),
+    bug(
+        "statistics",
+        "values of a unit counted in one group too many",
+        "distinct._kept",
+        ".filter(rank < most)",
+        ".filter(rank <= most)",
+        f"{DISTINCT}::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "the groups of a unit chosen by its number among all units",
+        "distinct._kept",
+        "groups.select(ORDERED, CELL).hash_rows(secret)",
+        "groups.select(UNIT, CELL).hash_rows(secret)",
+        f"{DISTINCT}::test_the_groups_of_a_unit_depend_on_its_own_rows",
+    ),
+    bug(
+        "statistics",
+        "the groups of a unit the same in every release",
+        "path._measured",
+        "noise.fresh_key() if plan.query.gathers else 0",
+        "0",
+        f"{DISTINCT}::test_each_release_draws_its_groups_anew",
+    ),
+    bug(
+        "statistics",
+        "missing values counted as one",
+        "distinct.gathered",
+        "pairs.filter(pl.col(VALUE).is_not_null()).unique()",
+        "pairs.unique()",
+        f"{DISTINCT}::test_values_are_told_apart_as_keys_are",
+    ),
+    bug(
+        "statistics",
+        "units of two pieces taken for one another",
+        "Holdings.__add__",
+        "pl.col(UNIT) + self.units",
+        "pl.col(UNIT)",
+        f"{DISTINCT}::test_pieces_give_the_same_numbers",
+    ),
+    bug(
+        "statistics",
+        "the groups of a unit forgotten in the sensitivity of distinct values",
+        "sensitivity._of_distinct",
+        "groups=1 if by_rows else groups_of(unit, cells),",
+        "groups=1,",
+        f"{DISTINCT}::test_the_sensitivity_is_attained",
+        f"{DISTINCT}::test_no_neighbor_is_farther_than_the_sensitivity",
+    ),
+    bug(
+        "statistics",
+        "the values of a unit forgotten in the sensitivity",
+        "sensitivity._of_distinct",
+        "reach=(0, 1 if by_rows else most),",
+        "reach=(0, 1),",
+        f"{DISTINCT}::test_no_neighbor_is_farther_than_the_sensitivity",
     ),
     bug(
         "statistics",
@@ -137,6 +205,40 @@ STATISTICS = (
         "return 1",
         f"{SUMS_OF_BINS}::test_units_count_by_group_whatever_their_bins",
         f"{SUMS_OF_BINS}::test_the_sensitivity_is_attained",
+    ),
+    bug(
+        "statistics",
+        "blocks of buckets that weigh in full on every level",
+        "Buckets.weight",
+        "return WEIGHT // levels if self.pure else math.isqrt(WEIGHT**2 // levels)",
+        "return WEIGHT",
+        f"{TWO_LOOKS}::test_whatever_is_decided_a_row_adds_no_more_than_is_stated",
+    ),
+    bug(
+        "statistics",
+        "weights of blocks for the other norm",
+        "Buckets.weight",
+        "return WEIGHT // levels if self.pure else math.isqrt(WEIGHT**2 // levels)",
+        "return math.isqrt(WEIGHT**2 // levels)",
+        f"{TWO_LOOKS}::test_whatever_is_decided_a_row_adds_no_more_than_is_stated",
+        f"{TWO_LOOKS}::test_no_neighbor_is_farther_than_the_sensitivity_whatever_is_decided",
+    ),
+    bug(
+        "statistics",
+        "a second look that is said to weigh half",
+        "Later.column_sum",
+        "return WEIGHT\n",
+        "return WEIGHT // 2\n",
+        f"{TWO_LOOKS}::test_whatever_is_decided_a_row_adds_no_more_than_is_stated",
+        f"{TWO_LOOKS}::test_the_sensitivity_of_the_second_look_is_attained",
+    ),
+    bug(
+        "statistics",
+        "a second look that shows exact blocks",
+        "results.noisy_of",
+        "noisy = part.mechanism.add_noise(total)",
+        "noisy = part.mechanism.add_noise(total) if decided is None else total",
+        f"{TWO_LOOKS}::test_the_second_look_has_its_noise",
     ),
     bug(
         "statistics",

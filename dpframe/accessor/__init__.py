@@ -4,5 +4,6 @@ from dpframe.accessor.entry import accessor, of, released
 from dpframe.accessor.joined import concat
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.accessor.released_frame import ReleasedFrame
+from dpframe.accessor.stream import Stream
 
-__all__ = ["PrivateFrame", "ReleasedFrame", "accessor", "concat", "of", "released"]
+__all__ = ["PrivateFrame", "ReleasedFrame", "Stream", "accessor", "concat", "of", "released"]

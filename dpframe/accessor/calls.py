@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast, get_type_hints
 
-from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, explained, options_of, parameters_of
+from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, explained, hints_of, options_of, parameters_of
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.placed import refuse_misplaced
@@ -18,7 +18,8 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 def asks(verb: Verb) -> Verb:
     """Make a verb's signature and help from the table of options, and refuse in words what the signature rules out."""
-    kind = options_of(verb)
+    said = get_type_hints(verb)
+    kind: Any = options_of(said)
     options = parameters_of(kind)
     written = inspect.signature(verb)
     parameters = [parameter for parameter in written.parameters.values() if parameter.name != "options"]
@@ -35,8 +36,8 @@ def asks(verb: Verb) -> Verb:
         return verb(*positional, **named)
 
     wrapped.__signature__ = signature  # type: ignore[attr-defined]
-    hints = {name: hint for name, hint in get_type_hints(verb).items() if name != "options"}
-    wrapped.__annotations__ = hints | get_type_hints(kind)
+    hints = {name: hint for name, hint in said.items() if name != "options"}
+    wrapped.__annotations__ = hints | hints_of(kind)
     if verb.__doc__ is not None:  # it is under python -OO
         wrapped.__doc__ = explained(verb.__doc__, [option.name for option in options])
     return cast(Verb, wrapped)
@@ -82,7 +83,10 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
     "var": "variance",
     "cov": "covariance",
     "corr": "correlation",
-    **dict.fromkeys(("nunique", "n_unique"), 'n_units, which counts the people of a ledger with unit="column"'),
+    **dict.fromkeys(
+        ("nunique", "n_unique", "approx_n_unique", "count_distinct"),
+        'n_distinct("column", max_values=3), or n_units() for the people of a ledger with unit="column"',
+    ),
     "min": 'quantile("column", q=0.05, bounds=(lower, upper)): the least value is that of one person',
     "max": 'quantile("column", q=0.95, bounds=(lower, upper)): the largest value is that of one person',
     **dict.fromkeys(("len", "size", "height", "shape"), "count"),
@@ -136,6 +140,11 @@ def summed(options: Any, *, normalize: bool) -> Any:
                 f"{name} must be left out with ranges=True: bins are in order by themselves. Drop it."
             )
     return options
+
+
+def is_fixed(options: Any) -> bool:
+    """Tell whether counts for sums must have errors that are known before: without denoising, or within an error."""
+    return ("denoise" in options and options["denoise"] is None) or options.get("within") is not None
 
 
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:

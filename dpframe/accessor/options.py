@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal, TypedDict, cast, get_args, get_type_hints
 
 from dpframe.ledger.ledger import Ledger
@@ -99,6 +100,12 @@ class PairOptions(Bounded, Noisy, total=False):
     """Options of ``covariance`` and ``correlation``."""
 
     size: int | None
+
+
+class MarginalsOptions(Bounded, Noisy, total=False):
+    """Options of ``marginals``."""
+
+    denoise: Denoise
 
 
 class CallOptions(Bounded, Noisy, total=False):
@@ -304,6 +311,14 @@ REFUSED = {  # which options a verb does not take, and why
         "cube": "shares of groups do not add up",
         "weights": "it releases one column alone",
     },
+    "marginals": {
+        "order": "its denoisers look at sums alone",
+        "graph": "its denoisers look at sums alone",
+        "rollup": "it releases the subtotals anyway",
+        "cube": "it releases the subtotals anyway",
+        "size": "it releases no mean",
+        "weights": "its objective divides the price among the tables",
+    },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",
         "max_groups": "each unit is counted once, whatever it contributes",
@@ -316,12 +331,19 @@ REFUSED = {  # which options a verb does not take, and why
 }
 
 
-def options_of(verb: Callable[..., Any]) -> type[Any]:
-    """The typed dict of a verb's options: that of ``Unpack[...]``, or that of all."""
-    unpacked = get_args(get_type_hints(verb).get("options"))
+def options_of(hints: Mapping[str, Any]) -> type[Any]:
+    """The typed dict of a verb's options, from its type hints: that of ``Unpack[...]``, or that of all."""
+    unpacked = get_args(hints.get("options"))
     return cast(type[Any], unpacked[0]) if unpacked else CallOptions
 
 
+@cache
+def hints_of(kind: type[Any]) -> dict[str, Any]:
+    """The types of the options of a typed dict; several verbs share one, and all are made when dpframe is imported."""
+    return get_type_hints(kind)
+
+
+@cache
 def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
     """The options of a typed dict as parameters of a signature, which shows their types as they are written."""
     annotations = kind.__annotations__
@@ -343,6 +365,12 @@ def explained(docstring: str, names: Sequence[str]) -> str:
     if section is None:
         before += ["", "Parameters", "----------"]
     for name in names:
-        words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)
-        before += [f"{name} : {OPTIONS[name].type}", textwrap.indent(words, "    ")]
+        before += _lines_of(name)
     return "\n".join([*before, *after])
+
+
+@cache
+def _lines_of(name: str) -> list[str]:
+    """One option as docstrings explain it."""
+    words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)
+    return [f"{name} : {OPTIONS[name].type}", textwrap.indent(words, "    ")]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks, nearest_of, no_verb, sorted_out, summed, undenoised
+from dpframe.accessor.calls import asks, is_fixed, nearest_of, no_verb, sorted_out, summed, undenoised
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
 from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
+from dpframe.accessor.tables_of_columns import TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import Library
@@ -23,7 +24,7 @@ from dpframe.queries.discovery import Discovery
 from dpframe.queries.group_axes import Bins
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import Contributors, Count, Mode, Statistic, share
+from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
 from dpframe.release.path import preview, release
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")  # the frame of the results
 
 
-class PrivateFrame(Quantities[F], PairsOfColumns[F]):
+class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     """The questions that a private frame answers: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
@@ -198,8 +199,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             Whether shares are released, of the rows that are in some bin (of each group), and not counts.
         ranges : bool
             Whether the noise is made for sums of neighboring bins (of one column, or rectangles of two), which then err
-            far less than sums of a plain histogram, and single bins more. ``within=`` and the error of a preview are
-            those of any such sum; ``.dp.errors()`` of the result has them too. Only ``denoise="auto"`` or None.
+            far less than sums of a plain histogram. With ``denoise=None`` or ``within=`` the error of a preview and
+            ``.dp.errors()`` are those of any such sum. Else many bins are looked at twice: each bin, then sums of
+            those that this left open. Only ``denoise="auto"`` or None.
 
         Returns
         -------
@@ -221,8 +223,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         shares, sums = checked_flag("normalize", normalize), checked_flag("ranges", ranges)
         if sums:
-            sum_options = summed(options, normalize=shares)
-            return self._inside(axes)._asked("histogram", {"count": sums_of_bins.of_axes(axes)}, sum_options)
+            sum_options, shape = summed(options, normalize=shares), sums_of_bins.of_axes(axes)
+            fixed = bool(self._axes) or is_fixed(options)
+            counted = Ranges(shape) if fixed else StagedRanges(shape)
+            return self._inside(axes)._asked("histogram", {"count": counted}, sum_options)
         if shares:
             return self._inside(axes)._asked("histogram", {"share": share.of_axes(column, axes)}, undenoised(options))
         return self._inside(axes)._asked("histogram", {"count": Count()}, options)
@@ -467,7 +471,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return "<.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>"
+        preview = "preview of " if self._finish is not release else ""
+        groups = " in groups" if self._axes else ""
+        verbs = "count, sum, mean, median, histogram, " + ("agg" if groups else "group_by, contributions, preview")
+        return f"<{preview}.dp of a private frame{groups}: {verbs}, ...>"
 
 
 def _most(options: Any) -> int:
@@ -480,5 +487,5 @@ def without_provenance() -> NoProvenance:
     return NoProvenance(
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
         "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files."
+        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results."
     )

@@ -56,6 +56,45 @@ class Quantities(Generic[F]):
         return self._asked("n_units", {"n_units": NUnits(column)}, options)
 
     @asks
+    def n_distinct(self, column: str, *, max_values: int | None = None, **options: Unpack[CallOptions]) -> F:
+        """The number of distinct values of `column`, for each of which some unit vouches: at most the true number.
+
+        Parameters
+        ----------
+        column : str
+            A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
+        max_values : int
+            For how many values of `column` one unit may vouch, in each group. A larger bound leaves out less and takes
+            more noise. Where each row is a unit it may be left out: a row has one value.
+
+        Returns
+        -------
+        DataFrame
+            As for `count`, with ``COL_n_distinct`` and ``COL_n_distinct_error``. It raises what `count` raises, and
+            MissingArgument without `max_values` where several rows are one unit's.
+
+        Notes
+        -----
+        Counted are the most values that can each be given a unit which holds it, with at most `max_values` for one
+        unit: a maximum flow (Knop and Steinke 2023). So the number is at most that of all distinct values, and less
+        where some are held only by units with many; the error tells of the noise alone. Where each row is a unit it is
+        exact. A unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` plays
+        no part. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups.
+        Frames in memory and Polars LazyFrames are taken. The time depends on who holds which values
+        (``docs/limits.md``).
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> baskets = pl.DataFrame({"buyer": [1, 1, 2], "product": ["tea", "milk", "tea"]})
+        >>> ledger = dpf.Ledger(epsilon=1, unit="buyer")
+        >>> baskets.dp.n_distinct("product", max_values=2, epsilon=0.5, ledger=ledger).columns
+        ['product_n_distinct', 'product_n_distinct_error']
+        """
+        statistic = statistics.n_distinct(column, max_values=max_values)
+        return self._asked("n_distinct", {statistic.default_name: statistic}, options)
+
+    @asks
     def proportion(self, column: str, *, value: Any = None, **options: Unpack[CallOptions]) -> F:
         """The share of the values of `column` that are true, or that are `value`.
 

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dpframe.accessor.joined import parts_of
-from dpframe.display import result_charts, result_tables, statements
-from dpframe.errors import AlreadyReleased, InvalidArgument, shown
+from dpframe.accessor.measurements import Measurement, measurements_of
+from dpframe.accessor.result_sections import section_of, suggested
+from dpframe.accessor.written_frame import WrittenFrame
+from dpframe.display import marginal_charts, report_page, result_charts
+from dpframe.display.layout import Asked
+from dpframe.errors import AlreadyReleased, InvalidArgument, closest, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
-from dpframe.planning import suggestion
-from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import ERROR
+from dpframe.ledger.canonical import now
+from dpframe.queries.query import NOISY
 from dpframe.release import provenance
 
-OF_RESULTS = ("provenance", "errors", "plot", "table", "statement", "suggest", "to_numpy", "write_parquet", "parts")
+OF_RESULTS = (
+    "provenance",
+    "errors",
+    "plot",
+    "table",
+    "round",
+    "statement",
+    "suggest",
+    "to_numpy",
+    "measurements",
+    "write_parquet",
+    "write_html",
+    "parts",
+)
 VERBS = (
     "count",
     "sum",
@@ -29,11 +47,13 @@ VERBS = (
     "quantile",
     "ecdf",
     "n_units",
+    "n_distinct",
     "histogram",
     "mode",
     "top_k",
     "covariance",
     "correlation",
+    "marginals",
     "contributions",
     "agg",
     "group_by",
@@ -42,7 +62,7 @@ VERBS = (
 )  # of private frames
 
 
-class ReleasedFrame:
+class ReleasedFrame(WrittenFrame):
     """The record of a released result, ``.dp`` of its frame: provenance, a chart, an array, a file.
 
     Examples
@@ -55,9 +75,6 @@ class ReleasedFrame:
     >>> ages.dp.to_numpy("count").shape
     (2,)
     """
-
-    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
-        self._frame, self._facts = frame, facts
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -90,77 +107,78 @@ class ReleasedFrame:
         except InvalidArgument:  # lost rows
             return True
 
-    def _alone(self, verb: str) -> dict[str, Any]:
-        """The record of one release; refused of several that were joined."""
-        if "parts" in self._facts:
-            raise InvalidArgument(
-                f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
-                f"Write [part.dp.{verb}(...) for part in frame.dp.parts]."
-            )
-        return self._facts
+    @trimmed
+    def plot(
+        self,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        facet: str | None = None,
+        kind: Literal["bar", "line", "point", "heatmap"] | None = None,
+        value: str | Sequence[str] | None = None,
+        title: str | None = None,
+        notes: bool | str | Sequence[str] = True,
+    ) -> Any:
+        """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
 
-    def plot(self) -> Any:
-        """Bars with 95% error bars, or a map of a grid.
+        Parameters
+        ----------
+        x : str, optional
+            The column of keys or bins that goes along the axis: else the first of time or of numbers, or that with
+            most names.
+        color : str, optional
+            The column, of at most 8 values, whose values get colors side by side, or a line each.
+        facet : str, optional
+            The column whose values get a panel each; panels share their scales. Quantiles of one column that are shown
+            together have the column ``"quantile"``, which `x`, `color` and `facet` take as well.
+        kind : {"bar", "line", "point", "heatmap"}, optional
+            Bars stand on zero; lines run through the values in the shade of their intervals; of a heat map the column
+            that is left goes up the side, and the intervals are shown under the pointer. Else counts and sums are bars,
+            other numbers points, dates lines, and two columns of bins a heat map.
+        value : str or list of str, optional
+            The released columns to show, such as ``"count"`` or ``"count_noisy"``; else all of them.
+        title : str, optional
+            Else the label of the release, or what is seen.
+        notes : bool, str or list of str
+            The small print: price, protection, meaning of the intervals, what was left out. Text is added to it; False
+            leaves all of it out.
 
         Returns
         -------
         altair.Chart
-            It shows itself in a notebook; ``.save("ages.png")`` writes it.
+            It shows itself in a notebook, without a network where vl-convert is there; ``.save("ages.png")`` writes it.
+            ``altair.theme.enable("dark")`` beforehand gives the colors of dark pages.
 
         Raises
         ------
         ImportError
             Without the extra ``dpframe[plot]``.
-        """
-        facts = provenance.counted(self._alone("plot"))
-        places = provenance.checked_numbers(self._frame, facts)
-        frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
-        known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
-        return result_charts.of_result(frame, facts, known)
-
-    def table(self) -> Any:
-        """A table for a report: each value with its 95% error, and below it what it cost.
-
-        Returns
-        -------
-        great_tables.GT
-            It shows itself in a notebook; ``.as_raw_html()`` gives its HTML.
-
-        Raises
-        ------
-        ImportError
-            Without the extra ``dpframe[tables]``.
-        """
-        facts = provenance.counted(self._alone("table"))
-        places = provenance.checked_numbers(self._frame, facts)
-        return result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places))
-
-    def statement(self) -> str:
-        """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
-
-        Returns
-        -------
-        str
-            English sentences, from the record and the errors alone.
-
-        Raises
-        ------
         InvalidArgument
-            If the frame lost columns or rows that were released, or holds other numbers.
+            If a column is not there or stands in two places, or the frame lost columns or rows that were released.
 
         Examples
         --------
         >>> import dpframe as dpf, polars as pl
-        >>> people = pl.DataFrame({"age": [31, 45, 62]})
-        >>> count = people.dp.count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1), label="Patients in 2026")
-        >>> print(count.dp.statement())  # doctest: +ELLIPSIS
-        Patients in 2026. The numbers were computed exactly, and then a random amount was added to each: ...
+        >>> from datetime import date
+        >>> days = [date(2026, 1, 5), date(2026, 2, 9), date(2026, 3, 2)]
+        >>> visits = pl.DataFrame({"day": days, "ward": ["A", "B", "A"]})
+        >>> keys = {"day": dpf.dates("2026-01-01", "2026-03-31", every="1mo"), "ward": ["A", "B"]}
+        >>> months = visits.dp.group_by("day", "ward", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> months.dp.plot().to_dict()["title"]["text"]  # a line for each ward
+        'Number of rows by day and ward'
+        >>> chart = months.dp.plot(x="ward", facet="day", kind="bar", title="Visits", notes="Source: made up")
+        >>> months.dp.plot(color="sex")
+        Traceback (most recent call last):
+        dpframe.errors.InvalidArgument: color must be a column of the cells, one of 'day', 'ward', not 'sex'.
         """
-        facts = provenance.counted(self._alone("statement"))
-        provenance.checked_numbers(self._frame, facts)
-        errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
-        return statements.statement_of(facts, errors)
+        facts = provenance.counted(self._alone("plot"))
+        asked = Asked(x, color, facet, kind, value, title, notes)
+        places = provenance.checked_numbers(self._frame, facts)
+        frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
+        known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
+        return result_charts.of_result(frame, facts, known, asked)
 
+    @trimmed
     def errors(self, *, cells: bool = False) -> Any:
         """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
 
@@ -213,6 +231,7 @@ class ReleasedFrame:
             rows += [{"part": number, **row} for row in errors] if "parts" in self._facts else errors
         return public(build.of_rows(rows, library_of(self._frame)))
 
+    @trimmed
     def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:
         """Bounds of contribution for counts by the same groups, from a result of `contributions`; it costs nothing.
 
@@ -257,22 +276,10 @@ class ReleasedFrame:
                 "suggest must be asked of a result of contributions, which tells how much units contribute. "
                 "Ask for df.dp.contributions(by=..., epsilon=0.1) first."
             )
-        places = provenance.checked_numbers(self._frame, self._facts)
-        frame, shape = build.reordered(self._frame, places), provenance.shape(self._facts)
-        noisy = "count_noisy" if "count_noisy" in self._facts["columns"] else "count"
-        names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
-        *ends, values = (build.numbers(frame, name).reshape(shape) for name in names)
-        grid = suggestion.grid_of(dict(zip(names, ends, strict=False)), values, self._facts["statistics"][0])
-        rows = suggestion.candidates(
-            grid,
-            PrivacyUnit.of_facts(self._facts["unit"]),
-            self._facts["groups"]["size"],
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-        )
+        rows = suggested(self._frame, self._facts, epsilon=epsilon, delta=delta, mechanism=mechanism)
         return public(build.of_rows(rows, library_of(self._frame)))
 
+    @trimmed
     def to_numpy(self, name: str) -> Any:
         """A released column as an array in the shape of the cells.
 
@@ -298,18 +305,94 @@ class ReleasedFrame:
         arrays = [_array(frame, facts, name) for frame, facts in parts]
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
 
-    def write_parquet(self, path: Any) -> None:
-        """Write the frame with its provenance; `dpframe.read_parquet` reads both.
+    def measurements(self) -> list[Measurement]:
+        """The unbiased tables of ``marginals``, each with the variance of its cells: for models of all columns.
+
+        Returns
+        -------
+        list of Measurement
+            Of each table, the total first: ``columns``, ``values`` (an array with an axis for each of them, in the
+            order of its keys) and ``variance``. The noise of different tables is not independent, since they add up.
 
         Raises
         ------
         InvalidArgument
-            If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
-            rows may be in any order. An index and other attributes of a pandas frame are not written.
+            If the result is none of `marginals`, or its frame was changed or has no unbiased values.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"sex": ["f", "m"], "ward": ["A", "B"]})
+        >>> keys = {"sex": ["f", "m"], "ward": ["A", "B", "C"]}
+        >>> ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+        >>> tables = people.dp.marginals(["sex", "ward"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger)
+        >>> [(each.columns, each.values.shape, round(each.variance, 1)) for each in tables.dp.measurements()]
+        [((), (), 64.1), (('sex',), (2,), 35.0), (('ward',), (3,), 31.0), (('sex', 'ward'), (2, 3), 23.2)]
         """
-        for part in parts_of(self._frame):
-            provenance.checked(*part)
-        build.write_parquet(self._frame, path, self._facts)
+        facts = self._alone("measurements")
+        if not marginal_charts.is_marginals(facts):
+            raise InvalidArgument(
+                "measurements must be asked of a result of marginals, whose tables have one variance each. "
+                "Read the columns of other results."
+            )
+        if "rounded" in facts:
+            raise InvalidArgument(
+                "measurements must be of the numbers as they were released, and these were rounded. "
+                "Ask the released frame."
+            )
+        places = provenance.checked_numbers(self._frame, facts)
+        name = "count" + NOISY if "count" + NOISY in facts["columns"] else "count"
+        if name == "count" and facts["measures"]["count"]["denoise"]:
+            raise InvalidArgument(
+                "measurements must be of unbiased values, which keep_noisy=False left out. Leave it out of the next "
+                "release."
+            )
+        return measurements_of(build.numbers(self._frame, name)[places], facts)
+
+    @trimmed
+    def write_html(self, path: Any, *, title: str | None = None, charts: bool = True) -> None:
+        """Write a report: one HTML file with words, chart, table, errors, price, protection, and what was left out.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        title : str, optional
+            The heading of the page; by default the label of the release.
+        charts : bool
+            Whether it has charts, which need the extra ``dpframe[plot]``.
+
+        Raises
+        ------
+        ImportError
+            Without that extra, unless charts are left out.
+        InvalidArgument
+            If the frame holds columns that no release covers, or released numbers or labels that were changed.
+
+        Notes
+        -----
+        The file fetches nothing, links nowhere else and runs no script. It has colors for light screens and dark ones.
+        Joined releases have a section each. `Ledger.report` writes what was spent, and results with it; ``dpframe
+        report`` does it for files.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "ages.html"
+        >>> ages.dp.write_html(path, charts=False)
+        >>> path.read_text(encoding="utf-8")[:15]
+        '<!DOCTYPE html>'
+        """
+        sections = self._sections(charts=charts)
+        lead = "A differentially private result." if len(sections) == 1 else "Differentially private results."
+        report_page.write(path, report_page.page(title or sections[0].title, lead, sections, now()))
+
+    def _sections(self, *, charts: bool) -> list[report_page.Section]:
+        """A section for each release, for pages."""
+        releases = [type(self)(*part) for part in parts_of(self._frame)]
+        return [section_of(release, release._frame, release._facts, charts=charts) for release in releases]
 
     if not TYPE_CHECKING:  # which must see a mistyped name
 
@@ -318,7 +401,8 @@ class ReleasedFrame:
                 raise AlreadyReleased(
                     f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
                 )
-            raise AttributeError(f".dp of a result has no {name!r}")
+            near = closest(name, OF_RESULTS)
+            raise AttributeError(f".dp of a result has no {name!r}." + (f" Did you mean {near!r}?" if near else ""))
 
     def __repr__(self) -> str:
         return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"

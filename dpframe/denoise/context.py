@@ -187,7 +187,7 @@ def classes(guessed: Floats, unit: float, least: int) -> Integers:
     counts = np.bincount(steps)
     number, cells, names = 0, 0, np.empty(counts.size, dtype=np.int64)
     left = counts[::-1].cumsum()[::-1]  # of this step and all above
-    for step, count in enumerate(counts):
+    for step, count in enumerate(counts.tolist()):
         if cells >= least and left[step] >= least:
             number, cells = number + 1, 0
         names[step] = number

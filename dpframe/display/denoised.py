@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.display.cell_errors import unpacked
+from dpframe.display.rounding import step_words
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +68,16 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         )
     if drowned:
         words.append(f"the noise is larger than the differences between these groups: {', '.join(drowned)}")
-    return words
+    return words + rounded_words(facts)
+
+
+def rounded_words(facts: Mapping[str, Any]) -> list[str]:
+    """A note on what `round` did to the numbers; none where it was not asked."""
+    steps: dict[str, list[str]] = {}
+    for name, step in facts.get("rounded", {}).get("steps", {}).items():
+        steps.setdefault(step_words(step), []).append(name)
+    said = "; ".join(f"{', '.join(names)} to {step}" for step, names in steps.items())
+    return [f"rounded, and the errors contain it: {said}"] if said else []
 
 
 def _does(step: Mapping[str, Any]) -> str:

@@ -4,139 +4,194 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import charts, pages
-from dpframe.display.charts import Scale, Words
-from dpframe.display.denoised import denoised_words
-from dpframe.display.statements import is_pairs, subject
+from dpframe.display import chart_words, charts, dimensions, drawing, layout, marginal_charts, pages
+from dpframe.display.charts import NARROW, WIDTH
+from dpframe.display.dimensions import SCALES, Dimension, Row
+from dpframe.display.drawing import Cell, Panel
+from dpframe.display.layout import Asked, Layout
+from dpframe.display.statements import is_pairs
+from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
-from dpframe.privacy import PrivacyUnit
-from dpframe.queries.date_grid import EVERY, number_of, starts_of
 from dpframe.queries.query import ERROR, NOISY
 
-MOST_MAPS = 24
-MOST_BARS = 2_000  # beyond, a chart says nothing and Altair is slow
+MOST_CELLS = 2_000  # of bars, points and lines; beyond, a chart says nothing and Altair is slow
+MOST_TILES = 100_000
+STATISTIC = "quantile"  # the column that tells quantiles of one column apart, where a chart shows them together
 EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
 BAND = 2  # of them make a band
-SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 SUMMED = ("each bin", "sums of the first bins")  # the panels of bins that are there to be added up
 
-Row = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
-def of_result(frame: Any, facts: Mapping[str, Any], errors: Mapping[str, NDArray[np.float64]]) -> Any:
-    """A panel per measure: bars with error bars, or a map for a grid of two axes of bins.
+def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]], asked: Asked | None = None) -> Any:
+    """A chart of what was asked: a panel for each kind of number, laid out as its columns suggest.
 
     `errors` are, by measure, the expected errors of denoised values, in the order of the rows: bands around them.
     """
+    asked = asked or Asked()
+    layout.check_asked(asked)
     rows = build.rows(frame)
-    names = list(facts["measures"])
-    is_map = _is_map(facts["cells"])
-    words = Words(_title(names, facts), _notes(facts, rows, is_map, banded=bool(errors)))
+    noisy = [name + NOISY for name in facts["measures"] if rows and name + NOISY in rows[0]]
+    names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
     for name, expected in errors.items():
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
-    if "levels" in facts:
-        return charts.beside(_panels_of_levels(names, rows, facts), words)
-    if _is_summed(facts, rows):
-        panels = [_chart(names[0], rows, facts, None), _running(names[0], rows, facts)]
-        return charts.beside([charts.panel(panel, title) for panel, title in zip(panels, SUMMED, strict=True)], words)
+    if marginal_charts.is_marginals(facts):
+        _check_not_laid_out(asked, "marginals")
+        words = chart_words.words(names, facts, [], asked, [])
+        return marginal_charts.of_tables(rows, facts, words)
     if is_pairs(facts["cells"]):
-        return _pairs(names[0], rows, facts, words)
-    if len(names) == 1:
-        return _chart(names[0], rows, facts, words)
-    panels = [charts.panel(_chart(name, rows, facts, None), name) for name in names]
-    return charts.beside(panels, words)
-
-
-def _panels_of_levels(names: Sequence[str], rows: Sequence[Row], facts: Mapping[str, Any]) -> list[Any]:
-    """A panel for each level of subtotals, since a total dwarfs its parts."""
-    dated = {axis["columns"][0]: axis for axis in facts["cells"] if "every" in axis}
-    panels = []
-    for name in names:
-        start = 0
-        for level in facts["levels"]:
-            mine = rows[start : start + level["rows"]]
-            axes = [dated.get(column, {"columns": [column]}) for column in level["columns"]]
-            title = f"{name} by {' and '.join(level['columns'])}" if axes else f"{name}, all together"
-            panels.append(charts.panel(_chart(name, mine, {**facts, "cells": axes}, None), title))
-            start += level["rows"]
-    return panels
-
-
-def _pairs(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> Any:
-    """A map of the pairs of columns for each group."""
-    *keys, axis = facts["cells"]
-    left, right = axis["columns"]
-    each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][:MOST_MAPS]
-    made = []
-    for mine in each:
-        cells = [
-            {
-                "across": str(row[left]),
-                "up": str(row[right]),
-                "value": row[name],
-                "text": f"{pages.number(row[name])} ± {pages.number(row[name + ERROR])}",
-            }
-            for row in mine
-        ]
-        whole = words if not keys else None
-        made.append((charts.pair_map(cells, left, right, name, whole), _cell(mine[0], keys)))
-    if not keys:
-        return made[0][0]
-    return charts.beside([charts.panel(chart, title) for chart, title in made], words)
-
-
-def _chart(name: str, rows: Sequence[Row], facts: Mapping[str, Any], words: Words | None) -> Any:
-    axes, value = facts["cells"], _described(name, facts)
-    if _is_map(axes):
-        cells = [_place(row, axes[0], ("left", "right")) | _place(row, axes[1], ("bottom", "top")) for row in rows]
-        cells = [cell | {"value": row[name]} for cell, row in zip(cells, rows, strict=True)]
-        return charts.heat_map(cells, _scale(axes[0], rows), _scale(axes[1], rows), value, words)
-    across = _scale(axes[0], rows) if len(axes) == 1 else Scale(", ".join(_columns(axes)))
-    statistic = facts["measures"][name]
-    is_sum = foreign.is_around_noisy(statistic)
-    around = NOISY if is_sum else ""
-    cells = [_interval(row, name, around) | {"cell": _cell(row, axes)} for row in rows[:MOST_BARS]]
-    if across.kind != "name":
-        cells = [cell | _stretch(row, axes[0]) for cell, row in zip(cells, rows, strict=False)]
-    return charts.bars(cells, across, value, words, from_zero=is_sum or "counts" in statistic)
-
-
-def _is_summed(facts: Mapping[str, Any], rows: Sequence[Row]) -> bool:
-    """Tell whether the bins of one column are there to be added up, and lie on a scale."""
-    axes = facts["cells"]
-    (measure,) = facts["measures"].values() if len(facts["measures"]) == 1 else ({},)
-    return "sums" in measure and len(axes) == 1 and axes[0].get("bins") in SCALES and len(rows) <= MOST_BARS
-
-
-def _running(name: str, rows: Sequence[Row], facts: Mapping[str, Any]) -> Any:
-    """The sums of the first bins, up to the end of each, and a band of the largest of their intervals."""
-    sums = facts["measures"][name]["sums"]
-    half = max(row[name + ERROR] for row in rows) * sums["first"] / sums["bin"]
-    released = accumulate(row[name] for row in rows)
-    unbiased = accumulate(row.get(name + NOISY, row[name]) for row in rows)
-    cells = [
-        _place(row, facts["cells"][0], ("left", "right")) | _finite(value=value, low=middle - half, high=middle + half)
-        for row, value, middle in zip(rows, released, unbiased, strict=True)
+        return _pairs(names[0], rows, facts, asked)
+    if "levels" in facts and not asked.lays_out:
+        return _levels(names, rows, facts, asked)
+    if "levels" in facts:
+        rows = rows[: facts["levels"][0]["rows"]]
+    if not asked.lays_out and _is_summed(facts, rows, names):
+        return _summed(names[0], rows, facts, asked)
+    panels, left_out = _panels(names, rows, facts, asked)
+    words = chart_words.words(names, facts, panels, asked, left_out)
+    if len(panels) == 1:
+        return charts.titled(drawing.chart_of(panels[0]), words)
+    drawn = [
+        charts.panel(drawing.chart_of(panel), title)
+        for panel, title in zip(panels, _headings(names, facts), strict=True)
     ]
-    return charts.band(cells, _scale(facts["cells"][0], rows), f"{name}, all bins up to here")
+    return charts.beside(drawn, words, columns=1 if panels[0].facet else None)
 
 
-def _interval(row: Row, name: str, around: str) -> dict[str, Any]:
+def _headings(names: Sequence[str], facts: Facts) -> list[str]:
+    """The headings of panels: the columns that they show."""
+    return [part[0] if len(part) == 1 else chart_words.axis_title(part, facts) for part in _parts(names, facts)]
+
+
+def _panels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> tuple[list[Panel], list[str]]:
+    """A panel for each kind of number, and notes of what was left out."""
+    parts = _parts(names, facts)
+    made, left_out = [], []
+    for part in parts:
+        panel, notes = _panel(part, rows, facts, asked, width=WIDTH if len(parts) == 1 else NARROW)
+        made.append(panel)
+        left_out += notes
+    return made, list(dict.fromkeys(left_out))
+
+
+def _parts(names: Sequence[str], facts: Facts) -> list[list[str]]:
+    """The numbers that share an axis: quantiles of one column, or else each by itself."""
+    parts: dict[Any, list[str]] = {}
+    for name in names:
+        statistic = facts["measures"][measure_of(name, facts)]
+        together = ("q", statistic["column"]) if "q" in statistic else name
+        parts.setdefault(together, []).append(name)
+    return list(parts.values())
+
+
+def measure_of(name: str, facts: Facts) -> str:
+    """The measure of a column, which may be that of its noisy values."""
+    return name if name in facts["measures"] else name.removesuffix(NOISY)
+
+
+def _panel(
+    names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked, *, width: int
+) -> tuple[Panel, list[str]]:
+    axes = facts["cells"]
+    found = dimensions.dimensions_of(axes, rows)
+    if len(names) > 1:
+        of = tuple(chart_words.quantile(facts["measures"][measure_of(name, facts)]) for name in names)
+        found.append(Dimension(STATISTIC, {"columns": [STATISTIC]}, "name", of, beside=True))
+    first = facts["measures"][measure_of(names[0], facts)]
+    from_zero = foreign.is_around_noisy(first) or "counts" in first
+    laid = layout.laid_out(found, asked, from_zero=from_zero, running=first["verb"] == "ecdf")
+    kept, left_out = _kept(rows, laid, len(names))
+    cells = [
+        _cell(row, name, laid, facts, found[-1].labels[number] if len(names) > 1 else "")
+        for row in kept
+        for number, name in enumerate(names)
+    ]
+    cells, panels_left_out = _first_panels(cells)
+    facet = ", ".join(dimension.name for dimension in laid.facets)
+    described = chart_words.axis_title(names, facts)
+    running = first["verb"] == "ecdf"
+    reach = (0.0, 1.0) if running else tuple(first["bounds"]) if len(cells) == 1 and "bounds" in first else None
+    panel = Panel(
+        cells,
+        laid.kind,
+        laid.x,
+        described,
+        laid.up,
+        laid.color,
+        facet,
+        from_zero=from_zero,
+        width=width,
+        reach=reach if not from_zero else None,
+        running=running,
+    )
+    return panel, left_out + panels_left_out
+
+
+def _kept(rows: Sequence[Row], laid: Layout, each: int) -> tuple[Sequence[Row], list[str]]:
+    """The rows that a chart can show, and a note where these are not all."""
+    most = (MOST_TILES if laid.kind == "heatmap" else MOST_CELLS) // each
+    if len(rows) <= most:
+        return rows, []
+    return rows[:most], [f"the first {most:,} of {len(rows):,} cells"]
+
+
+def _first_panels(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+    facets = list(dict.fromkeys(cell["facet"] for cell in cells if "facet" in cell))
+    if len(facets) <= layout.MOST_PANELS:
+        return cells, []
+    kept = set(facets[: layout.MOST_PANELS])
+    note = f"the first {layout.MOST_PANELS} of {len(facets):,} panels"
+    return [cell for cell in cells if cell["facet"] in kept], [note]
+
+
+def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cell:
+    """One number with its interval, and where it lies."""
+    measure = measure_of(name, facts)
+    around = NOISY if foreign.is_around_noisy(facts["measures"][measure]) else ""
+    cell = interval(row, name, measure, around)
+
+    def said(dimension: Dimension) -> str:
+        return quantile if dimension.name == STATISTIC and dimension.name not in row else dimension.label(row)
+
+    for dimension, stretch, word in ((laid.x, ("left", "right"), "cell"), (laid.up, ("bottom", "top"), "up")):
+        if dimension is None:
+            continue
+        says = "x_says" if word == "cell" else "up_says"
+        cell[says] = said(dimension)
+        if dimension.kind == "name":
+            cell[word] = dimensions.broken(cell[says])
+        else:
+            cell |= dimensions.place(row, dimension.axis, stretch)
+    if laid.x is None:
+        cell |= {"cell": "all rows", "x_says": "all rows"}
+    elif laid.x.kind != "name":
+        cell["middle"] = dimensions.middle(row, laid.x.axis)
+    if laid.color is not None:
+        cell["color"] = said(laid.color)
+    if laid.facets:
+        cell["facet"] = dimensions.broken(", ".join(map(said, laid.facets)))
+    return cell
+
+
+def interval(row: Row, name: str, measure: str, around: str) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
-    middle, error = row.get(name + around, row[name]), row[name + ERROR]
-    ends = {"low": row.get(f"{name}_low", middle - error), "high": row.get(f"{name}_high", middle + error)}
+    centre, error = row.get(measure + around, row[measure]), row[measure + ERROR]
+    ends = {"low": row.get(f"{measure}_low", centre - error), "high": row.get(f"{measure}_high", centre + error)}
     band = {}
-    if name + EXPECTED in row:
-        reach = BAND * row[name + EXPECTED]
+    if name == measure and measure + EXPECTED in row:
+        reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
-    return {"value": row[name], **band, **_finite(**ends)}
+    low, high = (pages.number(ends[end]) for end in ("low", "high"))
+    says = {"says": f"{pages.number(row[name])} (95%: {low} to {high})", "short": pages.number(row[name])}
+    return {"value": row[name], **says, **band, **_finite(**ends)}
 
 
 def _finite(**positions: float) -> dict[str, float | None]:
@@ -144,130 +199,84 @@ def _finite(**positions: float) -> dict[str, float | None]:
     return {end: position if math.isfinite(position) else None for end, position in positions.items()}
 
 
-def _is_map(axes: Sequence[Mapping[str, Any]]) -> bool:
-    return len(axes) == 2 and all(_kind(axis) != "name" for axis in axes)
+def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
+    """A panel for each level of subtotals, since a total dwarfs its parts."""
+    dated = {axis["columns"][0]: axis for axis in facts["cells"] if "every" in axis}
+    made, panels, left_out = [], [], []
+    for name in names:
+        start = 0
+        for level in facts["levels"]:
+            mine = rows[start : start + level["rows"]]
+            axes = [dated.get(column, {"columns": [column]}) for column in level["columns"]]
+            title = f"by {' and '.join(level['columns'])}" if axes else "all together"
+            panel, notes = _panel([name], mine, {**facts, "cells": axes}, Asked(), width=NARROW)
+            panels.append(panel)
+            left_out += notes
+            made.append(charts.panel(drawing.chart_of(panel), f"{name}, {title}" if len(names) > 1 else title))
+            start += level["rows"]
+    return charts.beside(made, chart_words.words(names, facts, panels, asked, left_out))
 
 
-def _kind(axis: Mapping[str, Any]) -> str:
-    """The kind of scale on which the cells of an axis lie; dates of ``dpf.dates`` are stretches of time."""
-    return "time" if axis.get("every") in EVERY else SCALES.get(axis.get("bins", ""), "name")
+def _check_not_laid_out(asked: Asked, of: str) -> None:
+    if asked.lays_out:
+        given = next(one for one in ("x", "color", "facet", "kind") if getattr(asked, one) is not None)
+        raise InvalidArgument(
+            f"{given} must not be given for {of}, whose charts are maps of pairs of columns, not "
+            f"{shown(getattr(asked, given))}. Leave it out."
+        )
 
 
-def _scale(axis: Mapping[str, Any], rows: Sequence[Row]) -> Scale:
-    kind = _kind(axis)
-    ends = [f"{axis['columns'][0]}_{side}" for side in ("left", "right")] if kind == "number" else []
-    edges = sorted({row[end] for row in rows for end in ends})
-    return Scale(", ".join(axis["columns"]), kind, tuple(edges))
+def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
+    """A map of the pairs of columns for each group."""
+    *keys, axis = facts["cells"]
+    _check_not_laid_out(asked, f"a {facts['measures'][measure_of(name, facts)]['verb']}")
+    left, right = axis["columns"]
+    each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][: layout.MOST_PANELS]
+    words = chart_words.words([name], facts, [], asked, [])
+    most = 1.0 if facts["measures"][measure_of(name, facts)]["verb"] == "correlation" else None
+    made = []
+    for mine in each:
+        cells = [
+            {
+                "across": str(row[left]),
+                "up": str(row[right]),
+                "value": row[name],
+                "text": f"{pages.number(row[name])} ± {pages.number(row[measure_of(name, facts) + ERROR])}",
+            }
+            for row in mine
+        ]
+        made.append((charts.pair_map(cells, left, right, name, words if not keys else None, most), mine[0]))
+    if not keys:
+        return made[0][0]
+    return charts.beside([charts.panel(chart, dimensions.cell(row, keys)) for chart, row in made], words)
 
 
-def _ends(row: Row, axis: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The edges of a bin, or the first day of a step of dates and of the one after it."""
-    column = axis["columns"][0]
-    if axis.get("every") not in EVERY:
-        return row[f"{column}_left"], row[f"{column}_right"]
-    number = number_of(row[column], axis["every"])
-    days = starts_of(np.array([number, number + 1]), axis["every"]).astype("datetime64[D]")
-    first, following = np.minimum(days, np.datetime64(date.max)).tolist()
-    return first, following
+def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
+    """Tell whether the bins of one column are there to be added up, and lie on a scale."""
+    axes = facts["cells"]
+    if len(names) != 1 or names[0] not in facts["measures"]:
+        return False
+    summed = "sums" in facts["measures"][names[0]]
+    return summed and len(axes) == 1 and axes[0].get("bins") in SCALES and len(rows) <= MOST_CELLS
 
 
-def _place(row: Row, axis: Mapping[str, Any], ends: tuple[str, str]) -> dict[str, Any]:
-    return {end: _plain(edge) for end, edge in zip(ends, _ends(row, axis), strict=True)}
-
-
-def _stretch(row: Row, axis: Mapping[str, Any]) -> dict[str, Any]:
-    return _place(row, axis, ("left", "right")) | {"middle": _middle(row, axis)}
-
-
-def _middle(row: Row, axis: Mapping[str, Any]) -> Any:
-    left, right = _ends(row, axis)
-    if isinstance(left, date) and not isinstance(left, datetime):  # a half day has no date
-        left, right = datetime(left.year, left.month, left.day), datetime(right.year, right.month, right.day)
-    return _plain(left + (right - left) / 2)
-
-
-def _plain(edge: Any) -> Any:
-    """A number, or a time in UTC as charts read it."""
-    if isinstance(edge, (int, float)):
-        return edge
-    if isinstance(edge, datetime):
-        utc = edge.astimezone(UTC) if edge.tzinfo else edge
-        return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-    return f"{edge.isoformat()}T00:00:00Z"
-
-
-def _cell(row: Row, axes: Sequence[Mapping[str, Any]]) -> str:
-    """The name of a cell that stands under its bar."""
-    words = []
-    for axis in axes:
-        for column in axis["columns"]:
-            binned = "bins" in axis
-            words.append(
-                f"{_short(row[column + '_left'])} to {_short(row[column + '_right'])}" if binned else _key(row[column])
-            )
-    return ", ".join(words) or "all rows"
-
-
-def _key(value: Any) -> str:
-    return "missing" if value is None or value != value else _short(value)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.10g}" if abs(value) >= 10_000 else f"{value:.10g}"
-    return str(value).removesuffix(" 00:00:00")
-
-
-def _columns(axes: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [column for axis in axes for column in axis["columns"]]
-
-
-def _described(name: str, facts: Mapping[str, Any]) -> str:
-    """The title of the axis of values: the column, and what it measures where its name does not say it."""
-    statistic = facts["measures"][name]
-    counted = "units" if "groups" in facts else statistic.get("counts", "rows")
-    if statistic["column"] is None:
-        return f"count of {counted}" if name == "count" and counted == "rows" else f"number of {counted}"
-    if "counts" in statistic:
-        values = "present values" if counted == "values" else "units with a value"
-        return f"{values} of {statistic['column']}"
-    if "bounds" not in statistic:
-        return f"{statistic['verb']} of {statistic['column']}"
-    lower, upper = statistic["bounds"]
-    return f"{_verb(statistic)} of {statistic['column']}, values clipped to [{lower:g}, {upper:g}]"
-
-
-def _verb(statistic: Mapping[str, Any]) -> str:
-    """The verb in words; of a quantile which one it is."""
-    if "q" not in statistic:
-        return str(statistic["verb"])
-    return "median" if statistic["q"] == 0.5 else f"{statistic['q']:g}-quantile"
-
-
-def _title(names: Sequence[str], facts: Mapping[str, Any]) -> str:
-    if facts["label"]:
-        return str(facts["label"])
-    return subject(", ".join(names), facts)
-
-
-def _notes(facts: Mapping[str, Any], rows: Sequence[Row], is_map: bool, *, banded: bool) -> tuple[str, ...]:
-    cost = facts["cost"]
-    delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
-    if is_map:
-        errors = ", ".join(f"±{pages.number(rows[0][name + ERROR])}" for name in facts["measures"])
-        second = f"95% error of each cell: {errors} around the unbiased value"
-    else:
-        second = "error bars: 95% intervals"
-        if any(foreign.is_around_noisy(statistic) for statistic in facts["measures"].values()):
-            second += " around the unbiased noisy values"
-        if "top" in facts:  # which of many noisy counts are seen depends on them
-            second = "error bars: around the noisy counts; they hold for all categories at once with 95%"
-    if is_pairs(facts["cells"]):
-        second = "±: the half-widths of 95% intervals"
-        is_map = True
-    cut = (f"the first {MOST_BARS:,} of {len(rows):,} cells",) if not is_map and len(rows) > MOST_BARS else ()
-    denoised = denoised_words(facts, pages.number)
-    if banded and not is_map:
-        denoised.append("bands: twice the expected error of each denoised value")
-    return (price, second, *denoised, *facts["notes"], *cut, *([facts["warning"]] if "warning" in facts else []))
+def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
+    """Each bin, and the sums of the first bins up to the end of each in the largest of their intervals."""
+    panel, _ = _panel([name], rows, facts, asked, width=NARROW)
+    sums, axis = facts["measures"][name]["sums"], facts["cells"][0]
+    half = max(row[name + ERROR] for row in rows) * sums["first"] / sums["bin"]
+    released = accumulate(row[name] for row in rows)
+    unbiased = accumulate(row.get(name + NOISY, row[name]) for row in rows)
+    cells = [
+        dimensions.place(row, axis, ("left", "right"))
+        | _finite(value=value, low=centre - half, high=centre + half)
+        | {
+            "says": f"{pages.number(value)} (95%: {pages.number(centre - half)} to {pages.number(centre + half)})",
+            "x_says": dimensions.short(row[f"{axis['columns'][0]}_right"]),
+        }
+        for row, value, centre in zip(rows, released, unbiased, strict=True)
+    ]
+    temporal = dimensions.kind_of(axis) == "time"
+    running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", temporal=temporal)
+    both = [charts.panel(chart, title) for chart, title in zip((drawing.chart_of(panel), running), SUMMED, strict=True)]
+    return charts.beside(both, chart_words.words([name], facts, [replace(panel)], asked, []))

@@ -1,106 +1,256 @@
-"""Tables of results for reports, by great-tables: an extra, imported when a table is made."""
+"""Results laid out as tables: columns of labels and of numbers that are rounded to their errors, and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.display.denoised import denoised_words
+from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
+from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, rounded, step_words
+from dpframe.errors import InvalidArgument, InvalidType, closest, shown
 from dpframe.errors.words import harmless
-from dpframe.frames import build
+from dpframe.frames import build, foreign
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
-Column = tuple[str, list[str]]  # its title, and what stands in it
 Errors = Mapping[str, NDArray[np.float64]]  # of denoised values, by the name of their column
+Row = Mapping[str, Any]
 
 MOST_ACROSS = 30  # columns of a two-way table; a wider one is shown row by row
-NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
+PLUS_MINUS, UNBIASED, EXPECTED = " ±", " unbiased", " itself off by about"
+ENDS = {LOW: " from", HIGH: " to"}
 
 
-def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors) -> Any:
-    """A row per cell, each measure as its value and its 95% error; what it cost stands below.
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, and its cells, which are text (and whole keys), or numbers with so many decimals."""
 
-    `errors` are, by measure, the expected errors of denoised values, in the order of the rows.
+    title: str
+    cells: Sequence[Any]
+    is_number: bool = False
+    decimals: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a result: the words around it, and its columns, those that name the rows first."""
+
+    title: str
+    subtitle: str
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+    name: str  # of its own, by which a page tells it from others
+    write: Write
+
+    def texts(self) -> list[list[str]]:
+        """The cells of each row as text."""
+        return list(map(list, zip(*map(self.written, self.columns), strict=True)))
+
+    def written(self, column: Column) -> list[str]:
+        """The cells of a column as text."""
+        if not column.is_number:
+            return list(map(str, column.cells))
+        return [self.write(value, column.decimals) for value in column.cells]
+
+
+@dataclass(frozen=True)
+class Look:
+    """The wishes of whoever asks for a table: digits, a language, names in words."""
+
+    digits: Digits | None = "error"
+    locale: str | None = None
+    labels: Mapping[str, str] | None = None
+
+
+def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) -> Table:
+    """A row per cell, each statistic as its value and its 95% error.
+
+    `errors` are, by statistic, the expected errors of denoised values, in the order of the rows.
     """
-    try:
-        import great_tables
-    except ImportError:
-        raise ImportError(NEEDS_TABLES) from None
-    rows = build.rows(frame)
-    statistics = list(facts["measures"])
-    labels = [name for name in (rows[0] if rows else {}) if name not in facts["columns"]]
-    if _is_two_way(facts):
-        named, shown = labels[:1], _two_way(rows, labels, statistics[0], facts["levels"])
+    write, names = writer(look.locale), _checked_labels(look.labels, facts)
+
+    def called(name: str) -> str:
+        return names.get(name, name)
+
+    rows, statistics = build.rows(frame), list(facts["measures"])
+    numbers = {name: _numbers(frame, facts, name, look.digits) for name in statistics}
+    extra: list[str] = []
+    if is_two_way(facts):
+        columns, extra = _two_way(rows, facts, numbers, called, write)
     else:
-        named, shown = labels, _long(rows, labels, errors, statistics, "all" if "levels" in facts else "missing")
-    identifiers = [f"column{number}" for number in range(len(shown))]  # a name may be a pattern to great-tables
-    cells = {identifier: column for identifier, (_, column) in zip(identifiers, shown, strict=True)}
-    table = great_tables.GT(build.frame_of(cells, "polars"))
-    shown_names: dict[str, Any] = {
-        identifier: harmless(name) for identifier, (name, _) in zip(identifiers, shown, strict=True)
-    }
-    table = table.cols_label(**shown_names)
-    table = table.tab_header(title=harmless(facts["label"] or " and ".join(statistics)), subtitle=_subtitle(facts))
-    table = table.cols_align(align="right", columns=identifiers[len(named) :])
-    for note in (*denoised_words(facts, number), *facts["notes"]):
-        table = table.tab_source_note(harmless(note))
-    return table
+        columns = _label_columns(rows, facts["cells"], "all" if "levels" in facts else "missing", called, write)
+        for name in statistics:
+            columns += _statistic_columns(called(name), name, numbers[name], errors.get(name))
+    return Table(
+        harmless(titled(facts, ", ".join(map(called, statistics)) if statistics else _of_a_choice(facts))),
+        _subtitle(facts),
+        tuple(columns),
+        tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
+        str(facts["sha256"])[:12],
+        write,
+    )
 
 
-def _is_two_way(facts: Mapping[str, Any]) -> bool:
+def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[str]:
+    """The small print: what was denoised, rounded, left out."""
+    steps: dict[str, list[str]] = {}
+    for name, made in numbers.items():
+        if made.step > 1:  # of others the decimals tell
+            steps.setdefault(step_words(made.step), []).append(name)
+    said = [f"rounded to {step}: {', '.join(names)}" for step, names in steps.items() if "rounded" not in facts]
+    warning = [facts["warning"]] if "warning" in facts else []
+    return [*warning, *said, *denoised_words(facts, number), *facts["notes"]]
+
+
+def titled(facts: Mapping[str, Any], otherwise: str) -> str:
+    """The label of a release, of a stream with its period; else what it is of."""
+    title = str(facts["label"] or otherwise)
+    return f"{title}, {facts['period']['name']}" if "period" in facts else title
+
+
+def source(facts: Mapping[str, Any]) -> str:
+    """A line that says of which release the numbers are."""
+    receipt = facts.get("ledger")
+    entry = ""
+    if receipt:
+        dataset = "" if receipt["dataset"] is None else f" of {receipt['dataset']}"
+        entry = f"; entry {receipt['entry']} of the ledger{dataset}"
+    unit, record = PrivacyUnit.of_facts(facts["unit"]), facts["sha256"][:12]
+    return f"dpframe {facts['dpframe']}, protects {unit}{entry}; record {record}"
+
+
+def is_two_way(facts: Mapping[str, Any]) -> bool:
     """Tell whether it is one number for each pair of keys, with both margins, and not too wide to be read."""
     levels = [level["columns"] for level in facts.get("levels", ())]
     two_way = len(levels) == 4 and len(levels[0]) == 2 and len(facts["measures"]) == 1
     return two_way and facts["levels"][2]["rows"] <= MOST_ACROSS
 
 
-def _long(
-    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], errors: Errors, statistics: Sequence[str], missing: str
+def label(value: Any, missing: str, write: Write) -> Any:
+    """A key as it stands in a table; whole numbers stay numbers."""
+    if value is None or value != value:
+        return missing
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return harmless(str(value).removesuffix(" 00:00:00"))  # of a day
+    return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
+
+
+def _checked_labels(labels: Mapping[str, str] | None, facts: Mapping[str, Any]) -> dict[str, str]:
+    if labels is None:
+        return {}
+    known = [*(column for axis in facts["cells"] for column in axis["columns"]), *facts["measures"]]
+    if not isinstance(labels, Mapping) or not all(isinstance(word, str) for word in labels.values()):
+        raise InvalidType(f'labels must be a dict of names and words, not {shown(labels)}. Write {{"n": "People"}}.')
+    for name in labels:
+        if name not in known:
+            near = closest(str(name), known)
+            hint = f"Did you mean {near!r}?" if near else f"Name some of {shown(known)}."
+            raise InvalidArgument(f"labels must name columns of the result, and {shown(name)} is none. {hint}")
+    return {name: harmless(word) for name, word in labels.items()}
+
+
+def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | None) -> Rounded:
+    """The columns of a statistic; without digits as they are."""
+    ends = [name + end for end in ("", NOISY, ERROR, LOW, HIGH)]
+    columns = {column: build.numbers(frame, column) for column in ends if column in facts["columns"]}
+    return Rounded(None, columns) if digits is None else rounded(name, columns, digits)
+
+
+def _label_columns(
+    rows: Sequence[Row], axes: Sequence[Mapping[str, Any]], missing: str, called: Callable[[str], str], write: Write
 ) -> list[Column]:
-    """A line for each row of the result."""
-    columns = [(name, [_label(row[name], missing) for row in rows]) for name in labels]
-    for name in statistics:
-        expected = errors[name].tolist() if name in errors else [None] * len(rows)
-        columns.append((name, [_with_error(row, name, error) for row, error in zip(rows, expected, strict=True)]))
+    """A column for each column of keys or bins."""
+    columns = []
+    for axis in axes:
+        for name in axis["columns"]:
+            if "bins" in axis:
+                left, right = (name + end for end in foreign.ENDS)
+                cells: list[Any] = [_bin(row[left], row[right], missing, write) for row in rows]
+            else:
+                cells = [label(row[name], missing, write) for row in rows]
+            columns.append(Column(harmless(called(name)), cells))
     return columns
 
 
+def _bin(left: Any, right: Any, missing: str, write: Write) -> str:
+    if left is None or left != left:
+        return missing
+    ends = [float(end) if isinstance(end, int) else end for end in (left, right)]
+    return " to ".join(str(label(end, missing, write)) for end in ends)
+
+
+def _statistic_columns(title: str, name: str, numbers: Rounded, expected: Any) -> list[Column]:
+    """The value of a statistic, its interval, and where it was denoised what it was before."""
+    made, decimals = numbers.columns, numbers.decimals
+    title = harmless(title)
+    parts = [("", made[name])]
+    if name + LOW in made:
+        parts += [(words, made[name + end]) for end, words in ENDS.items()]
+    else:
+        parts.append((PLUS_MINUS, made[name + ERROR]))
+    if name + NOISY in made and not np.array_equal(made[name + NOISY], made[name], equal_nan=True):
+        parts.append((UNBIASED, made[name + NOISY]))
+    columns = [Column(title + words, cells.tolist(), True, decimals) for words, cells in parts]
+    if expected is None:
+        return columns
+    digits = rounded(name, {name: expected, name + ERROR: expected}, "error")
+    return [*columns, Column(title + EXPECTED, digits.columns[name].tolist(), True, digits.decimals)]
+
+
 def _two_way(
-    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], name: str, levels: Sequence[Mapping[str, Any]]
-) -> list[Column]:
-    """A line for each key of the first column, a column for each of the second; the margins stand last."""
+    rows: Sequence[Row],
+    facts: Mapping[str, Any],
+    numbers: Mapping[str, Rounded],
+    called: Callable[[str], str],
+    write: Write,
+) -> tuple[list[Column], list[str]]:
+    """A line for each key of the first column, a column for each of the second; the margins stand last.
+
+    And a note on the errors, which are the same for all cells of a kind.
+    """
+    (name,), levels = facts["measures"], facts["levels"]
+    first, second = levels[0]["columns"]
     down, across = levels[1]["rows"], levels[2]["rows"]
     cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
-    columns = [(labels[0], [*(_label(rows[row * across][labels[0]], "") for row in range(down)), "all"])]
+    made = numbers[name]
+    values, errors = made.columns[name].tolist(), made.columns[name + ERROR]
+    columns = [Column(called(first), [*(label(rows[row * across][first], "", write) for row in range(down)), "all"])]
     for column in range(across):
         lines = [*range(column, cells, across), edge + column]
-        title = f"{labels[1]} {_label(rows[column][labels[1]], '')}"
-        columns.append((title, [_with_error(rows[line], name) for line in lines]))
-    return [*columns, ("all", [_with_error(row, name) for row in (*rows[cells:edge], rows[-1])])]
+        title = f"{called(second)} {label(rows[column][second], 'missing', write)}"
+        columns.append(Column(harmless(title), [values[line] for line in lines], True, made.decimals))
+    lines = [*range(cells, edge), len(rows) - 1]
+    columns.append(Column("all", [values[line] for line in lines], True, made.decimals))
+    said, sizes, start = [], [], 0
+    kinds = ("each cell", f"totals by {called(first)}", f"totals by {called(second)}", "the total")
+    for kind, level in zip(kinds, levels, strict=True):
+        most = float(np.max(errors[start : start + level["rows"]]))
+        sizes.append(write(most, made.decimals))
+        said.append(f"{sizes[-1]} ({kind})")
+        start += level["rows"]
+    if len(set(sizes)) == 1:
+        return columns, [f"95% error of each number: ±{sizes[0]}"]
+    return columns, [f"95% errors: ±{', ±'.join(said)}"]
 
 
-def _with_error(row: Mapping[str, Any], name: str, expected: float | None = None) -> str:
-    noisy = row.get(name + NOISY)
-    value = f"{number(row[name])} ± {number(row[name + ERROR])}"
-    around = [] if noisy is None or noisy == row[name] else [f"around {number(noisy)}"]
-    words = around + ([] if expected is None else [f"itself off by about {number(expected)}"])
-    return f"{value} ({'; '.join(words)})" if words else value
-
-
-def _label(value: Any, missing: str) -> str:
-    if value is None or value != value:
-        return missing
-    return number(value) if isinstance(value, float) else harmless(str(value).removesuffix(" 00:00:00"))  # of a day
+def _of_a_choice(facts: Mapping[str, Any]) -> str:
+    return f"{facts['verb']} of {' and '.join(column for axis in facts['cells'] for column in axis['columns'])}"
 
 
 def _subtitle(facts: Mapping[str, Any]) -> str:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    interval = (
-        "holds for all categories at once with 95%" if "top" in facts else "is the 95% interval of the unbiased value"
-    )
-    return f"differentially private: epsilon {cost['epsilon']:.4g}{delta}; ± {interval}"
+    price = f"differentially private: epsilon {cost['epsilon']:.4g}{delta}"
+    if not facts["measures"]:
+        return price
+    if "top" in facts:
+        return f"{price}; ± holds for all categories at once with 95%"
+    ranged = any(f"{name}{LOW}" in facts["columns"] for name in facts["measures"])
+    ends = "; from and to are the ends of 95% intervals" if ranged else ""
+    return f"{price}; ± is the 95% interval of the unbiased value{ends}"

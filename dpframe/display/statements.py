@@ -10,15 +10,18 @@ from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 
+MOST_NAMED = 6  # columns of tables that a title lists
 PAIR = ("column", "other")  # what names the two columns of a covariance
 
 
-def statement_of(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> str:
+def statement_of(
+    facts: Mapping[str, Any], values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]
+) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
 
-    `errors` are, by column, the half-widths of the 95% intervals, a row each.
+    `values` are the numbers by column, a row each, and `errors` the half-widths of their 95% intervals.
     """
-    sentences = [_subject(facts), _method(facts), _promise(facts), *_accuracy(facts, errors)]
+    sentences = [_subject(facts), _method(facts), _promise(facts), *_accuracy(facts, errors), *_drowned(values, errors)]
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
     left_out = [f"Note: {note}." for note in facts["notes"]]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
@@ -35,7 +38,12 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
     if is_pairs(axes):
         axes, of = axes[:-1], " of pairs of columns"
     columns = [column for axis in axes for column in axis["columns"]]
-    return f"{names}{of}" + (f" by {' and '.join(columns)}" if columns else "")
+    degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
+    if degree:
+        most = f"{degree} of its columns" if degree > 1 else "one of its columns"
+        named = f"which are {_listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
+        return f"{names} in all tables of up to {most}, {named}"
+    return f"{names}{of}" + (f" by {_listed(columns)}" if columns else "")
 
 
 def _subject(facts: Mapping[str, Any]) -> str:
@@ -75,12 +83,30 @@ def _promise(facts: Mapping[str, Any]) -> str:
 
 
 def _one(facts: Mapping[str, Any]) -> str:
-    return str(facts["unit"]["column"] or "row")
+    return str(facts.get("word") or facts["unit"]["column"] or "row")
+
+
+def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:
+    """The error of an answer that was chosen by ranks, whose interval holds all candidates; None of other answers."""
+    statistic = facts["measures"][name]
+    parts = facts["statistics"]
+    if statistic.get("by") != "choice" or not statistic["statistics"]:
+        return None
+    ranks = parts[statistic["statistics"][0]].get("ranks") if statistic["statistics"][0] < len(parts) else None
+    near = (
+        "" if ranks is None else f"in 95 of 100 cases {name} is within {number(ranks)} ranks of the exact answer, but "
+    )
+    return (
+        f"{near}no choice by ranks tells how far off {name} is in values, so its interval holds all that were declared"
+    )
 
 
 def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> list[str]:
     said = []
     for name, all_of_them in errors.items():
+        if (chosen := chosen_words(name, facts)) is not None:
+            said.append(f"{chosen[0].upper()}{chosen[1:]}.")
+            continue
         least, most = min(all_of_them), max(all_of_them)
         if not math.isfinite(most):
             said.append(f"For some rows of {name} the noise leaves nothing to be said.")
@@ -91,6 +117,18 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
                 f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, "
                 "depending on the row."
             )
+    return said
+
+
+def _drowned(values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]) -> list[str]:
+    """Columns whose numbers are smaller than their errors, so that even their sign may be that of the noise."""
+    said = []
+    for name, numbers in values.items():
+        small = sum(abs(value) <= error for value, error in zip(numbers, errors[name], strict=True) if error > 0)
+        if small == len(numbers):
+            said.append(f"The noise may be larger than {'each number of ' if small > 1 else ''}{name} itself.")
+        elif small:
+            said.append(f"Of {name}, {small:,} of {len(numbers):,} numbers may be noise alone.")
     return said
 
 

@@ -90,15 +90,15 @@ def check_reading(frame: Any, **options: Any) -> None:
             )
 
 
-def check_whole(frame: Any) -> None:
+def check_whole(frame: Any, what: str = "reports of single rows", way_out: str = "") -> None:
     """Refuse a table that is read in pieces alone, where each row is asked by itself and rows have an order."""
     if is_spark(frame) or is_dask(frame):
-        way_out = "Let each partition randomize its own rows with dpframe.local, or ask for totals."
+        instead = "Let each partition randomize its own rows with dpframe.local, or ask for totals."
     elif is_dataset(frame) or is_relation(frame) or is_engine(frame):
-        way_out = "Bring its rows to pandas, Polars or Arrow first, or ask for totals."
+        instead = "Bring its rows to pandas, Polars or Arrow first, or ask for totals."
     else:
         return
-    raise InvalidType(f"frame must be in memory for reports of single rows, not {named(frame)}. {way_out}")
+    raise InvalidType(f"frame must be in memory for {what}, not {named(frame)}. {way_out or instead}")
 
 
 def check_workers(frame: Any) -> None:

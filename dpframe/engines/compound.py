@@ -13,6 +13,8 @@ import polars as pl
 
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
+from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, declared_rows
+from dpframe.engines.distinct import ORDERED, drops_groups
 from dpframe.engines.kernel_units import of_units, weighed_rows
 from dpframe.engines.row_totals import by_cell, of_rows_alone
 from dpframe.engines.source import ColumnRequest, Source, collected
@@ -43,7 +45,7 @@ class Parts:
         for total in totals:
             if isinstance(total.vector, RowVector):
                 plain[total] = tuple(Total(row=entry) for entry in total.vector.entries)
-            elif total.vector is None and not (total.per_unit and by_units):
+            elif total.vector is None and total.distinct is None and not (total.per_unit and by_units):
                 plain[total] = (replace(total, per_unit=False),)
         others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
         return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
@@ -58,6 +60,9 @@ class Parts:
                     (name, total.vector.column, "key", key),
                     (name + THERE, total.vector.column, "present", None),
                 ]
+                continue
+            if total.distinct is not None:
+                others += [(name, column, "unit", None) for column in total.columns]
                 continue
             column = total.column if total.vector is None else total.columns[0] if total.columns else None
             if column is not None:
@@ -83,26 +88,33 @@ class Parts:
 
 def compound(query: Query) -> bool:
     """Tell whether some Total is no plain sum over rows."""
-    return any(total.per_unit or total.vector is not None for total in query.of_cells)
+    return query.gathers or any(total.per_unit or total.vector is not None for total in query.of_cells)
 
 
-def compound_totals(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
-    """All Totals of a query of which some are compound, of rows or of whole units."""
+def totals_at_once(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers] | None:
+    """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
     parts = Parts.of(query.of_cells, unit.column is not None)
-    cells, sums = Cells.of(source, query.keys), None
-    if not parts.others and unit.column is None:
+    if query.gathers or contrasts_in(query) is not None or parts.others:
+        return None
+    cells = Cells.of(source, query.keys)
+    if unit.column is None:
         sums = of_rows_alone(source, cells, parts.terms)
-    elif not parts.others:
-        sums = of_units(source, cells, parts.terms, unit, p, merged=False)
-    if sums is not None:
-        return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
-    return of_coded(compound_rows(source, query, unit), query, unit, p)
+    else:
+        of_kernels = of_units(source, cells, parts.terms, unit, p, merged=False)
+        if of_kernels is None:
+            return None
+        sums = of_kernels
+    return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
 
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
+    if (contrasts := contrasts_in(query)) is not None:
+        return declared_rows(source, contrasts, unit)
     cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    if owner and drops_groups(query, unit):
+        owner.append((ORDERED, owner[0][1], "found", None))
     lazy = source.load([*cells.requests(), *parts.requests(source), *owner])
     units = [name for name, *_ in owner]
     compared = parts.compared()
@@ -116,6 +128,8 @@ def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFra
 
 def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
     """The Totals of coded rows; where there is a unit, of all rows of some units."""
+    if contrasts_in(query) is not None:
+        return contrasts_of_rows(table, query, unit)
     parts = Parts.of(query.of_cells, unit.column is not None)
     if unit.column is not None:
         sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.totals else {}
@@ -124,7 +138,7 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
     totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     if parts.others:
         totals |= _others(table, parts, query, unit, p)
-    return {total: totals[total] for total in query.of_cells}
+    return {total: totals[total] for total in query.of_cells if total.distinct is None}
 
 
 def _side_by_side(entries: list[Integers]) -> Integers:
@@ -137,6 +151,8 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
     totals = {}
     for total, name in parts.others.items():
+        if total.distinct is not None:
+            continue  # not to be added up over pieces: see `distinct`
         column = table[name] if total.columns else None
         if isinstance(total.vector, InnerCounts | Matches):
             totals[total] = _measured(total.vector, column, cell, code, size, query, unit, p)

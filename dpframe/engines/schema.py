@@ -12,15 +12,18 @@ from dpframe.engines.found_labels import check_labels
 from dpframe.engines.identity import Declared, declared, twice
 from dpframe.engines.quiet import check_quiet
 from dpframe.engines.source import ColumnType, Source, source_of
-from dpframe.errors import InvalidArgument, MissingArgument, WrongDtype, shown
+from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
+from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
-from dpframe.queries.query import Query
+from dpframe.queries.query import ERROR, NOISY, Query
 from dpframe.queries.vectors import Matches
 
+MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
+ENDS = ("_left", "_right")  # of bins
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
 FITTING = {  # the kinds of column in which keys or bins of a kind are looked for
     "number": {"number", "category"},
@@ -40,23 +43,67 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     turns int64 into float64, and one odd value into object, so a refusal would tell of it.
     """
     check_quiet()
+    if query.gathers:
+        check_gathered(frame)
     source = source_of(frame)
+    _refuse_results(list(source.schema), {name for total in query.of_cells for name in total.columns})
     if query.found is not None:
         resolved = _checked_found(source, query, query.found, unit)
     elif query.grouping is None:
         resolved = replace(query, keys=_checked(source, query.keys))
     else:
         resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
+    resolved = resolved.with_axes(lambda axis: _checked_axis(source, axis))
     for total in query.of_cells:
         if isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
+            if total.distinct is not None and column.identity is None:
+                raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
-                raise WrongDtype(f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}.")
+                raise WrongDtype(
+                    f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}. "
+                    f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
+                )
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
+
+
+def check_gathered(frame: Any) -> None:
+    """Refuse a table whose pieces are elsewhere, where the values of all rows must be looked at together."""
+    if is_spark(frame) or is_dask(frame):
+        way_out = "Drop the duplicates of its unit, groups and column there, and bring these rows to pandas or Polars."
+    elif is_dataset(frame) or is_relation(frame):
+        way_out = "Scan its files with polars.scan_parquet, or bring its rows to pandas, Polars or Arrow."
+    elif is_engine(frame):
+        way_out = "Bring its rows to pandas, Polars or Arrow first."
+    else:
+        return
+    raise InvalidType(f"frame must be in memory, or a Polars LazyFrame, for n_distinct, not {named(frame)}. {way_out}")
+
+
+def _refuse_results(names: list[str], asked: set[str]) -> None:
+    """Refuse what reads as released results by its names: an operation of a library dropped their record.
+
+    Results are public, and a charge would be for nothing. A frame is one where values with their noisy ones and their
+    errors come last, and all that precedes are edges of bins and one or two keys; or where such a value is asked for.
+    """
+    values = [name for name in names if {name + NOISY, name + ERROR} <= {*names}]
+    if not values:
+        return
+    ends = {name for value in values for name in (value, *(value + end for end in (NOISY, ERROR, "_low", "_high")))}
+    labels = [name for name in names if name not in ends]
+    edges = [name for name in labels if name.endswith(ENDS)]
+    is_result = names[: len(labels)] == labels and len(labels) - len(edges) <= MOST_KEYS
+    if is_result or asked & {*values}:
+        value = next(iter(sorted(asked & {*values})), values[0])
+        raise AlreadyReleased(
+            f"the frame must hold private rows, but its columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
+            "those of a released result, which is public: use it directly. Join results with dpf.concat, which keeps "
+            "their records; if these rows are private, rename a column."
+        )
 
 
 def _checked(source: Source, keys: Keys) -> Keys:

@@ -11,15 +11,17 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.engines import dask_partitions, pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
 from dpframe.frames.kinds import checked_frame, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
@@ -108,6 +110,8 @@ def source_of(frame: Any) -> Source:
         return Source(types_of_spark(frame), _brings_nothing)
     if is_dask(frame):
         return Source(types_of_dask(frame), _brings_nothing)
+    import narwhals.stable.v2 as nw
+
     return _other_source(nw.from_native(checked_frame(frame)))
 
 
@@ -126,6 +130,7 @@ def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
 
 
 def _type_of_arrow(dtype: Any) -> ColumnType:
+    import narwhals.stable.v2 as nw
     import pyarrow
 
     unreadable = ColumnType("other", str(dtype), readable=False)
@@ -227,6 +232,8 @@ def _pandas_source(frame: Any) -> Source:
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
+    import narwhals.stable.v2 as nw
+
     lazy = native.lazy()
     schema = lazy.collect_schema()
     names = schema.names()
@@ -252,6 +259,8 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
     A dtype that stays the same is proven. Seconds become milliseconds, which wrap; what times and durations are
     (months? past midnight?), their dtypes do not say.
     """
+    import narwhals.stable.v2 as nw
+
     if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
         return theirs.time_unit == ours.time_unit
     if theirs in (nw.Enum, nw.Categorical) and ours in (nw.Enum, nw.Categorical):

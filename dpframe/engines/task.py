@@ -10,7 +10,8 @@ import polars as pl
 from dpframe.engines import kernel_units, unit_counts, weights
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
-from dpframe.engines.compound import compound, compound_rows, compound_totals, of_coded
+from dpframe.engines.compound import Parts, compound, compound_rows, of_coded, totals_at_once
+from dpframe.engines.distinct import gathered
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.no_rows import columns_of
 from dpframe.engines.row_task import RowTask
@@ -33,12 +34,13 @@ class Task(RowTask):
     unit: PrivacyUnit
     p: float  # of the norm that the noise covers
     types: dict[str, ColumnType]  # of the columns that are read
+    secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
 
     @classmethod
-    def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float) -> Self:
+    def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
-        return cls(query, unit, p, {name: types[name] for name in columns_of(query, unit)})
+        return cls(query, unit, p, {name: types[name] for name in columns_of(query, unit)}, secret)
 
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units."""
@@ -46,7 +48,10 @@ class Task(RowTask):
         if self.query.grouping is not None:
             return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
-            return Partial(compound_totals(source, self.query, self.unit, self.p))
+            found = totals_at_once(source, self.query, self.unit, self.p)
+            if found is not None:
+                return Partial(found)
+            return self._of_coded(compound_rows(source, self.query, self.unit))
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
         if self.by is not None:
             merged = self.query.subtotals is not None
@@ -72,10 +77,11 @@ class Task(RowTask):
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:
         """Coded rows, or what came of them before, with one row for each unit and cell: a pair.
 
-        Of compound Totals rows stay as they are: what a unit adds is no sum of pairs.
+        Of compound Totals rows stay as they are: what a unit adds is no sum of pairs. Of distinct values equal rows are
+        one.
         """
         if compound(self.query):
-            return table
+            return table.unique() if all(total.distinct is not None for total in self.query.of_cells) else table
         terms = self._terms
         values = [] if terms is None else terms.names()
         if ROWS in table.columns:
@@ -92,12 +98,21 @@ class Task(RowTask):
             pairs = self.combine(table)
             return Partial({self.query.of_cells[0]: unit_counts.of_pairs(pairs, self.query)})
         if compound(self.query):
-            return Partial(of_coded(table, self.query, self.unit, self.p))
+            return self._of_coded(table)
         if ROWS not in table.columns:
             return self._weighed(table)
         terms = Terms.of(self.query.of_cells)
         merged = self.query.subtotals is not None
         return Partial(weights.of_pairs(table, terms, self.unit, self.p, self.query.keys.cells, merged=merged))
+
+    def _of_coded(self, table: pl.DataFrame) -> Partial:
+        """The compound Totals of coded rows, and the values that are to be counted once all of them are together."""
+        totals = of_coded(table, self.query, self.unit, self.p)
+        if not self.query.gathers:
+            return Partial(totals)
+        names = Parts.of(self.query.of_cells, self.by is not None).others
+        columns = {total: name for total, name in names.items() if total.distinct is not None}
+        return gathered(totals, table, columns, self.unit, self.query.keys.cells, self.secret)
 
     def _weighed(self, table: pl.DataFrame) -> Partial:
         terms, cells = Terms.of(self.query.of_cells), self.query.keys.cells

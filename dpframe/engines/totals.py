@@ -12,6 +12,7 @@ import numpy as np
 
 from dpframe.engines.cells import Integers, added
 from dpframe.engines.choice import engine_of
+from dpframe.engines.distinct import counted_values
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
@@ -23,14 +24,17 @@ from dpframe.queries.total import Total
 Totals = dict[Total, Integers]
 
 
-def totals(frame: Any, query: Query, unit: PrivacyUnit, p: float, reading: Reading | None = None) -> Totals:
+def totals(
+    frame: Any, query: Query, unit: PrivacyUnit, p: float, reading: Reading | None = None, secret: int = 0
+) -> Totals:
     """One int64 per cell and Total, in grid steps; cells in which no row falls are zeros.
 
     `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
-    totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how.
+    totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how. `secret` decides which
+    groups a unit keeps that is in more of them than may count its values; the totals are bounded whatever it is.
     """
     engine = engine_of(frame, reading or Reading())
-    steps = measured(engine, Task.of(engine, query, unit, p))
+    steps = measured(engine, Task.of(engine, query, unit, p, secret))
     for level in query.levels[1:]:
         for total in query.of_cells:
             steps[total.over(level.columns)] = added(steps[total], level.group, level.size)
@@ -42,6 +46,8 @@ def measured(engine: Engine, task: Task) -> Totals:
     partial = engine.push(task)
     if partial is None:
         partial = engine.fold(task.columns, task.piece, task.by)
+    if task.query.gathers:
+        partial = counted_values(partial, task.query.keys.cells)
     return _checked(partial, task)
 
 

@@ -24,6 +24,7 @@ from dpframe.queries.statistics import (
     Contributors,
     Count,
     Statistic,
+    marginals,
     mean,
     median,
     n_units,
@@ -186,12 +187,19 @@ def questions() -> dict[str, Query]:
         "sums by words": Query("agg", words, tuple(sums.items())),
         "sums by words and days": Query("agg", cells["words and days"], tuple(more.items())),
         "all subtotals": Query("agg", cells["words and weeks"], (("n", Count()), ("s", sum("x", (-3, 10)))), cube=True),
+        "marginals": Query("marginals", Keys(()), (("count", _all_tables()),)),
         "sums in bins": Query("agg", cells["bins"], tuple(sums.items())),
         **{
             name: Query("contributions", Keys(grid_of(grouping)), (("count", Contributors()),), grouping=grouping)
             for name, grouping in contributions.items()
         },
     }
+
+
+def _all_tables() -> Statistic:
+    """Every table of up to two of three columns, by contrasts."""
+    keys = {"word": ["A", "a", "B", "absent"], "flag": [True, False], "day": [date(2024, 2, 29), date(2024, 3, 1)]}
+    return marginals([*keys], keys)
 
 
 def _cells() -> dict[str, Keys]:

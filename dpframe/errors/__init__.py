@@ -13,7 +13,9 @@
     │   └── NoLedger                      no ledger is in sight
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
-    └── ReleaseFailed (RuntimeError)      the dataframe engine failed; its message is withheld
+    ├── ReleaseFailed (RuntimeError)      the dataframe engine failed; its message is withheld
+    ├── SourceFailed (RuntimeError)       a job cannot open its data; nothing was charged
+    └── OutputFailed (RuntimeError)       a job cannot write a file; what was released is in the ledger
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
 """
@@ -112,7 +114,8 @@ class WrongDtype(DpframeError, TypeError):
     ...     pl.DataFrame({"name": ["Ann"]}).dp.sum("name", bounds=(0, 1), epsilon=1)
     ... except dpf.WrongDtype as error:
     ...     print(error)
-    column 'name' must hold numbers to be summed, but its dtype is String.
+    column 'name' must hold numbers to be summed, but its dtype is String. Count its rows, group by it, or ask for \
+proportion('name', value=...).
     """
 
 
@@ -198,6 +201,14 @@ class ReleaseFailed(DpframeError, RuntimeError):
     >>> issubclass(dpf.ReleaseFailed, RuntimeError)
     True
     """
+
+
+class SourceFailed(DpframeError, RuntimeError):
+    """A job cannot open its data. Nothing was charged."""
+
+
+class OutputFailed(DpframeError, RuntimeError):
+    """A job cannot write a file. What was released is in the ledger: run the job again, at no cost."""
 
 
 class UnlimitedBudgetWarning(UserWarning):

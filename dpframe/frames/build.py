@@ -92,7 +92,7 @@ def rows_between(frame: Any, start: int, end: int) -> Any:
 def stacked(frames: Sequence[Any]) -> Any:
     """Frames of the same columns and dtypes, row below row, without a record."""
     if not is_pandas(frames[0]):
-        return pl.concat(frames)
+        return pl.concat(frames).clone()  # of one frame it is that frame, whose record stays its own
     import pandas
 
     whole = pandas.concat(frames, ignore_index=True)
@@ -172,6 +172,20 @@ def rows(frame: Any) -> list[dict[str, Any]]:
         {name: None if type(value).__name__ == "NAType" else value for name, value in row.items()}
         for row in whole.to_dict("records")
     ]
+
+
+def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
+    """A frame of its own with other numbers in these columns, of the dtypes that they had, and without a record."""
+    if not is_pandas(frame):
+        made = [pl.Series(name, values).cast(frame.schema[name]) for name, values in columns.items()]
+        return frame.with_columns(made)
+    import pandas
+
+    plain = frame.copy()
+    plain.attrs = {name: value for name, value in frame.attrs.items() if name != RECORD}
+    for name, values in columns.items():
+        plain[name] = pandas.Series(values, index=frame.index).astype(frame[name].dtype)
+    return plain
 
 
 def fingerprint(frame: Any, names: Iterable[str]) -> str:

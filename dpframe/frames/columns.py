@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.errors import InvalidType, named
@@ -25,6 +24,8 @@ def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:
     if pandas is not None and isinstance(series, pandas.Series):
         name = series.name if isinstance(series.name, str) and series.name else UNNAMED
         return pandas.DataFrame({name: series.reset_index(drop=True)}), name
+    import narwhals.stable.v2 as nw
+
     if is_frame(series):
         names = list(nw.from_native(series).collect_schema().names())
         if len(names) == 1 and isinstance(names[0], str):
@@ -42,6 +43,8 @@ def values_of(frame: Any, column: str) -> list[Any]:
     if isinstance(frame, pl.LazyFrame):
         frame = frame.select(column).collect()
     if library_of(frame) == "polars" and not isinstance(frame, pl.DataFrame):
+        import narwhals.stable.v2 as nw
+
         frame = nw.from_native(frame).lazy().select(column).collect(backend="polars").to_native()
     return list(frame[column].to_list())
 

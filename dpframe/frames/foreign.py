@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from errno import ENOENT
 from itertools import repeat
 from os import PathLike
 from pathlib import Path
@@ -64,7 +65,9 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]
 def _check_footer(path: str | PathLike[str], where: str) -> None:
     """Refuse a description of the columns that is too large to be one, before it is read."""
     file = Path(path)
-    if not file.is_file():  # an address of another kind, or nothing: pyarrow tells
+    if not file.exists() and "://" not in str(path):
+        raise FileNotFoundError(ENOENT, "there is no such file", str(file.absolute()))
+    if not file.is_file():  # an address of another kind: pyarrow tells
         return
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - 8, 0))
@@ -165,6 +168,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             and not {"bounds", "unit_bounds"} & {*statistic}
         ):
             return f"its measure {shown(name)} must have bounds"
+        if "deviations" in statistic and len(statistic["deviations"]) != len(levels):
+            return f"its measure {shown(name)} must have a deviation for each level"
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
     try:
@@ -181,7 +186,7 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
 
 def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
     """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
-    return is_one_total(statistic) or "sums" in statistic
+    return is_one_total(statistic) or "sums" in statistic or "deviations" in statistic
 
 
 def _of_the_model(record: Mapping[str, Any]) -> str:
@@ -325,6 +330,9 @@ MEASURE = _object(
         "missing": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
+        "degree": _some,
+        "objective": _one_of("equal", "cells"),
+        "deviations": _list(_above, 2),
         "sums": _object({"bin": _above, "first": _above, "any": _above}),
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
@@ -351,6 +359,7 @@ LEDGER = _object(
 LEVEL = _object({"columns": _names, "rows": _some})
 GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
+ROUNDED = _object({"steps": _by_name(_above), "sha256": _like(SHA256), "rows": _none_or(_like(SHA256))})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
@@ -376,6 +385,7 @@ POSSIBLE = {
     "levels": _list(LEVEL, 2),
     "groups": GROUPS,
     "ledger": LEDGER,
+    "rounded": ROUNDED,
     "within": WITHIN,
     "chosen": CHOSEN,
     "top": TOP,
@@ -383,6 +393,8 @@ POSSIBLE = {
     "method": _object({"method": _text}),
     "per_report": _positive,
     "warning": _text,
+    "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
+    "period": _object({"name": _text, "number": _some, "since": _some}),
 }
 FIELDS: dict[str, tuple[Form, bool]] = {
     **dict(zip(NEEDED, zip(NEEDED.values(), repeat(True)), strict=True)),

@@ -6,7 +6,6 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
@@ -28,6 +27,10 @@ def is_frame(value: object) -> bool:
         return True
     if is_spark(value) or is_dask(value):
         return True
+    if isinstance(value, (list, tuple, range, dict, str, int, float, type(None))):
+        return False  # as most keys are: narwhals takes a good part of the start of a process, and is not needed
+    import narwhals.stable.v2 as nw
+
     native = nw.from_native(value, pass_through=True)
     return isinstance(native, (nw.DataFrame, nw.LazyFrame))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.errors import InvalidArgument, shown
@@ -14,6 +13,8 @@ from dpframe.frames.kinds import is_missing, is_pandas
 
 def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
     """The rows of a frame of declared key combinations, as plain values in the order of `by`."""
+    import narwhals.stable.v2 as nw
+
     names = list(nw.from_native(keys).collect_schema().names())
     if set(names) != set(by):
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
@@ -25,6 +26,8 @@ def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any,
     if is_pandas(frame):
         chosen = frame if columns is None else frame[list(columns)]
         return [tuple(None if is_missing(value) else value for value in row) for row in chosen.itertuples(index=False)]
+    import narwhals.stable.v2 as nw
+
     native = nw.from_native(frame).lazy().collect(backend="polars").to_native()
     return list((native if columns is None else native[list(columns)]).rows())
 
@@ -33,5 +36,7 @@ def height_of(frame: Any) -> int:
     """The number of rows of a public frame; none of them is made into values."""
     if is_pandas(frame) or isinstance(frame, pl.DataFrame):
         return len(frame)
+    import narwhals.stable.v2 as nw
+
     counted = nw.from_native(frame).lazy().select(nw.len()).collect(backend="polars").to_native()
     return int(counted.item())

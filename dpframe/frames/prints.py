@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -42,17 +42,28 @@ class Labels:
     missing: NDArray[np.bool_]  # they rank last
 
 
-def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], *, subtotals: bool = False) -> Print | None:
+Layout = Literal["cells", "subtotals", "tables"]
+
+
+def layout_of(levels: Sequence[Mapping[str, Any]] | None) -> Layout:
+    """The order in which rows are released: subtotals after the cells, tables after their total, or neither."""
+    if not levels:
+        return "cells"
+    return "subtotals" if levels[0]["columns"] else "tables"
+
+
+def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], layout: Layout = "cells") -> Print | None:
     """The print of these columns; None where one is gone, is there twice or is of a type that no release has.
 
-    With subtotals the rows with the fewest missing labels come first, which is the order in which levels are released.
+    The rows come in the order in which levels are released: with subtotals those with the fewest missing labels first,
+    of tables those with the most, and each table by itself.
     """
     names = list(frame.columns)
     if any(names.count(name) != 1 for name in (*labels, *numbers)):
         return None
     ranked = [labels_of(frame, name) for name in labels]
     values = [numbers_of(frame, name) for name in numbers]
-    places = _canonical([label for label in ranked if label is not None], len(frame), subtotals)
+    places = _canonical([label for label in ranked if label is not None], len(frame), layout)
     digest = hashlib.sha256()
     for label in ranked:
         if label is None:
@@ -73,7 +84,7 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
         return np.arange(len(frame), dtype=np.int64) if same else None
     numbered = facts["measures"] or "top" in facts
     numbers = [name for name in columns if name not in rows["labels"]] if numbered else []
-    current = print_of(frame, rows["labels"], numbers, subtotals="levels" in facts)
+    current = print_of(frame, rows["labels"], numbers, layout_of(facts.get("levels")))
     if current is None or current.sha256 != rows["sha256"]:
         return None
     if rows["order"] is None:
@@ -100,12 +111,15 @@ def _add(digest: Any, *parts: bytes) -> None:
         digest.update(len(part).to_bytes(8, "little") + part)
 
 
-def _canonical(labels: Sequence[Labels], rows: int, subtotals: bool) -> Places:
+def _canonical(labels: Sequence[Labels], rows: int, layout: Layout) -> Places:
     if not labels:
         return np.arange(rows, dtype=np.int64)
     keys = [label.ranks for label in reversed(labels)]
-    if subtotals:
-        keys.append(np.sum([label.missing for label in labels], axis=0))
+    missing = [label.missing.astype(np.int64) for label in reversed(labels)]
+    if layout == "subtotals":
+        keys.append(np.sum(missing, axis=0))
+    elif layout == "tables":
+        keys += [*missing, -np.sum(missing, axis=0)]
     return np.asarray(np.lexsort(keys), dtype=np.int64)
 
 

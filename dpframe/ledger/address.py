@@ -28,7 +28,7 @@ class Address:
             raise InvalidType(f"{RULE}, not {shown(path)}. Write for instance path='clinic.ledger'.")
         if not name or "\0" in name:
             raise InvalidArgument(f"{RULE}, not {shown(name)}. Write for instance path='clinic.ledger'.")
-        if "://" in name:
+        if "://" in name and not os.path.splitdrive(name)[0]:  # C://clinic.ledger is a file of Windows
             return cls._of_url(name)
         if name.startswith("sqlite:") or name == ":memory:":
             raise InvalidArgument(f"{RULE}, not {shown(name)}. Leave path out for a ledger in memory.")

@@ -67,7 +67,7 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
         raised = None if facts["limit"] == place.written else Limit.of(facts["limit"])
     except (ValueError, TypeError):
         raise changed(where, f"entry {number} cannot be read") from None
-    if facts["entry"] != number or row.name != name_of(facts["label"], facts.get("version")):
+    if facts["entry"] != number or row.name != name_of(facts["label"], facts.get("version"), facts.get("stream")):
         raise changed(where, f"entry {number} is not the one that its place says")
     if ("nonce" in facts) != (number > plain):
         raise changed(where, f"entry {number} has not the random bytes that dpframe gives to an entry")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
@@ -15,12 +15,13 @@ from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
-Kind = Literal["charge", "limit", "recovery", "answer"]
+Kind = Literal["charge", "limit", "recovery", "answer", "intent", "values"]
+UNLISTED = ("answer", "intent", "values")  # what belongs to an earlier charge, which is listed
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An event: a charge, a raised limit, a recovery, or an answer that was stored. Only some have a cost."""
+    """An event: a charge, a raised limit, a recovery, an answer, or a step of a stream. Only some have a cost."""
 
     time: str
     label: str | None
@@ -34,11 +35,13 @@ class Entry:
     answer: str | None = None  # the hash of a stored answer
     limit: Limit | None = None  # where the entry raises it
     promises: tuple[str, ...] = ()  # a hash for each release: what its record says that is known before rows are read
+    stream: str | None = None  # the name of a stream that was charged as a whole, of whose periods this is one
+    period: int | None = None  # its number, from 1
 
     @property
     def name(self) -> str | None:
-        """The name by which a release is found again: only one that says both its label and its snapshot has one."""
-        return name_of(self.label, self.snapshot)
+        """The name by which a release is found again: a stream has one, and what says both label and snapshot."""
+        return name_of(self.label, self.snapshot, self.stream)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,9 @@ class Store(Protocol):
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer | None:
         """Append, all or nothing, if `allowed` does not raise: its place, or the stored answer of that name."""
 
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
+        """The end of the chain, and for each entry whether an answer is stored under its name."""
+
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Store an answer under its name; the one that is stored already, where another was faster."""
 
@@ -129,6 +135,15 @@ class Store(Protocol):
 
     def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
         """An entry by its number, and what was stored under its name."""
+
+    def step(self, entry: Entry, decide: Callable[[Any, Mark], tuple[Entry, bytes | None] | None]) -> Any:
+        """A step of the stream of an entry's name: `decide` sees it and the end, and says what is appended, if any."""
+
+    def stream(self, entry: Entry) -> Any:
+        """The stream of an entry's name, or None."""
+
+    def contents(self, entry: Entry) -> dict[int, bytes]:
+        """The contents that were stored of each period of the stream of an entry's name."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -161,7 +176,8 @@ class Row:
             "delta": entry.cost.delta,
             "nonce": noise.nonce(),  # two charges of one second with the same words are not one
         }
-        named = {"version": entry.snapshot, "asked": entry.asked, "answer": entry.answer}
+        named: dict[str, Any] = {"version": entry.snapshot, "asked": entry.asked, "answer": entry.answer}
+        named |= {"stream": entry.stream, "period": entry.period}
         facts |= {key: value for key, value in named.items() if value is not None}
         body = canonical(facts | ({"promises": entry.promises} if entry.promises else {}))
         if max(map(len, facts["total"])) > reading.LONGEST:
@@ -201,11 +217,15 @@ class Row:
             facts.get("answer"),
             Limit.of(facts["limit"]) if facts["kind"] in ("limit", "recovery") else None,
             tuple(facts.get("promises", ())),
+            facts.get("stream"),
+            facts.get("period"),
         )
 
 
-def name_of(label: str | None, snapshot: str | None) -> str | None:
-    """The name of a release that has both."""
+def name_of(label: str | None, snapshot: str | None, stream: str | None = None) -> str | None:
+    """The name of a stream, or of a release that has a label and a snapshot."""
+    if stream is not None:
+        return digest(canonical({"stream": stream}))
     return None if label is None or snapshot is None else digest(canonical([label, snapshot]))
 
 

@@ -8,6 +8,8 @@ because a head is written only when its entry is on disk.
 from __future__ import annotations
 
 import os
+import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +20,20 @@ from dpframe.ledger.entries import Mark
 from dpframe.ledger.terms import Terms
 
 SLOT = 4096  # bytes, unless the numbers are longer
-synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes
+PATIENCE = 2.0  # seconds that a head waits for others to close the one before, where that is needed
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def synchronized(opened: int) -> None:
+        """Wait until a file is on the disk: on macOS `fsync` ends when the disk has heard of it."""
+        try:
+            fcntl.fcntl(opened, fcntl.F_FULLFSYNC)
+        except OSError:  # a disk that does not know the word
+            os.fsync(opened)
+
+else:
+    synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes
 
 
 @dataclass(frozen=True)
@@ -87,13 +102,27 @@ def _begin(path: str, text: bytes, size: int) -> None:
         opened.write((text.ljust(size - 1) + b"\n") * 2)
         opened.flush()
         os.fsync(opened.fileno())
-    os.replace(f"{path}.new", path)
+        synchronized(opened.fileno())
+    _put(f"{path}.new", path)
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _put(new: str, path: str) -> None:
+    """Put a file in the place of another. Windows refuses while somebody, a backup for instance, has the other open."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            os.replace(new, path)
+            return
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() >= until:
+                raise
+        time.sleep(0.01)
 
 
 def _facts_of(slot: bytes) -> dict[str, Any] | None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from html import escape
 from os import PathLike
 from typing import Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
-from dpframe.display import listing
-from dpframe.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    LedgerError,
-    checked_name,
-)
-from dpframe.exact import Amount, checked_amount
+from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
+from dpframe.errors.tracebacks import trimmed
+from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Answer, Entry, Mark, Store
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
-from dpframe.ledger.statement import COLUMNS, RELEASES, Statement, left_of, refusal, rows_of, spent_of
+from dpframe.ledger.shown_ledger import ShownLedger
+from dpframe.ledger.statement import left_of, refusal, spent_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
@@ -34,7 +30,16 @@ ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=
 made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
 
 
-class Ledger:
+@dataclass(frozen=True)
+class Foresight:
+    """A ledger before several charges: its last entry, which of them are answered already, and what would be left."""
+
+    last: int
+    stored: Mapping[str, bool]
+    left: PrivacyLoss
+
+
+class Ledger(ShownLedger):
     """A privacy budget for one privacy unit: append-only, exact, and charged before any row is read.
 
     Parameters
@@ -84,6 +89,7 @@ class Ledger:
     epsilon 0.25 | epsilon 0.75
     """
 
+    @trimmed
     def __init__(
         self,
         epsilon: float | Fraction | None = None,
@@ -119,6 +125,7 @@ class Ledger:
         return ledger
 
     @classmethod
+    @trimmed
     def open(cls, path: str | PathLike[str]) -> Self:
         """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
 
@@ -140,6 +147,7 @@ class Ledger:
         return cls._of(SqlStore.open(path))
 
     @classmethod
+    @trimmed
     def recover(cls, path: str | PathLike[str], *, reason: str) -> Self:
         """Go on with an older copy of a ledger's file, or without its head, where the newest is lost.
 
@@ -245,21 +253,50 @@ class Ledger:
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
         """As `charge`, for an entry that may have a snapshot: an answer that is stored under its name costs nothing."""
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
+        mark = self._store.charge(entry, self._allowing(entry))
+        if not isinstance(mark, Mark):
+            return mark
+        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+
+    def _allowing(self, entry: Entry) -> Allowed:
+        """The function that refuses an entry for which too little is left."""
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)
             if limit is not None and not limit.holds(total):
                 raise BudgetExceeded(refusal(limit, self._accounting, entry, last.total))
 
-        mark = self._store.charge(entry, allowed)
-        if not isinstance(mark, Mark):
-            return mark
-        return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
+        return allowed
+
+    def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
+        """Tell what charging all of these entries, by any names, would do; nothing is charged.
+
+        Raises
+        ------
+        BudgetExceeded
+            If they do not fit together; it names the first that does not. Those with a stored answer cost nothing.
+        LedgerError
+            If a label and a snapshot name another question in this ledger.
+        """
+        checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
+        last, known = self._store.answered([*checked.values()])
+        stored = dict(zip(checked, known, strict=True))
+        total, limit = last.total, self._limit_at(last)
+        for name, entry in checked.items():
+            if stored[name]:
+                continue
+            after = plus(total, entry.amount)
+            if limit is not None and not limit.holds(after):
+                raise BudgetExceeded(f"{name}: {refusal(limit, self._accounting, entry, total)}")
+            total = after
+        left = left_of(limit, self._accounting, total)
+        return Foresight(last.entry, stored, left)
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
         return self._store.keep(replace(entry, time=now()), content).content
 
+    @trimmed
     def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str) -> None:
         """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
 
@@ -296,6 +333,7 @@ class Ledger:
         entry = Entry(now(), why, "limit raised", self._terms.unit, nothing, PrivacyLoss(0.0), kind="limit")
         self._store.raise_limit(entry, raised)
 
+    @trimmed
     def verify(self, *releases: Any) -> dict[str, Any]:
         """Follow the chain of a durable ledger; LedgerError if it was changed, or did not charge for a release.
 
@@ -358,37 +396,6 @@ class Ledger:
             )
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
-    def to_frame(self, like: str = "polars") -> Any:
-        """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
-
-        Parameters
-        ----------
-        like : {"polars", "pandas"}
-            The library of the frame.
-
-        Returns
-        -------
-        DataFrame
-            ``epsilon`` and ``delta`` are rounded up; ``amount`` is the accounting's own exact quantity.
-
-        Examples
-        --------
-        >>> import dpframe as dpf
-        >>> dpf.Ledger(epsilon=1.0).to_frame().columns
-        ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
-        """
-        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
-
-    def plot(self) -> Any:
-        """Draw the spent budget over time, and the limit: a line of steps.
-
-        Returns
-        -------
-        altair.Chart
-            It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
-        """
-        return self._statement().chart([entry for _, entry in self._store.entries()])
-
     def __enter__(self) -> Self:
         ambient.set((*ambient.get(), self))
         return self
@@ -407,22 +414,6 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, self._store.identity
-
-    def __repr__(self) -> str:
-        try:
-            return self._statement().text()
-        except LedgerError as error:  # a name in a notebook's last line must not raise
-            return f"Ledger\n  {error}"
-
-    def _repr_html_(self) -> str:
-        try:
-            return self._statement().html()
-        except LedgerError as error:
-            return f"<pre>{escape(f'Ledger: {error}')}</pre>"
-
-    def _statement(self) -> Statement:
-        summary = self._store.summary(RELEASES)
-        return Statement(self._terms, self._limit_at(summary.last), self._accounting, summary, self._store.shown)
 
 
 def _unpickled(path: str, beginning: str) -> Ledger:

@@ -154,7 +154,7 @@ def _give_rights(file: str, opened: int) -> None:
     """The rights of the ledger: whoever may write the one must be able to hold the other."""
     try:
         ledger = os.stat(file)
-        if hasattr(os, "fchmod"):
+        if hasattr(os, "fchown"):  # Windows knows fchmod since Python 3.13, and no owners
             os.fchmod(opened, stat.S_IMODE(ledger.st_mode) & 0o666)
             os.fchown(opened, -1, ledger.st_gid)
     except OSError:  # it is not there yet, or this user may not: then whoever cannot open it is told

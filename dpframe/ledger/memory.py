@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.errors import LedgerError
 from dpframe.exact import plus
-from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Summary, Trail
+from dpframe.ledger.entries import UNLISTED, Allowed, Answer, Entry, Mark, Summary, Trail
+from dpframe.ledger.stream_state import Decide, StreamState, stream_of
 from dpframe.ledger.terms import Limit
 
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
@@ -23,6 +24,7 @@ class MemoryStore:
 
     def __init__(self, limit: Limit = UNLIMITED) -> None:
         self._entries: list[Entry] = []
+        self._contents: dict[int, bytes] = {}  # of periods of stream, by the numbers of their entries
         self._last = Mark(0, "", (), limit)
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -33,6 +35,10 @@ class MemoryStore:
         with self._lock:
             allowed(self._last, plus(self._last.total, entry.amount))
             self._append(entry)
+
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
+        """The end; nothing is stored in memory."""
+        return self._last, [False] * len(entries)
 
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Refuse: nothing is stored in memory."""
@@ -58,7 +64,8 @@ class MemoryStore:
     def summary(self, count: int) -> Summary:
         """The summary for a printed ledger."""
         last, entries = self._last, list(self._entries)
-        return Summary(last, sum(entry.kind == "charge" for entry in entries), entries[-count:])
+        listed = [entry for entry in entries if entry.kind not in UNLISTED]
+        return Summary(last, sum(entry.kind == "charge" for entry in entries), listed[-count:])
 
     def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
         """Refuse, as `verify`."""
@@ -67,6 +74,28 @@ class MemoryStore:
     def verify(self) -> Trail:
         """Refuse: there is no chain in memory."""
         raise LedgerError("a ledger in memory cannot be verified: it has no chain. Keep it in a file: path=...")
+
+    def step(self, entry: Entry, decide: Decide) -> StreamState | None:
+        """A step of a stream, for one thread after the other. In a forked child none is taken."""
+        self._check_process()
+        with self._lock:
+            step = decide(self.stream(entry), self._last)
+            if step is not None:
+                self._append(step[0])
+                if step[1] is not None:
+                    self._contents[len(self._entries)] = step[1]
+            return self.stream(entry)
+
+    def contents(self, entry: Entry) -> dict[int, bytes]:
+        """The contents that were stored of each period."""
+        stream = self.stream(entry)
+        return {} if stream is None else {period: self._contents[number] for period, number in stream.kept.items()}
+
+    def stream(self, entry: Entry) -> StreamState | None:
+        """The stream of an entry's name."""
+        return stream_of(
+            (number, "", step) for number, step in enumerate(self._entries, start=1) if step.stream == entry.stream
+        )
 
     @property
     def identity(self) -> tuple[str, str]:

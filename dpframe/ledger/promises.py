@@ -14,6 +14,8 @@ LATER = (
     "rows",
     "altered",
     "ledger",
+    "period",
+    "rounded",
 )  # known after the charge, or no part of what was asked
 
 
@@ -30,3 +32,13 @@ def promised(record: Mapping[str, Any]) -> str:
         for name, statistic in facts.get("measures", {}).items()
     }
     return digest(canonical(facts | {"measures": statistics}))
+
+
+def as_released(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record as it was before its numbers were rounded; KeyError or TypeError where it does not tell."""
+    facts = {name: fact for name, fact in record.items() if name not in ("altered", "rounded")}
+    if "rounded" not in record:
+        return facts
+    before = record["rounded"]
+    rows = facts["rows"] and {**facts["rows"], "sha256": before["rows"]}
+    return facts | {"sha256": before["sha256"], "rows": rows}

@@ -19,11 +19,11 @@ NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 Pair = tuple[int, int]  # an exact rational that is not below 0: numerator and denominator
 
 NOTHING: Pair = (0, 1)
-KINDS = ("charge", "limit", "recovery", "answer")
+KINDS = ("charge", "limit", "recovery", "answer", "intent", "values")
 NEEDED = frozenset(
     ("entry", "kind", "time", "label", "query", "unit", "amount", "total", "limit", "epsilon", "delta"),
 )
-KNOWN = NEEDED | {"version", "asked", "answer", "promises", "nonce"}
+KNOWN = NEEDED | {"version", "asked", "answer", "promises", "nonce", "stream", "period"}
 
 
 def facts_of(text: object) -> dict[str, Any]:
@@ -64,6 +64,11 @@ def _check_rest(facts: dict[str, Any]) -> None:
         raise ValueError("no hashes of records")
     if not (_is_name(facts.get("version")) and _is_name(facts.get("answer"))):
         raise ValueError("no text")
+    stream, period = facts.get("stream"), facts.get("period")
+    if not _is_name(stream) or (stream is None and period is not None):
+        raise ValueError("no stream")
+    if not (period is None or (type(period) is int and 0 < period < 2**31)):
+        raise ValueError("no period")
 
 
 def _is_cost(value: object) -> bool:

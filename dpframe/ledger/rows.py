@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.ledger.canonical import digest
 from dpframe.ledger.database import tables
-from dpframe.ledger.entries import Entry, Mark, Row
+from dpframe.ledger.entries import UNLISTED, Entry, Mark, Row
 from dpframe.ledger.terms import Terms, changed
 
 if TYPE_CHECKING:
@@ -75,9 +75,10 @@ def at(connection: Connection, entry: int) -> list[Row]:
 
 
 def latest(connection: Connection, count: int) -> list[Row]:
-    """The last entries but for stored answers, in their order."""
+    """The last entries but for what belongs to earlier ones, in their order."""
     entries = tables().entries.c
-    query = _entries().where(entries.body.not_like(_kind("answer"))).order_by(entries.entry.desc()).limit(count)
+    listed = [entries.body.not_like(_kind(kind)) for kind in UNLISTED]
+    query = _entries().where(*listed).order_by(entries.entry.desc()).limit(count)
     return [_row(stored) for stored in connection.execute(query)][::-1]
 
 

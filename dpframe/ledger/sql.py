@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,6 +21,7 @@ from dpframe.ledger.database import Database
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
 from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
+from dpframe.ledger.stream_state import Decide, StreamState, stream_of
 from dpframe.ledger.terms import Limit, Terms, changed
 from dpframe.ledger.unbroken import unbroken
 from dpframe.privacy import PrivacyLoss
@@ -137,6 +138,14 @@ class SqlStore:
         self._keep_head(mark)
         return mark
 
+    @unbroken
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
+        """The end of the chain, and for each entry whether an answer is stored under its name."""
+        known = self._known()
+        with self.database.transaction(write=False) as connection:
+            last = self._last(connection, known)
+            return last, [self._named(connection, entry) is not None for entry in entries]
+
     @_alone
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Store an answer, unless another was stored under its name meanwhile: then that one is the answer."""
@@ -148,6 +157,40 @@ class SqlStore:
             rows.insert_answer(connection, mark.entry, content)
         self._keep_head(mark)
         return Answer(content)
+
+    @_alone
+    def step(self, entry: Entry, decide: Decide) -> StreamState | None:
+        """A step of a stream: committed, and in the head, when this returns."""
+        with self._writing() as (connection, last):
+            stream = self._stream(connection, entry)
+            step = decide(stream, last)
+            if step is None:
+                return stream
+            mark = rows.append(connection, last, step[0])
+            if step[1] is not None:
+                rows.insert_answer(connection, mark.entry, step[1])
+            stream = self._stream(connection, entry)
+        self._keep_head(mark)
+        return stream
+
+    @unbroken
+    def stream(self, entry: Entry) -> StreamState | None:
+        """The stream of an entry's name, in a ledger that is no older copy."""
+        known = self._known()
+        with self.database.transaction(write=False) as connection:
+            self._last(connection, known)
+            return self._stream(connection, entry)
+
+    @unbroken
+    def contents(self, entry: Entry) -> dict[int, bytes]:
+        """The contents that were stored of each period of a stream."""
+        with self.database.transaction(write=False) as connection:
+            found = self._entries_of(connection, entry.name)
+            return {
+                step.period: self._stored(connection, number, step)
+                for number, _, step in found
+                if step.period is not None and step.answer is not None
+            }
 
     @_alone
     def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
@@ -178,6 +221,8 @@ class SqlStore:
         """An entry by its number, and what was stored under its name."""
         with self.database.transaction(write=False) as connection:
             ((_, entry),) = entries_of(rows.at(connection, number), self.shown)
+            if entry.stream is not None:  # of which each period has an answer of its own: see `contents`
+                return entry, None
             return entry, None if (known := self._named(connection, entry)) is None else known.content
 
     @unbroken
@@ -191,11 +236,22 @@ class SqlStore:
         """Follow the whole chain, and hold every stored answer against its entry."""
         named: list[Row] = []
         trail = self.follow(named)
-        stated = {number: entry.answer for number, entry in entries_of(named, self.shown) if entry.answer is not None}
+        found = entries_of(named, self.shown)
+        self._check_stream(found)
+        stated = {number: entry.answer for number, entry in found if entry.answer is not None}
         kept = dict(self._answers(trail.last.entry))
         if kept != stated:
             raise changed(self.shown, "its stored answers are not those that its entries tell of")
         return trail
+
+    def _check_stream(self, found: list[tuple[int, Entry]]) -> None:
+        """Every stream must have followed its steps: charged first, each period drawn once, in order."""
+        steps: dict[str, list[tuple[int, str, Entry]]] = {}
+        for number, entry in found:
+            if entry.stream is not None:
+                steps.setdefault(entry.stream, []).append((number, "", entry))
+        for entries in steps.values():
+            stream_of(entries, where=self.shown)
 
     def follow(self, named: list[Row] | None = None) -> Trail:
         """Follow the whole chain, and hold it against its head; every place in it. `named` takes the named entries."""
@@ -277,19 +333,32 @@ class SqlStore:
 
     def _named(self, connection: Connection, entry: Entry) -> Answer | None:
         """The stored answer of a release with this name; refused where the name asked for something else before."""
-        if entry.name is None:
-            return None
-        for row in rows.of_name(connection, entry.name):
-            if not row.follows(rows.head_at(connection, self.terms, row.number - 1)):
-                raise changed(self.shown, f"entry {row.number} does not follow from the one before")
-            ((_, earlier),) = entries_of([row], self.shown)
+        for number, _, earlier in self._entries_of(connection, entry.name):
             refuse_other_facts(entry, earlier)
             if earlier.answer is not None:
-                content = rows.answer_at(connection, row.number)
-                if content is None or digest(content) != earlier.answer:
-                    raise changed(self.shown, f"the answer of entry {row.number} is not the one that was stored")
-                return Answer(content)
+                return Answer(self._stored(connection, number, earlier))
         return None
+
+    def _entries_of(self, connection: Connection, name: str | None) -> Iterator[tuple[int, str, Entry]]:
+        """The entries of a name with their numbers and hashes, each of which must follow from the one before it."""
+        for row in [] if name is None else rows.of_name(connection, name):
+            if not row.follows(rows.head_at(connection, self.terms, row.number - 1)):
+                raise changed(self.shown, f"entry {row.number} does not follow from the one before")
+            ((number, entry),) = entries_of([row], self.shown)
+            yield number, row.head, entry
+
+    def _stored(self, connection: Connection, number: int, entry: Entry) -> bytes:
+        """The content that was stored with an entry, as its hash says."""
+        content = rows.answer_at(connection, number)
+        if content is None or digest(content) != entry.answer:
+            raise changed(self.shown, f"the answer of entry {number} is not the one that was stored")
+        return content
+
+    def _stream(self, connection: Connection, entry: Entry) -> StreamState | None:
+        """The stream of an entry's name; closed where an older copy was accepted after it was begun."""
+        found = list(self._entries_of(connection, entry.name))
+        recovered = [row.number for row in rows.recoveries(connection)] if found else []
+        return stream_of(found, last_recovery=max(recovered, default=0), where=self.shown)
 
     def _last(self, connection: Connection, before: Known) -> Mark:
         """The end of the chain, after its last link and its head were checked."""

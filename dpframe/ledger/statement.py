@@ -13,7 +13,7 @@ from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Entry, Summary
+from dpframe.ledger.entries import UNLISTED, Entry, Summary
 from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
@@ -32,6 +32,18 @@ COLUMNS = {
     "epsilon": float,
     "delta": float,
     "amount": str,
+}
+
+ANSWERS = {
+    "entry": int,
+    "time": str,
+    "label": str,
+    "snapshot": str,
+    "query": str,
+    "unit": str,
+    "epsilon": float,
+    "delta": float,
+    "stored": int,
 }
 
 
@@ -61,9 +73,18 @@ class Statement:
         bar = "" if self.limit is None else pages.html_bar(self._part)
         return pages.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
 
+    @property
+    def filled(self) -> float | None:
+        """The part of the limit that is spent; None without one."""
+        return None if self.limit is None else self._part
+
+    def facts(self) -> list[str]:
+        """Lines on the budget: spent and left, who is protected, how losses add up."""
+        return self._facts()
+
     def chart(self, entries: list[Entry]) -> Any:
         """Epsilon spent over time, up to the limit."""
-        points = self._points([entry for entry in entries if entry.kind != "answer"])
+        points = self._points([entry for entry in entries if entry.kind not in UNLISTED])
         if len(points) > MOST_POINTS:  # evenly, and the last of all
             points = [points[index * (len(points) - 1) // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
         rows = [
@@ -128,8 +149,8 @@ class Statement:
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """The entries that people ask for: that an answer was stored is told by the charge before it."""
-    return [(number, entry) for number, entry in entries if entry.kind != "answer"]
+    """The entries that people ask for: that answers and periods were stored is told by the charge before them."""
+    return [(number, entry) for number, entry in entries if entry.kind not in UNLISTED]
 
 
 def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
@@ -149,6 +170,30 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
         }
         for number, entry in listed(entries)
     ]
+
+
+def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
+    """Every stored answer as a row of a table, with the charge that paid for it."""
+    charges = {entry.name: (number, entry) for number, entry in entries if entry.kind == "charge" and entry.name}
+    rows = []
+    for number, entry in entries:
+        if entry.kind != "answer" or entry.name not in charges:
+            continue
+        charge, paid = charges[entry.name]
+        rows.append(
+            {
+                "entry": charge,
+                "time": entry.time,
+                "label": entry.label and writable(entry.label),
+                "snapshot": entry.snapshot and writable(entry.snapshot),
+                "query": writable(entry.query),
+                "unit": str(entry.unit),
+                "epsilon": paid.cost.epsilon,
+                "delta": paid.cost.delta,
+                "stored": number,
+            }
+        )
+    return rows
 
 
 def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:

@@ -10,7 +10,7 @@ from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
 from dpframe.ledger.canonical import canonical
 from dpframe.ledger.chain import entry_of_receipt
 from dpframe.ledger.entries import Entry, Store, Trail
-from dpframe.ledger.promises import promised
+from dpframe.ledger.promises import as_released, promised
 from dpframe.ledger.terms import Terms
 
 SINGLE = (
@@ -63,6 +63,8 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     if "ledger" not in record or not number:  # a receipt that was noted down, and no release
         return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
     entry, stored = store.entry_and_answer(number)
+    if entry.stream is not None:  # of which each period was stored by itself
+        stored = _of_period(store.contents(entry), record)
     if entry.kind != "charge":
         raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
     _compare(record, "snapshot", receipt.get("snapshot", receipt.get("version")), entry.snapshot)
@@ -74,8 +76,15 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     return {
         "entry": number,
         "record": AS_CHARGED if entry.promises or is_stored else IN_PART,
-        "numbers": AS_STORED if is_stored else numbers,
+        "numbers": AS_STORED if is_stored and "rounded" not in record else numbers,  # no ledger knows rounded ones
     }
+
+
+def _of_period(contents: Mapping[int, bytes], record: Mapping[str, Any]) -> bytes | None:
+    """The content that was stored of the period that a record speaks of."""
+    period = record.get("period")
+    number = period.get("number") if isinstance(period, Mapping) else None
+    return contents.get(number) if type(number) is int else None
 
 
 def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> None:
@@ -112,7 +121,7 @@ def _compare_stored(record: Mapping[str, Any], entry: Entry, stored: bytes | Non
         raise _refusal(record, "its answer was never stored, so it was never released")
     try:
         kept = json.loads(stored.split(b"\n", 1)[0])["provenance"]
-        same = canonical(kept) == canonical({name: fact for name, fact in record.items() if name != "altered"})
+        same = canonical(kept) == canonical(as_released(record))
     except (TypeError, ValueError, KeyError, RecursionError):
         same = False
     if not same:

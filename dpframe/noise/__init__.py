@@ -9,6 +9,7 @@ from dpframe.noise.samplers import (
     rounded_generalized_gaussian,
     truncated_discrete_laplace,
 )
+from dpframe.noise.scaled import scaled_gaussian
 
 __all__ = [
     "LARGEST_SCALE",
@@ -23,6 +24,7 @@ __all__ = [
     "nonce",
     "permuted_choice",
     "rounded_generalized_gaussian",
+    "scaled_gaussian",
     "truncated_discrete_laplace",
     "truncated_generalized_gaussian",
 ]

@@ -12,6 +12,7 @@ from dpframe.accounting import Accounting, Part
 from dpframe.display import pages
 from dpframe.exact import up
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.contrast_gaussian import ContrastGaussian
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Laplace
@@ -67,6 +68,9 @@ def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
 def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
     """Gaussian noise for a part of the price."""
     assert part.mu is not None
+    if sensitivity.contrasts is not None:
+        steps = Fraction(sensitivity.steps(2))
+        return ContrastGaussian.of_design(steps, part.mu, sensitivity.grid, sensitivity.contrasts)
     return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +19,10 @@ from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import PlanRow
 from dpframe.queries.total import Total
 
+MOST_LINES = 20  # of the table of a plan in words
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 
 
@@ -153,7 +155,11 @@ class Plan:
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
         of_keys = found_notes(self.query, self.parts[0].mechanism)
-        return (*self.query.notes(), *of_keys, *subtotals, *_weight_notes(self.unit, self.query), *together)
+        of_values = tuple(
+            note for _, statistic in self.query.statistics for note in statistic.notes(self.unit, self.query.groups)
+        )
+        of_units = _weight_notes(self.unit, self.query)
+        return (*self.query.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
@@ -192,15 +198,16 @@ class Plan:
         return [
             {
                 "column": name,
-                "measures": planned.total.describe(),
-                "share": planned.share,
+                "measures": row.measures,
+                "share": row.share,
                 "noise": planned.mechanism.name,
-                "scale": planned.mechanism.scale,
+                "scale": row.scale,
                 "sensitivity": planned.mechanism.sensitivity,
-                "error": self._error(name, planned),
+                "error": row.error,
                 "size": self.size_of(name),
             }
             for name, planned in self._rows()
+            for row in self._lines(name, planned)
         ]
 
     def to_frame(self, like: str = "polars") -> Any:
@@ -266,25 +273,39 @@ class Plan:
         equal = len({part.share for part in self.parts}) == 1
         return f"the smallest epsilon that does with {'equal' if equal else 'these'} weights; others may be cheaper"
 
+    def _lines(self, name: str, planned: Planned) -> Sequence[PlanRow]:
+        """One row of a Total, or of each table that a statistic makes of it."""
+        tables = self.query.by_name[name].rows_of_plan([planned.mechanism])
+        if tables is not None:
+            return [replace(row, share=row.share * planned.share) for row in tables]
+        scale, error = planned.mechanism.scale, self._error(name, planned)
+        return [PlanRow(planned.total.describe(), planned.share, scale, error)]
+
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["column", "measures", "takes", "noise", "scale", "95% error per cell"]
+        lines = [(name, planned, row) for name, planned in self._rows() for row in self._lines(name, planned)]
         rows = [
             [
                 name,
-                planned.total.describe(),
-                f"{100 * planned.share:.3g}%",
+                row.measures,
+                f"{100 * row.share:.3g}%",
                 planned.mechanism.name,
-                pages.number(planned.mechanism.scale),
-                self._error_words(name, planned),
+                pages.number(row.scale),
+                self._error_words(name, row.error),
             ]
-            for name, planned in self._rows()
+            for name, planned, row in lines[:MOST_LINES]
         ]
+        if len(lines) > MOST_LINES:
+            rest = lines[MOST_LINES:]
+            share = f"{100 * sum(row.share for *_, row in rest):.3g}%"
+            least, most = (pages.number(end(row.error for *_, row in rest)) for end in (min, max))
+            rows.append(["", f"{len(rest):,} more: to_frame() has all", share, "", "", f"+-{least} to {most}"])
         return header, rows
 
-    def _error_words(self, name: str, planned: Planned) -> str:
+    def _error_words(self, name: str, error: float) -> str:
         statistic = self.query.by_name[name]
         if not statistic.sized:
-            return statistic.error_words(pages.number(self._error(name, planned)))
+            return statistic.error_words(pages.number(error))
         errors = (f"+-{pages.number(self.error_of(statistic, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 

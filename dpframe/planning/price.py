@@ -222,6 +222,8 @@ def is_pure(
     has_delta = (
         accounting.has_own_delta or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
     )
+    if query.gaussian_only:
+        _check_gaussian(query, mechanism, has_delta)
     if mechanism == "gaussian" and not has_delta:
         raise _no_delta(price)
     if mechanism == "laplace" and price.delta:
@@ -232,6 +234,21 @@ def is_pure(
     if isinstance(mechanism, str) and mechanism != AUTO:
         return WORDS[mechanism]
     return not callable(mechanism) and not has_delta
+
+
+def _check_gaussian(query: Query, mechanism: str | Calibration | None, has_delta: bool) -> None:
+    """Refuse other noise than Gaussian for a question that has no form for it."""
+    verb = query.statistics[0][1].verb
+    if mechanism not in (None, "gaussian"):
+        raise InvalidArgument(
+            f"mechanism must be Gaussian noise for {verb}, not {shown(mechanism)}: the contrasts that it measures are "
+            "made for the l_2 norm. Leave mechanism out and give a delta, such as delta=1e-6."
+        )
+    if not has_delta:
+        raise MissingArgument(
+            f"delta must be given for {verb}, which takes Gaussian noise alone. Write for instance delta=1e-6; for "
+            "pure noise ask for each table by itself: group_by(...).count(epsilon=...)."
+        )
 
 
 def _no_delta(price: Price) -> InvalidArgument:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, up
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.query import Query
 from dpframe.queries.total import WEIGHT_BITS, Total, Vector
 from dpframe.queries.unit_weights import counts_whole, groups_of
@@ -57,7 +58,10 @@ class Sensitivity:
     weighted: bool  # whether units are bounded by weights, and not rows by themselves
     replace: bool
     grid: float
-    vector: tuple[int, int] | None = None  # largest l_1 norm and squared l_2 norm of what one row adds to several cells
+    # largest l_1 norm and squared l_2 norm of what one row adds to several cells
+    vector: tuple[int | Fraction, int | Fraction] | None = None
+    signed: bool = False  # whether some of these cells may get less by a row
+    contrasts: ContrastDesign | None = None  # of these cells: the norms are those of the cells over its scales
 
     def __post_init__(self) -> None:
         rule = "a whole number within 2**100"
@@ -72,7 +76,7 @@ class Sensitivity:
         """The number of cells that one unit may sway: of weighted units all, since a weight below 1 is not 0."""
         if self.vector is not None:
             return self.cells
-        return self.cells if self.weighted else min(2 if self.replace else 1, self.cells)
+        return self.cells if self.weighted else min((2 if self.replace else 1) * self.groups, self.cells)
 
     def steps(self, p: float) -> float:
         """The l_p norm in grid steps, rounded up."""
@@ -95,8 +99,12 @@ class Sensitivity:
         return two_cells if self.weighted else max(two_cells, one_cell)
 
     def _of_vectors(self, p: float) -> float:
-        """The same where a row adds several integers, none of them negative."""
+        """The same where a row adds several integers."""
         assert self.vector is not None
+        if self.contrasts is not None and p != 2:
+            raise InvalidArgument(
+                f"mechanism must be Gaussian noise for marginals, not one of p = {p:g}. Leave it out."
+            )
         if p not in (1, 2):
             raise InvalidArgument(
                 f"mechanism must have shape p = 1 or 2 where a row adds to several numbers, not p = {p:g}: its norm is "
@@ -105,7 +113,8 @@ class Sensitivity:
         doubled = 2 if self.replace else 1
         if p == 1:
             return up(Fraction(self.rows * self.vector[0] * doubled * self.groups))
-        return _root_up(self.rows, Fraction(self.vector[1] * doubled * self.groups), 2)
+        apart = doubled**2 if self.signed else doubled  # vectors with negative products may lie on opposite sides
+        return _root_up(self.rows, Fraction(self.vector[1] * apart * self.groups), 2)
 
     def norm(self, p: float) -> float:
         """The l_p norm in the user's units, rounded up."""
@@ -121,6 +130,8 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
     if total.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
         reach, replaced = total.reach, unit.neighbors == "replace"
         return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
+    if total.distinct is not None:
+        return _of_distinct(total.distinct, unit, cells)
     if total.per_unit:
         return _of_whole_units(total, unit, cells)
     if total.vector is not None:
@@ -163,6 +174,24 @@ def _of_whole_units(total: Total, unit: PrivacyUnit, cells: int) -> Sensitivity:
     )
 
 
+def _of_distinct(most: int, unit: PrivacyUnit, cells: int) -> Sensitivity:
+    """The sensitivity of numbers of distinct values: a unit moves each of its groups by `most` values, a row one by 1.
+
+    Of neither are there weights: a unit has rows in at most K groups, since those in others are left out. Under replace
+    these may be other K groups, and in one group the number moves by no more than `most` either way.
+    """
+    by_rows = unit.column is None
+    return Sensitivity(
+        reach=(0, 1 if by_rows else most),
+        cells=cells,
+        rows=1,
+        groups=1 if by_rows else groups_of(unit, cells),
+        weighted=False,
+        replace=unit.neighbors == "replace",
+        grid=1.0,
+    )
+
+
 def _of_vector(total: Total, vector: Vector, unit: PrivacyUnit, cells: int) -> Sensitivity:
     """A row adds a vector to its group; the weight of a unit counts its rows by group."""
     weighted, groups = unit.column is not None, cells // vector.cells
@@ -176,6 +205,8 @@ def _of_vector(total: Total, vector: Vector, unit: PrivacyUnit, cells: int) -> S
         replace=unit.neighbors == "replace",
         grid=total.grid(weighted),
         vector=vector.norms(weighted),
+        signed=vector.signed,
+        contrasts=vector.contrasts,
     )
 
 

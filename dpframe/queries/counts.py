@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.exact import is_whole
 
 MOST_CELLS = 10**7  # more are rarely meant, take minutes and fill the memory
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
@@ -79,7 +80,7 @@ def length(values: object) -> int:
 
 
 def _bins(bins: Any) -> int:
-    if isinstance(bins, numbers.Integral):
+    if is_whole(bins):
         return max(1, int(bins))
     return max(1, length(bins) - 1)
 

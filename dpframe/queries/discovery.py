@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_delta
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
 from dpframe.queries.sameness import same_key
@@ -46,6 +47,7 @@ class Discovery:
         return f"keys to be found at delta {float(self.delta):g}{rare}{known}{largest}"
 
 
+@trimmed
 def discover(
     *, delta: Any = None, max_keys: int = 1_000, at_least: int = 1, known: Iterable[Any] = (), nulls: bool = False
 ) -> Discovery:

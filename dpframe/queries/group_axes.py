@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import counts
 from dpframe.queries.bins import BinAxis, bin_axis
 from dpframe.queries.clipping import check_column
@@ -33,7 +34,8 @@ class Bins(Placed):
         return axis  # type: ignore[no-any-return]
 
 
-def bins(column: str, bins: Any, *, range: Any = None, outside: Literal["drop", "clip"] = "drop") -> Bins:
+@trimmed
+def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["drop", "clip"] = "drop") -> Bins:
     """Bins to group by: rows whose values are in one bin are one group.
 
     Parameters
@@ -70,6 +72,11 @@ def bins(column: str, bins: Any, *, range: Any = None, outside: Literal["drop", 
     (['age_left', 'age_right', 'sex'], 6)
     """
     check_column(column)
+    if bins is None:
+        raise MissingArgument(
+            "bins must be given: the edges of the bins, from what you know and never from the data. "
+            f"Write for instance dpf.bins({shown(column)}, [0, 18, 65, 120])."
+        )
     size = counts.of_bins(1, bins, None)
     return Bins(column, size, counts.axes_or_later(size, lambda: (bin_axis(column, bins, range, outside),)))
 

@@ -72,7 +72,7 @@ def labels_of(keys: Keys, levels: Sequence[Level]) -> dict[str, Any]:
 
 def _labels(name: str, values: Any, levels: Sequence[Level]) -> Any:
     if isinstance(values, np.ndarray):  # dates, of which the missing one is NaT
-        missing = np.datetime64("NaT")
+        missing = np.datetime64("NaT", "us")
         columns = [values[level.first] if name in level.columns else np.full(level.size, missing) for level in levels]
         return np.concatenate([column.astype(values.dtype) for column in columns])
     labels: list[Any] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import FoundAxis, found_axis
 from dpframe.queries.keys import Keys
@@ -160,10 +161,17 @@ class Query:
         return max(statistic.peels for _, statistic in self.statistics)
 
     @cached_property
+    def gaussian_only(self) -> bool:
+        """Tell whether some statistic has no form for other noise than Gaussian."""
+        return any(statistic.gaussian_only for _, statistic in self.statistics)
+
+    @cached_property
     def shown(self) -> Keys:
         """The rows of the result without subtotals: the cells, and inside of each the rows of a statistic."""
-        axes = tuple(axis for _, statistic in self.statistics for axis in statistic.axes)
-        return Keys((*self.keys.axes, *axes)) if axes else self.keys
+        shown = self.keys
+        for _, statistic in self.statistics:
+            shown = statistic.shown(shown)
+        return shown
 
     @property
     def rank(self) -> float | None:
@@ -191,6 +199,11 @@ class Query:
             self if statistics == self.statistics else replace(self, statistics=statistics) for statistics in choices
         )
 
+    def with_axes(self, checked: Callable[[Any], Any]) -> Query:
+        """The same with the axes of its statistics as a schema has them."""
+        statistics = tuple((name, statistic.resolved(checked)) for name, statistic in self.statistics)
+        return self if statistics == self.statistics else replace(self, statistics=statistics)
+
     def because(self, why: str) -> Query:
         """The same with the reason why a plan took this way."""
         return replace(self, statistics=tuple((name, statistic.because(why)) for name, statistic in self.statistics))
@@ -199,6 +212,11 @@ class Query:
     def by_name(self) -> Mapping[str, Statistic]:
         """The statistics by the names of their output columns."""
         return dict(self.statistics)
+
+    def protecting(self, unit: PrivacyUnit) -> Query:
+        """The same question in the form that suits the unit; refused where it lacks what the unit needs."""
+        statistics = tuple((name, statistic.protecting(unit)) for name, statistic in self.statistics)
+        return self if statistics == self.statistics else replace(self, statistics=statistics)
 
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
@@ -215,7 +233,12 @@ class Query:
     @cached_property
     def uses_units(self) -> bool:
         """Tell whether some Total counts units, or clips what they add in all."""
-        return any(total.per_unit for total in self.of_cells)
+        return any(total.per_unit and total.distinct is None for total in self.of_cells)
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
+        return any(total.distinct is not None for total in self.of_cells)
 
     @cached_property
     def groups(self) -> int:
@@ -247,7 +270,7 @@ class Query:
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on rows that are in no cell."""
-        return self.keys.notes() if self.grouping is None else self.grouping.notes()
+        return self.shown.notes() if self.grouping is None else self.grouping.notes()
 
     @cached_property
     def totals(self) -> tuple[Total, ...]:
@@ -277,10 +300,17 @@ class Query:
         """The levels of subtotals, in the order of `groupings`; none without."""
         return levels_of(self.keys, self._by)
 
+    @property
+    def level_facts(self) -> list[dict[str, Any]] | None:
+        """The columns and the number of rows of each level of subtotals, or of each table; None of a single one."""
+        if not self.subtotals:
+            return self.shown.levels
+        return [{"columns": list(level.columns), "rows": level.size} for level in self.levels]
+
     def cells_of(self, total: Total) -> int:
-        """The number of entries of the vector of a Total."""
+        """The number of exact entries of the vector of a Total."""
         if total.vector is not None:
-            return self.keys.cells // total.vector.cells * total.width
+            return self.keys.cells // total.vector.cells * total.vector.folded
         if total.by is None:
             return self.keys.cells
         return self.levels[self.groupings.index(total.by)].size

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.contrasts import ContrastDesign
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,6 +30,13 @@ class Noise(Protocol):
     def interval(self, confidence: float) -> float: ...
 
 
+class Decided(Protocol):
+    """A way to measure a Total that noisy numbers of others have decided."""
+
+    def measured(self, counts: Integers) -> Integers:
+        """The integers that noise is added to, of the exact ones."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """The noisy totals of one Total in the user's units, one per cell, and the law of their noise."""
@@ -35,6 +44,7 @@ class Measured:
     values: Floats
     noise: Noise
     weighted: bool = False  # whether rows are weighed: exact counts are then no whole numbers
+    decided: Decided | None = None  # what was measured, where noisy numbers decided it
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,10 @@ class Vector(Protocol):
         """The number of integers for each group."""
 
     @property
+    def folded(self) -> int:
+        """The number of exact integers for each group that rows are folded into; `width`, if not decided later."""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
 
@@ -102,14 +116,25 @@ class Vector(Protocol):
     def words(self) -> str:
         """The measured numbers in words, for plans and records."""
 
+    @property
+    def signed(self) -> bool:
+        """Tell whether some entry may be negative."""
+
+    @property
+    def contrasts(self) -> ContrastDesign | None:
+        """The design of contrasts, whose noise has a scale for each of them; None of noise of one scale."""
+
     def grid(self, weighted: bool) -> float:
         """The length of one integer step."""
 
-    def norms(self, weighted: bool) -> tuple[int, int]:
+    def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
 
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """The way to measure it that noisy numbers of other Totals decide; None where it is fixed."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +153,7 @@ class Total:
     row: RowFunction | None = None  # what a row adds, where it is neither 1 nor the column's value
     per_unit: bool = False  # whether what a whole unit adds to a cell is 1, or clipped, and not what a row adds
     vector: Vector | None = None  # several numbers of each group of rows, of one noise
+    distinct: int | None = None  # of a number of distinct values: of how many of them one unit may be the reason
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -145,7 +171,7 @@ class Total:
     @property
     def counts(self) -> bool:
         """Tell whether a row adds 1 or nothing."""
-        return self.bounds is None and self.row is None and self.vector is None
+        return self.bounds is None and self.row is None and self.vector is None and self.distinct is None
 
     @property
     def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
@@ -164,13 +190,15 @@ class Total:
             return self.vector.grid(weighted)
         if self.bounds is not None:
             return step_length(self.bounds)
-        return 2.0**-WEIGHT_BITS if weighted else 1.0
+        return 2.0**-WEIGHT_BITS if weighted and self.distinct is None else 1.0
 
     @cached_property
     def steps(self) -> tuple[int, int]:
         """The least and the greatest value in grid steps; (0, 1) for a count."""
         if self.row is not None:
             return self.row.reach
+        if self.distinct is not None:
+            return (0, self.distinct)
         return (0, 1) if self.bounds is None else grid_steps(self.bounds)
 
     @property
@@ -189,6 +217,13 @@ class Total:
         """Tell whether no total can be below zero; public, since it follows from the bounds."""
         return self.vector is None and self.reach[0] == 0
 
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """The way to measure the exact integers that noisy numbers of other Totals decide; None where it is fixed.
+
+        Its sensitivity is fixed all the same: it holds whatever they decide.
+        """
+        return None if self.vector is None else self.vector.decided(measured, noise)
+
     @property
     def width(self) -> int:
         """The number of values that it has for each group of rows."""
@@ -201,6 +236,8 @@ class Total:
             return self.row.words + over
         if self.vector is not None:
             return self.vector.words
+        if self.distinct is not None:
+            return f"distinct values of {self.column}" + (f", {self.distinct} of each unit" if self.per_unit else "")
         if self.per_unit and self.bounds is not None:
             return f"sum of {self.column} of each unit"
         if self.bounds is None:

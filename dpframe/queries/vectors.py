@@ -1,24 +1,29 @@
 """Totals of several numbers: what a row adds to its group is a vector of integers, and all its entries get one noise.
 
 A row of a group adds f(x), whose l_p norm is at most F. The weight w = min(1, R / ||n||_p) of a unit counts rows by
-group, not by entry: in group g it adds w times the sum of its f(x), of norm at most w n_g F, so F R in all. No entry of
-the vectors here is negative, so under replace the l_2 distance is at most sqrt(2) F R: a - b has the squared norm
-||a||^2 + ||b||^2 - 2 <a, b> (``docs/privacy.md``).
+group, not by entry: in group g it adds w times the sum of its f(x), of norm at most w n_g F, so F R in all. Where no
+entry of the vectors is negative, under replace the l_2 distance is at most sqrt(2) F R: a - b has the squared norm
+||a||^2 + ||b||^2 - 2 <a, b>. Else it is at most 2 F R (``docs/privacy.md``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors.words import harmless
+from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.total import RowFunction
+from dpframe.queries.stages import Cells, Later
+from dpframe.queries.total import Decided, Measured, Noise, RowFunction, Total
 from dpframe.queries.trees import Tree
 
 INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16
@@ -49,11 +54,17 @@ class RowVector:
     whole: bool = False
 
     cells = 1
+    signed, contrasts = False, None
 
     @property
     def width(self) -> int:
         """The number of integers for each group."""
         return len(self.entries)
+
+    @property
+    def folded(self) -> int:
+        """The number of exact integers for each group."""
+        return self.width
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,6 +89,9 @@ class RowVector:
         everyone = all(entry.missing is not None for entry in self.entries)
         return self.whole and (column is None if everyone else self.columns == (column,))
 
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
+        """Nothing: what is measured is fixed."""
+
 
 @dataclass(frozen=True)
 class InnerCounts:
@@ -91,22 +105,32 @@ class InnerCounts:
         The places between the bins: a value belongs to as many bins as there are cuts up to it.
     bounds : tuple of two floats
         Of the values, which are clipped to them.
-    design : PrefixSums, Tree or Grid
+    design : PrefixSums, Tree, Grid, Cells or Later
         What is measured of the counts.
     called : str
         The measured numbers in words.
+    first : Total, optional
+        The first look, of which the second one is this.
     """
 
     column: str | None
     cuts: tuple[float, ...]
     bounds: tuple[float, float]
-    design: PrefixSums | Tree | Grid
+    design: PrefixSums | Tree | Grid | Cells | Later
     called: str = "running counts"
+    first: Total | None = None  # whose noisy numbers decide what the design measures
+
+    signed, contrasts = False, None
 
     @property
     def width(self) -> int:
         """The number of integers for each group."""
         return self.design.width
+
+    @property
+    def folded(self) -> int:
+        """The number of exact integers for each group: of a second look the bins, until it is decided."""
+        return self.width if self.first is None else self.bins
 
     @property
     def bins(self) -> int:
@@ -151,6 +175,13 @@ class InnerCounts:
         """Tell whether the integers of a group add up to a count: running counts do not."""
         return False
 
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """Nothing, but of a second look: the buckets that the first one decides."""
+        if self.first is None:
+            return None
+        assert isinstance(self.design, Later)
+        return self.design.decided(measured[self.first], noise)
+
 
 @dataclass(frozen=True)
 class Matches:
@@ -164,8 +195,9 @@ class Matches:
 
     axis: KeyAxis
 
-    width = bins = 2
+    width = folded = bins = 2
     cells = 1
+    signed, contrasts = False, None
     values: ClassVar[Values] = ()
 
     @property
@@ -199,3 +231,68 @@ class Matches:
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to the present values of a column: both parts do."""
         return column == self.column
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
+        """Nothing: what is measured is fixed."""
+
+
+@dataclass(frozen=True)
+class TableContrasts:
+    """The contrasts of all tables of up to some number of attributes; a row of an undeclared value adds nothing.
+
+    Parameters
+    ----------
+    axes : tuple of KeyAxis or DateAxis
+        The attributes and their declared values, a column each.
+    design : ContrastDesign
+        What is measured of the counts, and the relative scales of the noise. Norms are those of the contrasts divided
+        by these scales.
+    """
+
+    axes: tuple[Any, ...]
+    design: ContrastDesign
+
+    cells = 1
+    signed = True
+    values: ClassVar[Values] = ()
+
+    @property
+    def contrasts(self) -> ContrastDesign:
+        """The design: the noise must be made for it."""
+        return self.design
+
+    @property
+    def width(self) -> int:
+        """The number of integers."""
+        return self.design.width
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(column for axis in self.axes for column in axis.columns)
+
+    @property
+    def words(self) -> str:
+        """The measured numbers in words, for plans and records."""
+        return f"{self.width:,} contrasts of {len(self.design.tables):,} tables"
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step."""
+        return 2.0**-INNER_BITS if weighted else 1.0
+
+    def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
+        """Of what one row adds, in steps over scales: the squared l_2 norm (the noise is Gaussian alone)."""
+        squared = self.design.cost * (4**INNER_BITS if weighted else 1)
+        return squared, squared
+
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to a count: contrasts do not."""
+        return False
+
+    @property
+    def folded(self) -> int:
+        """The number of exact integers."""
+        return self.width
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
+        """Nothing: what is measured is fixed."""

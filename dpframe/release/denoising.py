@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
+from dpframe.queries.total import Measured, Total
 from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
@@ -42,11 +44,13 @@ def check_denoising(query: Query, law: Mechanism, denoisers: Any) -> None:
         )
 
 
-def denoised(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, Any]:
+def denoised(
+    values: Floats, statistic: Statistic, plan: Plan, measured: Mapping[Total, Measured]
+) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
-    if denoising.denoise is not None and (fitted := statistic.fitted(values, law)) is not None:
-        return fitted[0], [{"name": "auto", "chose": fitted[1]}]
+    if denoising.denoise is not None and (fitted := statistic.fitted(values, measured)) is not None:
+        return fitted[0], [{"name": denoising.denoise, "chose": fitted[1]}]
     if denoising.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
         return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
     if plan.query.subtotals:

@@ -47,7 +47,7 @@ def facts_of(request: Request, plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     if callable(request.noising.mechanism):  # whatever the function is, this is the noise that it chose
         facts["mechanism"] = [part.mechanism for part in plan.parts]
     facts["verb"] = VERBS.get(query.verb, query.verb)
-    return {NAMED.get(name, name): _hash(name, value) for name, value in facts.items()}
+    return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
 
 
 def _resolved(keys: Keys, checked: Keys) -> Keys:
@@ -66,7 +66,8 @@ def _is_default(content: Any, default: Any) -> bool:
     return default is not MISSING and type(content) is type(default) and bool(content == default)
 
 
-def _hash(name: str, value: Any) -> str:
+def hash_of(name: str, value: Any) -> str:
+    """The hash of a public fact."""
     try:
         plain = _plain(value)
     except TypeError as error:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from dpframe import noise
 from dpframe.accounting import Basic
 from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.schema import check
@@ -91,7 +92,7 @@ def _several(pricing: Pricing) -> list[Pricing] | None:
 
 def _planned(request: Request, ledger: Ledger | None) -> Plan:
     unit = _unit_of(request, ledger)
-    checked = check(request.frame, request.query, unit)
+    checked = check(request.frame, request.query.protecting(unit), unit)
     check_reading(request.frame, memory=request.reading.memory, progress=request.reading.progress)
     if checked.grouping is None:
         _ = unit.contribution  # refused where a question has no bounds
@@ -182,7 +183,8 @@ def _measured(plan: Plan) -> Any:
     try:
         if plan.query.found is not None:
             return discovering.keys_of(plan, plan.frame, reading)
-        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading)
+        secret = noise.fresh_key() if plan.query.gathers else 0
+        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading, secret)
     except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
         stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
         raise

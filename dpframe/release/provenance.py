@@ -69,9 +69,9 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "verb": plan.query.verb,
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [_axis(axis) for axis in plan.query.shown.axes],
+        "cells": [axis_facts(axis) for axis in plan.query.shown.axes],
         "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
-        "statistics": [_statistic(part) for part in plan.parts],
+        "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
         "keep_noisy": keep_noisy,
@@ -80,8 +80,8 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
-    if plan.query.subtotals:
-        facts["levels"] = [{"columns": list(level.columns), "rows": level.size} for level in plan.query.levels]
+    if (levels := plan.query.level_facts) is not None:
+        facts["levels"] = levels
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
     if plan.choice is not None:
@@ -184,7 +184,7 @@ def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | No
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    rows_print = prints.print_of(frame, labels, numbers, subtotals=plan.query.subtotals is not None)
+    rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.level_facts))
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
@@ -227,13 +227,20 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "column": name,
                     "by": ", ".join(level["columns"]),
                     "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
-                    "noisy_rmse": math.sqrt(noise["variance"]) if foreign.is_one_total(statistic) else None,
+                    "noisy_rmse": _deviation(statistic, noise, index),
                     "denoised_rmse": expected.get(index),
                 }
             )
             if "sums" in statistic:
                 rows[-1:] = _of_sums(rows[-1], statistic["sums"], math.sqrt(noise["variance"]))
     return rows
+
+
+def _deviation(statistic: Mapping[str, Any], noise: Mapping[str, Any], level: int) -> float | None:
+    """The standard deviation of the noise of a cell of a level; None of what is no single total, and no table."""
+    if "deviations" in statistic:
+        return float(statistic["deviations"][level]) * math.sqrt(noise["variance"])
+    return math.sqrt(noise["variance"]) if foreign.is_one_total(statistic) else None
 
 
 def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: float) -> list[dict[str, Any]]:
@@ -276,12 +283,13 @@ def _noise_of_rows(
     facts: Mapping[str, Any], statistic: Mapping[str, Any], places: Places
 ) -> NDArray[np.float64] | None:
     """The standard deviation of the noise of each row; None of what is no single total."""
-    if not foreign.is_one_total(statistic):
+    noises = [facts["statistics"][index] for index in statistic["statistics"]]
+    if not foreign.is_one_total(statistic) and "deviations" not in statistic:
         return None
     sizes = [level["rows"] for level in facts.get("levels") or [{"rows": len(places)}]]
     each = statistic.get("sums", {}).get("bin", 1.0)  # of bins that are there to be added up: the largest
     deviations = np.empty(len(places))
-    spread = [each * math.sqrt(facts["statistics"][index]["variance"]) for index in statistic["statistics"]]
+    spread = [each * (_deviation(statistic, noise, level) or 0.0) for level, noise in enumerate(noises)]
     deviations[places] = np.repeat(spread, sizes)
     return deviations
 
@@ -290,7 +298,8 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
     return [column for axis in facts["cells"] for column in axis["columns"]]
 
 
-def _axis(axis: Any) -> dict[str, Any]:
+def axis_facts(axis: Any) -> dict[str, Any]:
+    """The facts of a record on an axis of the cells."""
     described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
     if isinstance(axis, DateAxis):
         described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
@@ -323,11 +332,13 @@ def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     if described is None:
         return None
     needed = [total.over(by) for by in plan.query.groupings for total in statistic.totals()]
-    places = {"statistics": [plan.query.totals.index(total) for total in needed]}
+    indexes = [plan.query.totals.index(total) for total in needed]
+    places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})
 
 
-def _statistic(part: Any) -> dict[str, Any]:
+def noise_facts(part: Any) -> dict[str, Any]:
+    """The facts of a record on what is measured and its noise."""
     noise = part.mechanism
     law = {"p": noise.p, "variance": noise.variance} if math.isfinite(noise.p) else {}  # a choice has neither
     return {

@@ -113,7 +113,7 @@ def _rehearse_denoisers(plan: Plan) -> None:
         if not statistic.denoisable:
             continue
         try:
-            denoised(values, statistic, plan)
+            denoised(values, statistic, plan, {})
         except ReleaseFailed as error:
             cause = error.__cause__
             raise InvalidArgument(

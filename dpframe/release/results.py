@@ -31,11 +31,7 @@ def built(
 
     Everything here is noise and arithmetic on noisy numbers.
     """
-    measured = {}
-    for part in plan.parts:
-        noisy = part.mechanism.add_noise(exact.pop(part.total))
-        values = noisy.astype(np.float64) * part.mechanism.grid
-        measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted)
+    measured = noisy_of(plan, exact)
     if plan.query.chooses:
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
@@ -43,6 +39,22 @@ def built(
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
     return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
+
+
+def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
+    """The noisy numbers of each Total, one after the other: those before may decide what the next one measures.
+
+    What they decide reads noisy numbers alone, and the sensitivity that the noise was made for holds for whatever it
+    is: so the price is that of looks which are all decided before (``docs/privacy.md``, "Two looks").
+    """
+    measured: dict[Total, Measured] = {}
+    for part in plan.parts:
+        decided = part.total.decided(measured, part.mechanism)  # by noisy numbers, of the parts before
+        total = exact.pop(part.total) if decided is None else decided.measured(exact.pop(part.total)).ravel()
+        noisy = part.mechanism.add_noise(total)
+        values = noisy.astype(np.float64) * part.mechanism.grid
+        measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted, decided)
+    return measured
 
 
 def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], dict[str, Any]]:
@@ -61,7 +73,7 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     steps: dict[str, Any] = {}
     for name, statistic in plan.query.statistics:
         values, errors = plan.query.answer(statistic, measured)
-        columns[name], steps[name] = denoised(values, statistic, plan)
+        columns[name], steps[name] = denoised(values, statistic, plan, measured)
         more = plan.query.more(statistic, measured)
         if steps[name] is not None:
             more = {NOISY: values, **more}

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -39,13 +39,16 @@ CALLS = {
     "quantile": {"column": "age", "q": 0.5, "bounds": (0, 100)},
     "ecdf": {"column": "age", "bins": [0, 50, 100]},
     "n_units": {},
+    "n_distinct": {"column": "ward", "max_values": 2},
     "mode": {"column": "ward", "categories": ["A", "B"]},
     "top_k": {"column": "ward", "k": 1, "categories": ["A", "B"]},
     "covariance": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
     "correlation": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
+    "marginals": {"columns": ["ward", "patient"], "keys": {"ward": ["A", "B"], "patient": [1, 2]}},
     "contributions": {"by": "ward"},
     "agg": {"n": dpf.count()},
 }
+MORE = {"marginals": {"delta": 1e-6}}  # of the price: its noise is Gaussian alone
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -75,7 +78,7 @@ def test_help_explains_what_the_signature_takes_and_no_other(name):
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_takes_the_options_of_its_type(name):
-    taken = set(options_of(VERBS[name].__wrapped__).__annotations__)
+    taken = set(options_of(get_type_hints(VERBS[name].__wrapped__)).__annotations__)
     refused = REFUSED.get(name, {})
     assert {one for one in parameters(VERBS[name]) if one in OPTIONS} == taken
     assert taken == set(OPTIONS) - set(refused)
@@ -93,7 +96,7 @@ def test_what_a_verb_refuses_it_refuses_with_the_reason(name):
 @pytest.mark.parametrize("name", VERBS)
 def test_the_defaults_of_help_are_those_of_the_call(name):
     dp = FRAME.dp.preview
-    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)}
+    fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2), **MORE.get(name, {})}
     plain = getattr(dp, name)(**CALLS[name], **fixed)
     shown = {one.name: one.default for one in parameters(VERBS[name]).values() if one.name in OPTIONS}
     assert getattr(dp, name)(**CALLS[name], **{**shown, **fixed}) == plain
@@ -160,3 +163,12 @@ def test_words_of_other_libraries_are_understood(word, meant):
     people = pl.DataFrame({"age": [31, 45, 62]})
     with pytest.raises(dpf.InvalidType, match=f"{word} is not an argument of mean. Did you mean {meant}"):
         people.dp.mean("age", **{word: 1})
+
+
+def test_the_print_of_an_accessor_says_what_it_is_of():
+    frame = pl.DataFrame({"ward": ["A"]})
+    assert repr(frame.dp).startswith("<.dp of a private frame: count")
+    assert repr(frame.dp.group_by("ward", keys=["A"])).startswith("<.dp of a private frame in groups: count")
+    assert repr(frame.dp.preview.group_by("ward", keys=["A"])).startswith(
+        "<preview of .dp of a private frame in groups"
+    )

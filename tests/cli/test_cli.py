@@ -1,4 +1,4 @@
-"""The command line looks at ledgers: what it says, what it writes, and its exit codes."""
+"""The command line and its commands on ledgers: what they say, what they write, and their exit codes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli.main import main
+
+pytest.importorskip("typer")
 
 ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
@@ -120,13 +122,98 @@ def test_what_is_not_understood_is_exit_code_2(words, capsys):
     assert "usage: dpframe" in capsys.readouterr().err
 
 
+def run(*words, **variables):
+    """A process of its own."""
+    environ = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **variables}
+    command = [sys.executable, "-W", "error", "-m", "dpframe", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+
+
 @pytest.mark.slow
 def test_it_is_a_command(path):
-    environ = os.environ | {"PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-W", "error", "-m", "dpframe", "ledger", "verify", str(path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environ)
+    done = run("ledger", "verify", path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("intact: 2 entries")
+
+
+def test_show_as_json_is_one_line_for_programs(path, capsys):
+    code, out, _ = say(capsys, "show", path, "--json")
+    facts = json.loads(out)
+    assert (code, out.count("\n")) == (0, 1)
+    assert facts["remaining"] == {"epsilon": 0.25, "delta": 0.0}
+    assert (facts["dataset"], facts["entries"], facts["accounting"]) == ("clinic", 2, "basic")
+    assert facts["unit"]["neighbors"] == "add-remove"
+    assert facts["head"] == dpf.Ledger.open(path).verify()["head"]
+
+
+@pytest.mark.parametrize(("least", "code"), [("0.25", 0), ("0.1", 0), ("0.26", 3), ("1e300", 3)])
+def test_check_tells_by_its_exit_code_whether_enough_is_left(path, least, code, capsys):
+    said = say(capsys, "check", path, "--min-remaining", least)
+    assert (said[0], said[2]) == (code, "")
+    assert said[1].startswith("too little" if code else "enough")
+    assert say(capsys, "check", path, "--min-remaining", least, "--quiet") == (code, "", "")
+
+
+@pytest.mark.parametrize("least", ["0", "-1", "nan", "inf"])
+def test_check_of_what_is_no_price_is_exit_code_2(path, least, capsys):
+    code, out, err = say(capsys, "check", path, f"--min-remaining={least}")
+    assert (code, out) == (2, "")
+    assert "epsilon must" in err
+
+
+def test_the_ledger_may_stand_in_the_environment(path, capsys, monkeypatch):
+    monkeypatch.setenv("DPFRAME_LEDGER", str(path))
+    assert say(capsys, "verify", "--quiet") == (0, "", "")
+
+
+def test_the_screen_obeys_nothing_in_a_ledger(tmp_path, capsys):
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "odd.ledger", dataset="[red]no markup[/red] :smile:")
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="[bold]label[/bold]")
+    _, out, _ = say(capsys, "show", tmp_path / "odd.ledger")
+    assert "[red]no markup[/red] :smile:" in out
+    assert "[bold]label[/bold]" in out
+
+
+@pytest.mark.slow
+def test_colors_honor_no_color(path):
+    colored, plain = (run("ledger", "show", path, FORCE_COLOR="1", **more).stdout for more in ({}, {"NO_COLOR": "1"}))
+    assert "\x1b[33m" in colored
+    assert "\x1b[3" not in plain
+    assert "\x1b" not in run("ledger", "show", path).stdout
+
+
+HELPS = [[], ["ledger"], *(["ledger", name] for name in ("show", "check", "verify", "export"))]
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+def test_every_command_explains_itself(words, capsys):
+    assert main([*words, "--help"]) == 0
+    said = capsys.readouterr()
+    assert f"Usage: {' '.join(['dpframe', *words])}" in said.out
+    assert said.err == ""
+    assert "[/" not in said.out
+
+
+def test_a_word_that_is_almost_right(path, capsys):
+    with pytest.raises(SystemExit):
+        main(["ledger", "exprot", str(path)])
+    assert "Did you mean 'export'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_one_line_says_what_to_install(missing, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["ledger", "show", "x"]) == 6
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert 'pip install "dpframe[cli]"' in said.err
+
+
+@pytest.mark.slow
+def test_a_shell_completes_words():
+    said = run(_DPFRAME_COMPLETE="complete_bash", COMP_WORDS="dpframe led", COMP_CWORD="1")
+    assert (said.returncode, said.stdout.split()) == (0, ["ledger"])
 
 
 # The picture

@@ -92,7 +92,7 @@ def test_charts_and_tables_show_them(sizes):
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
     chart = sizes.dp.plot().to_dict()
-    assert "bands: twice the expected error of each denoised value" in chart["title"]["subtitle"]
+    assert "orange bands: twice the expected error of each denoised value" in chart["title"]["subtitle"]
     rows = next(layer["data"]["values"] for layer in [chart, *chart["layer"]] if "data" in layer)
     expected = numbers(sizes.dp.errors(cells=True), "count_denoised_rmse")
     assert [row["band_high"] - row["band_low"] for row in rows] == pytest.approx((4 * expected).tolist())

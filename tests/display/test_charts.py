@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.display import result_charts
+from dpframe.display import dimensions, result_charts, theme
 
 BINS = [0, 50, 100]
 DAYS = [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
@@ -70,7 +70,7 @@ def test_a_histogram_has_bars_between_its_edges_and_intervals(frame, ledger):
 def test_the_title_says_what_and_the_small_print_says_how(frame, ledger):
     ages = frame.dp.histogram("age", bins=BINS, epsilon=0.5, ledger=ledger)
     title = ages.dp.plot().to_dict()["title"]
-    assert title["text"] == "count by age"
+    assert title["text"] == "Number of rows by age"
     denoised = title["subtitle"].pop(2)
     chose = ages.dp.provenance["measures"]["count"]["denoise"][0]["chose"]
     moved = "denoised, so biased; estimated root mean squared error: count "
@@ -126,11 +126,13 @@ def test_the_last_year_of_the_calendar_can_be_drawn(frame, ledger):
 def test_dates_of_a_cube_stand_on_a_scale_of_time_by_themselves(frame, ledger):
     keys = {"day": dpf.dates("2026-01-01", "2026-02-28", every="1mo"), "ward": ["A", "B"]}
     chart = frame.dp.group_by("day", "ward", keys=keys).count(cube=True, epsilon=1.0, ledger=ledger).dp.plot().to_dict()
-    places = [panel["layer"][0]["encoding"] for panel in chart["concat"]]
-    assert [place["y"]["type"] if "sort" in place["y"] else place["x"]["type"] for place in places[:3]] == [
-        "nominal",
-        "temporal",
-        "nominal",
+    places = [panel.get("spec", panel)["layer"][0]["encoding"] for panel in chart["concat"]]
+    assert [place["x"]["type"] for place in places] == ["temporal", "temporal", "nominal", "quantitative"]
+    assert [panel["title"]["text"] for panel in chart["concat"]] == [
+        "by day and ward",
+        "by day",
+        "by ward",
+        "all together",
     ]
 
 
@@ -151,7 +153,9 @@ def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, led
         ledger=ledger,
     )
     chart = wards.dp.plot().to_dict()
-    assert [marks(panel)[0] for panel in chart["concat"]] == ["bar", "bar", "bar", "point"]
+    assert [marks(panel)[0 if number < 3 else -1] for number, panel in enumerate(chart["concat"])] == [
+        "bar", "bar", "bar", "point",
+    ]  # fmt: skip
     assert [panel["title"]["text"] for panel in chart["concat"]] == ["n", "present", "total", "age"]
     titles = [panel["layer"][0]["encoding"]["y"]["title"] for panel in chart["concat"]]
     assert titles == [
@@ -160,11 +164,15 @@ def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, led
         "sum of age, values clipped to [0, 100]",
         "mean of age, values clipped to [0, 100]",
     ]
-    assert chart["title"]["text"] == "n, present, total, age by ward"
+    assert chart["title"]["text"] == "4 numbers by ward"
+    two = frame.dp.group_by("ward", keys=["A", "B"]).agg(
+        n=dpf.count(), age=dpf.mean("age", bounds=(0, 100)), epsilon=1.0, ledger=ledger
+    )
+    assert two.dp.plot().to_dict()["title"]["text"] == "Number of rows and mean of age by ward"
 
 
 def test_long_names_lie_on_their_side(engine, altair, ledger):
-    wards = ["Obstetrics and gynecology", "Cardiology", "Accident and emergency"]
+    wards = ["Obstetrics and gynecology", "Cardiology", "Accident and emergency", "Pediatrics"]
     counts = engine({"ward": wards}).dp.group_by("ward", keys=wards).count(epsilon=1.0, ledger=ledger)
     bar = counts.dp.plot().to_dict()["layer"][0]["encoding"]
     assert (bar["y"]["field"], bar["x"]["field"]) == ("cell", "value")
@@ -173,14 +181,20 @@ def test_long_names_lie_on_their_side(engine, altair, ledger):
 def test_missing_keys_and_products_have_names(frame, ledger):
     asked = frame.dp.group_by("ward", "person", keys={"ward": ["A", None], "person": [1, 2]})
     chart = asked.count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    cells = [(cell["cell"], cell["color"].removesuffix(".0")) for cell in chart["data"]["values"]]
+    assert cells == [("A", "1"), ("A", "2"), ("missing", "1"), ("missing", "2")]
+
+
+def test_bins_in_groups_are_panels(frame, ledger):
+    counts = frame.dp.group_by("ward", keys=["A", "B"]).histogram("age", bins=BINS, epsilon=1.0, ledger=ledger)
+    chart = counts.dp.plot().to_dict()
+    assert chart["facet"]["sort"] == ["A", "B"]
+    assert marks(chart["spec"])[0] == "bar"
     values = chart["data"]["values"]
-    assert [cell["cell"].replace(".0", "") for cell in values] == ["A, 1", "A, 2", "missing, 1", "missing, 2"]
-
-
-def test_bins_in_groups_are_named_cells(frame, ledger):
-    counts = frame.dp.group_by("ward", keys=["A"]).histogram("age", bins=BINS, epsilon=1.0, ledger=ledger)
-    values = counts.dp.plot().to_dict()["data"]["values"]
-    assert [cell["cell"] for cell in values] == ["A, 0 to 50", "A, 50 to 100"]
+    assert [(cell["facet"], cell["left"], cell["x_says"]) for cell in values[:2]] == [
+        ("A", 0, "0 to 50"),
+        ("A", 50, "50 to 100"),
+    ]
 
 
 def test_durations_are_named_cells(engine, altair, ledger):
@@ -200,6 +214,7 @@ def test_a_grid_is_a_map(frame, ledger, denoise):
     assert "95% error of each cell: ±3 around the unbiased value" in chart["title"]["subtitle"]
     low, high = chart["encoding"]["color"]["scale"]["domain"]
     assert low <= 0 < high
+    assert chart["encoding"]["x2"]["field"] == "right"
 
 
 def test_one_number_is_one_bar_that_lies(frame, ledger):
@@ -209,7 +224,7 @@ def test_one_number_is_one_bar_that_lies(frame, ledger):
 
 
 def test_too_many_bars_are_cut_and_the_small_print_says_so(frame, ledger, monkeypatch):
-    monkeypatch.setattr(result_charts, "MOST_BARS", 5)
+    monkeypatch.setattr(result_charts, "MOST_CELLS", 5)
     notes = frame.dp.histogram("age", bins=10, range=(0, 100), epsilon=1.0, ledger=ledger).dp.plot().to_dict()["title"]
     assert notes["subtitle"][-1] == "the first 5 of 10 cells"
 
@@ -275,8 +290,8 @@ def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
 
 def test_aware_edges_are_kept_in_utc(altair):
     edge = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    assert result_charts._plain(edge) == "2026-01-01T10:00:00.000Z"
-    assert result_charts._plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
+    assert dimensions.plain(edge) == "2026-01-01T10:00:00.000Z"
+    assert dimensions.plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
 
 
 def test_without_altair_the_error_says_what_to_install(engine, ledger, monkeypatch):
@@ -299,3 +314,183 @@ def test_a_chart_shows_itself_without_a_network_unless_another_renderer_is_chose
     assert pickle.loads(pickle.dumps(chart)).to_dict() == chart.to_dict()
     with altair.renderers.enable("mimetype"):
         assert "image/svg+xml" not in chart._repr_mimebundle_()
+
+
+WARDS = ["A", "B", "C", "D", "E"]
+WEEKS = dpf.dates("2026-01-05", "2026-03-29", every="1w")
+
+
+@pytest.fixture(scope="module")
+def weekly():
+    """Counts of twelve weeks by five wards and two sexes."""
+    pytest.importorskip("altair")
+    days = [date(2026, 1, 5) + timedelta(days=number % 84) for number in range(840)]
+    visits = pl.DataFrame({"day": days, "ward": (WARDS * 168), "sex": ["f", "m"] * 420})
+    keys = {"day": WEEKS, "ward": WARDS, "sex": ["f", "m"]}
+    ledger = dpf.Ledger(epsilon=10)
+    return {
+        2: visits.dp.group_by("day", "sex", keys={"day": WEEKS, "sex": ["f", "m"]}).count(epsilon=1, ledger=ledger),
+        3: visits.dp.group_by("day", "ward", "sex", keys=keys).count(epsilon=1, ledger=ledger),
+        5: visits.dp.group_by("day", "ward", keys={"day": WEEKS, "ward": WARDS}).count(epsilon=1, ledger=ledger),
+        10: visits.dp.group_by("ward", "sex", keys={"ward": WARDS, "sex": ["f", "m"]}).count(epsilon=1, ledger=ledger),
+    }
+
+
+def test_weeks_by_a_few_names_are_a_line_for_each(weekly):
+    chart = weekly[2].dp.plot().to_dict()
+    assert marks(chart) == ["area", "line", "point"]
+    line = chart["layer"][1]["encoding"]
+    assert (line["x"]["type"], line["stroke"]["field"], line["stroke"]["scale"]["domain"]) == (
+        "temporal",
+        "color",
+        ["f", "m"],
+    )
+    assert chart["title"]["subtitle"][1] == "shaded: 95% intervals around the unbiased noisy values"
+    assert chart["layer"][2]["encoding"]["shape"]["field"] == "color"  # for who sees no colors
+
+
+def test_weeks_by_more_names_are_a_panel_for_each(weekly):
+    chart = weekly[5].dp.plot().to_dict()
+    assert chart["facet"]["sort"] == WARDS
+    assert "line" in marks(chart["spec"])
+    both = weekly[3].dp.plot().to_dict()
+    assert both["facet"]["title"] == "ward"
+    assert both["spec"]["layer"][1]["encoding"]["stroke"]["title"] == "sex"
+
+
+def test_every_column_goes_where_it_is_told(weekly):
+    chart = weekly[3].dp.plot(x="ward", color="sex", facet="day", kind="bar", title="Visits", notes="Source: a ward")
+    told = chart.to_dict()
+    assert told["facet"]["title"] == "day"
+    assert len(told["facet"]["sort"]) == 12
+    bar = told["spec"]["layer"][0]
+    assert (bar["mark"]["type"], bar["encoding"]["fill"]["title"]) == ("bar", "sex")
+    assert (told["title"]["text"], told["title"]["subtitle"][-1]) == ("Visits", "Source: a ward")
+    bare = weekly[3].dp.plot(notes=False).to_dict()
+    assert "subtitle" not in bare["title"]
+
+
+def test_a_heat_map_has_the_column_that_is_left_up_its_side(weekly):
+    chart = weekly[5].dp.plot(kind="heatmap").to_dict()
+    assert marks(chart) == ["rect"]
+    assert (chart["encoding"]["x"]["title"], chart["encoding"]["y"]["title"]) == ("day", "ward")
+    names = weekly[10].dp.plot(kind="heatmap").to_dict()
+    assert marks(names) == ["rect", "text", "text"]
+    assert names["title"]["subtitle"][1].startswith("95% error of each cell: ±")
+
+
+def test_noisy_values_can_be_shown(weekly):
+    counts = weekly[5]
+    values = counts.dp.plot(value="count_noisy").to_dict()["data"]["values"]
+    assert [cell["value"] for cell in values] == counts["count_noisy"].to_list()
+
+
+def test_quantiles_of_one_column_share_a_chart(altair):
+    people = pl.DataFrame({"age": list(range(100)), "ward": ["A", "B"] * 50})
+    ledger = dpf.Ledger(epsilon=10)
+    grouped = people.dp.group_by("ward", keys=["A", "B"])
+    ages = grouped.quantile("age", q=[0.25, 0.5, 0.75], bounds=(0, 100), epsilon=1.0, ledger=ledger)
+    chart = ages.dp.plot().to_dict()
+    assert chart["title"]["text"] == "Quantiles of age by ward"
+    assert {cell["color"] for cell in chart["data"]["values"]} == {"first quartile", "median", "third quartile"}
+    panels = ages.dp.plot(facet="quantile").to_dict()
+    assert panels["facet"]["sort"] == ["first quartile", "median", "third quartile"]
+
+
+def test_a_median_by_choice_says_what_its_error_is(altair):
+    people = pl.DataFrame({"age": list(range(100))})
+    ledger = dpf.Ledger(epsilon=1)
+    median = people.dp.median("age", bounds=(0, 120), mechanism="choice", epsilon=1.0, ledger=ledger)
+    ranks = median.dp.provenance["statistics"][0]["ranks"]
+    said = f"in 95 of 100 cases age_median is within {ranks:g} ranks of the exact answer"
+    chart = median.dp.plot().to_dict()
+    assert said in " ".join(chart["title"]["subtitle"])
+    assert said[1:] in median.dp.statement()
+    assert chart["layer"][-1]["encoding"]["x"]["scale"]["domain"] == [0.0, 120.0]
+
+
+def test_a_distribution_function_is_a_line_through_the_ends_of_its_bins(frame, ledger):
+    chart = frame.dp.ecdf("age", bins=[0, 25, 50, 75, 100], epsilon=1.0, ledger=ledger).dp.plot().to_dict()
+    line = chart["layer"][1]["encoding"]
+    assert (line["x"]["field"], chart["layer"][0]["encoding"]["y"]["scale"]["domain"]) == ("right", [0.0, 1.0])
+    assert chart["title"]["text"] == "Distribution function of age"
+
+
+def test_eighty_long_names_are_lines_that_are_not_cut(altair):
+    names = [f"Diagnosis {number} with a name that takes more than a line of a chart's side" for number in range(80)]
+    found = pl.DataFrame({"code": names}).dp.group_by("code", keys=names)
+    chart = found.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1)).dp.plot().to_dict()
+    bar = chart["layer"][0]["encoding"]
+    assert (bar["y"]["field"], bar["y"]["axis"]["labelExpr"]) == ("cell", "split(datum.label, '\\n')")
+    assert all(len(line) <= 46 for cell in chart["data"]["values"] for line in cell["cell"].split("\n"))
+    assert 80 * 15 <= chart["height"] <= 80 * 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"x": "wrd"}, "x must be a column of the cells, one of 'day', 'ward', not 'wrd'"),
+        ({"color": "sex"}, "color must be a column of the cells"),
+        ({"x": 1}, "x must be text"),
+        ({"facet": "ward", "color": "ward"}, "facet must be another column than color"),
+        ({"kind": "pie"}, "kind must be one of 'bar', 'line', 'point', 'heatmap', not 'pie'"),
+        ({"kind": "heatmap", "color": "ward"}, "color must not be given where kind='heatmap'"),
+        ({"kind": "bar", "color": "ward"}, "kind must not be 'bar' where color splits bins or dates"),
+        ({"x": "ward", "color": "day"}, "color must be a column with at most 8 values, not 'day' with 12"),
+        ({"value": "cost"}, "value must be one or several of 'count', 'count_noisy', not 'cost'"),
+        ({"value": []}, "value must be one or several of"),
+        ({"notes": 3}, "notes must be True, False, or lines of text"),
+        ({"title": 3}, "title must be text"),
+    ],
+)
+def test_arguments_that_cannot_be_drawn_are_refused(weekly, arguments, words):
+    with pytest.raises(dpf.InvalidArgument) as refusal:
+        weekly[5].dp.plot(**arguments)
+    assert words in str(refusal.value)
+
+
+def test_one_number_has_no_columns_to_lay_out(frame, ledger):
+    count = frame.dp.count(epsilon=1.0, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match="x must not be given here: the result is one number"):
+        count.dp.plot(x="ward")
+    with pytest.raises(dpf.InvalidArgument, match="kind must not be 'heatmap' where fewer than two columns"):
+        count.dp.plot(kind="heatmap")
+
+
+def test_a_chart_says_what_is_seen_to_who_does_not_see_it(weekly):
+    said = weekly[2].dp.plot().to_dict()["description"]
+    assert said.startswith(
+        "Number of rows by day and sex. Released with differential privacy, epsilon 1. Line chart of "
+    )
+    few = weekly[10].dp.plot().to_dict()
+    assert "Bar chart of number of rows. A, f: " in few["description"]
+
+
+def contrast(one, other):
+    """The ratio of the luminance of two colors, as WCAG 2.1 has it."""
+    lights = []
+    for color in (one, other):
+        parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    return max(lights) / min(lights)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colors_stand_out_from_the_page(dark):
+    of = theme.colors(dark=dark)
+    assert min(contrast(color, of.page) for color in (*of.series[:4], of.edge, of.rule)) >= 3
+    assert min(contrast(color, of.page) for color in (of.ink, of.faint)) >= 4.5
+    assert contrast(of.ink, of.fill) >= 3  # intervals on bars
+
+
+def test_the_theme_follows_that_of_altair(weekly):
+    altair = pytest.importorskip("altair")
+    if not hasattr(altair, "theme"):
+        pytest.skip("before Altair 5.5")
+    light = weekly[10].dp.plot().to_dict()
+    with altair.theme.enable("dark"):
+        dark = weekly[10].dp.plot().to_dict()
+    assert (light["config"]["background"], dark["config"]["background"]) == (theme.LIGHT.page, theme.DARK.page)
+    with altair.theme.enable("ggplot2"):
+        assert "style" not in weekly[10].dp.plot().to_dict()["config"]

@@ -9,6 +9,7 @@ import runpy
 import engine_tables
 import polars as pl
 import pytest
+from weekly_jobs import check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
@@ -64,6 +65,10 @@ def test_the_example_runs_and_tells_what_is_missing(spark, tmp_path, monkeypatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert example["main"](tmp_path) is None
     assert "pyspark is not installed" in capsys.readouterr().out
+
+
+def test_a_job_runs_on_spark_by_one_changed_line(spark, tmp_path):
+    check_job_on("spark", lay_out(tmp_path))
 
 
 class Split(engine.SparkTable):

@@ -149,7 +149,7 @@ def test_109_numbers_of_two_rows_that_changed_places_are_refused(engine, questio
 
 
 def print_of(frame, labels, columns, facts):
-    return prints.print_of(frame, labels, columns, subtotals="levels" in facts)
+    return prints.print_of(frame, labels, columns, prints.layout_of(facts.get("levels")))
 
 
 @pytest.mark.slow

@@ -150,6 +150,7 @@ def test_118_a_broken_record_in_attrs_is_none():
 
 
 def test_118_the_command_line_says_it_in_a_line(tmp_path, capsys):
+    pytest.importorskip("typer")
     dpf.Ledger(epsilon=1.0, path=tmp_path / "clinic.ledger")
     for kind, text in BROKEN.items():
         path = written(tmp_path / "x.parquet", released(), text)
@@ -182,7 +183,7 @@ def hashed(frame, record):
     """The record with hashes that fit its frame, as a forger would make them."""
     try:
         numbers = record["columns"] if record["measures"] else []
-        found = prints.print_of(frame, record["rows"]["labels"], numbers, subtotals="levels" in record)
+        found = prints.print_of(frame, record["rows"]["labels"], numbers, prints.layout_of(record.get("levels")))
         record["rows"]["sha256"] = found.sha256
         record["sha256"] = build.fingerprint(frame, record["columns"])
     except (AttributeError, KeyError, TypeError, ValueError):  # too broken to be forged any further

@@ -168,3 +168,11 @@ def test_a_ledger_verifies_each_part(engine, tmp_path):
 def test_a_broken_record_of_parts_is_no_record(parts):
     frame = build.attach(pl.DataFrame({"x": [1]}), {"schema": "dpframe.parts/1", "parts": parts})
     assert build.record_of(frame) is None
+
+
+def test_one_release_joined_alone_keeps_its_own_record(engine):
+    with dpf.Ledger(epsilon=1):
+        one = engine({"week": [1, 1, 2]}).dp.count(epsilon=0.5)
+    joined = dpf.concat([one])
+    assert "parts" in joined.dp.provenance
+    assert "parts" not in one.dp.provenance

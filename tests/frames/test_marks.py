@@ -67,10 +67,10 @@ def test_a_public_frame_is_charged_for_nothing(frame):
 
 
 def test_the_verbs_that_are_refused_are_all():
-    kinds = (*dpf.PrivateFrame.__mro__[:-1],)  # some verbs stand in a class of their own
-    public = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
-    assert public == set(VERBS)
-    assert {name for name in vars(dpf.ReleasedFrame) if not name.startswith("_")} == set(OF_RESULTS)
+    for frame_class, names in ((dpf.PrivateFrame, VERBS), (dpf.ReleasedFrame, OF_RESULTS)):
+        kinds = frame_class.__mro__[:-1]  # some verbs stand in a class of their own
+        public = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
+        assert public == set(names)
 
 
 def test_a_mark_takes_the_place_of_a_record(engine, tmp_path):
@@ -174,3 +174,29 @@ def test_a_library_is_refused_before_anything_is_charged(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ImportError):
         dpf.of(frame, like="pandas")
+
+
+def test_results_without_their_record_are_no_private_rows(engine):
+    frame = engine({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"]})
+    with dpf.Ledger(epsilon=9) as ledger:
+        ages = frame.dp.histogram("age", bins=[0, 50, 100], epsilon=1)
+        wards = frame.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1)
+        for result in (ages, wards):
+            kept = result.copy() if engine.is_pandas else result.clone()
+            if engine.is_pandas:
+                kept.attrs = {}
+            spent = ledger.spent
+            with pytest.raises(dpf.AlreadyReleased, match=r"those of a released result.*dpf\.concat"):
+                kept.dp.count(epsilon=1)
+            assert ledger.spent == spent
+
+
+def test_rows_that_were_joined_to_a_result_are_private(engine):
+    columns = {"patient": [1, 2], "ward": ["A", "B"], "days": [3.0, 4.0]}
+    frame = engine(columns | {"count": [1.0, 2.0], "count_noisy": [1.0, 2.0], "count_error": [3.0, 3.0]})
+    with dpf.Ledger(epsilon=9):
+        assert len(frame.dp.mean("days", bounds=(0, 9), epsilon=1)) == 1
+        with pytest.raises(dpf.AlreadyReleased, match="'count', 'count_noisy'"):
+            frame.dp.sum("count", bounds=(0, 9), epsilon=1)
+        twin = engine({"x": [1.0], "x_error": [0.1]})  # a measurement with its error
+        assert len(twin.dp.sum("x", bounds=(0, 9), epsilon=1)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def dev(monkeypatch):
 def parts(monkeypatch, dev, **codes):
     """Replace the parts by ones that end with these exit codes."""
     checks = {
-        name: lambda fresh, code=code: iter([dev.Check("pytest", code, "1 line")]) for name, code in codes.items()
+        name: lambda setup, code=code: iter([dev.Check("pytest", code, "1 line")]) for name, code in codes.items()
     }
     monkeypatch.setattr(dev, "CHECKS", checks)
     monkeypatch.setattr(dev, "WHAT", dict.fromkeys(codes, "a part"))
@@ -32,12 +33,12 @@ def parts(monkeypatch, dev, **codes):
 
 
 def test_everything_passes(dev, monkeypatch, capsys):
-    assert dev.run_tests(parts(monkeypatch, dev, newest=0, oldest=0), fresh=False) == 0
+    assert dev.run_tests(parts(monkeypatch, dev, newest=0, oldest=0), dev.Setup()) == 0
     assert "Everything passed" in capsys.readouterr().out
 
 
 def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch, capsys):
-    assert dev.run_tests(parts(monkeypatch, dev, newest=1, oldest=0), fresh=False) == 1
+    assert dev.run_tests(parts(monkeypatch, dev, newest=1, oldest=0), dev.Setup()) == 1
     said = capsys.readouterr().out
     assert "FAILED  newest" in said
     assert "passed  oldest" in said
@@ -45,12 +46,12 @@ def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch,
 
 
 def test_an_environment_that_cannot_be_made_fails(dev, monkeypatch, capsys):
-    def broken(fresh):
+    def broken(setup):
         raise subprocess.CalledProcessError(1, ["pip"])
         yield
 
     monkeypatch.setitem(dev.CHECKS, "oldest", broken)
-    assert dev.run_tests(("oldest",), fresh=False) == 1
+    assert dev.run_tests(("oldest",), dev.Setup()) == 1
     assert "environment" in capsys.readouterr().out
 
 
@@ -58,6 +59,105 @@ def test_the_oldest_versions_are_the_lower_bounds(dev):
     pins = dev.oldest_versions()
     assert {"numpy==1.26.*", "polars==1.34.*", "narwhals==2.0.*", "pandas==2.2.*"} <= set(pins)
     assert not [pin for pin in pins if ">=" in pin]
+
+
+def test_a_group_has_what_it_includes_once(dev):
+    test = dev.group("test")
+    assert {*dev.group("demo"), *dev.group("little"), *dev.group("style")} <= set(test)
+    assert len(set(test)) == len(test)
+    assert set(test) | set(dev.group("docs")) | set(dev.group("benchmarks")) <= set(dev.group("dev"))
+
+
+def test_extras_that_a_group_asks_of_dpframe_are_those_of_this_folder(dev):
+    asked = ["dpframe[plot]", "pandas>=2.2", "dpframe[dask,spark]"]
+    assert dev.editable(asked) == ["--editable", ".[plot,dask,spark]", "pandas>=2.2"]
+    assert dev.editable([]) == ["--editable", "."]
+
+
+PIPS = """:env:.cert='/certificates.pem'
+:env:.index-url='https://first/simple'
+global.extra-index-url='https://second/simple\\n  file:///third'
+global.find-links='/wheels /more'
+global.index-url='https://never/simple'
+install.no-index='true'
+list.format='columns'
+"""
+
+
+def test_what_pip_is_told_uv_is_told(dev):
+    assert dev.translated(PIPS) == {
+        "SSL_CERT_FILE": "/certificates.pem",
+        "UV_DEFAULT_INDEX": "https://first/simple",
+        "UV_INDEX": "https://second/simple file:///third",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_FIND_LINKS": "/wheels,/more",
+        "UV_NO_INDEX": "true",
+    }
+    assert dev.translated("") == {}
+
+
+def test_what_uv_is_told_already_stays(dev, monkeypatch):
+    listed = subprocess.CompletedProcess([], 0, stdout=":env:.index-url='https://of-pip/simple'\n")
+    monkeypatch.setattr(dev.subprocess, "run", lambda *_, **__: listed)  # an environment that uv made has no pip
+    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
+    assert dev.settings()["UV_DEFAULT_INDEX"] == "https://of-pip/simple"
+    dev.settings.cache_clear()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://of-uv/simple")
+    assert "UV_DEFAULT_INDEX" not in dev.settings()
+
+
+def installing(dev, monkeypatch, tmp_path, *, refused):
+    """Install while every command with the word `refused` fails; the commands that were run, and who did it."""
+    commands = []
+
+    def quietly(*command):
+        commands.append(command)
+        if refused in command:
+            raise subprocess.CalledProcessError(1, command)
+
+    monkeypatch.setattr(dev, "VENVS", tmp_path)
+    monkeypatch.setattr(dev, "quietly", quietly)
+    monkeypatch.setattr(dev.venv, "create", lambda folder, with_pip: folder.mkdir())
+    return commands, dev.install(tmp_path / "newest", tmp_path / "newest" / "bin" / "python", [["--editable", "."]])
+
+
+def test_uv_installs_where_it_is(dev, monkeypatch, tmp_path):
+    monkeypatch.setattr(dev, "works", lambda program: program == "/bin/uv")
+    monkeypatch.setattr(dev.shutil, "which", lambda name: "/bin/uv")
+    commands, who = installing(dev, monkeypatch, tmp_path, refused=None)
+    assert who == "uv"
+    assert [command[:3] for command in commands] == [("/bin/uv", "venv", "--python"), ("/bin/uv", "pip", "install")]
+
+
+def test_pip_fetches_uv_where_there_is_none(dev, monkeypatch, tmp_path):
+    monkeypatch.setattr(dev, "works", lambda program: (tmp_path / "asked").exists() or (tmp_path / "asked").touch())
+    monkeypatch.setattr(dev.shutil, "which", lambda name: None)
+    commands, who = installing(dev, monkeypatch, tmp_path, refused=None)
+    assert who == "uv"
+    assert commands[0][-2:] == (str(tmp_path / "uv"), "uv>=0.8")
+
+
+@pytest.mark.parametrize(("refused", "words"), [("uv>=0.8", "uv cannot be had here"), ("venv", "uv could not install")])
+def test_without_uv_pip_installs(dev, monkeypatch, tmp_path, capsys, refused, words):
+    monkeypatch.setattr(dev, "works", lambda program: refused == "venv")
+    monkeypatch.setattr(dev.shutil, "which", lambda name: None)
+    commands, who = installing(dev, monkeypatch, tmp_path, refused=refused)
+    assert who == "pip"
+    assert commands[-1][1:4] == ("-m", "pip", "install")
+    assert words in capsys.readouterr().out
+
+
+def test_the_lock_has_all_that_is_asked_and_names_no_host(dev):
+    locked = dev.LOCK.read_text(encoding="utf-8")
+    assert not re.search(r"://|^-|file:|dpframe", locked, flags=re.MULTILINE)
+    names = {match[1].lower() for match in re.finditer(r"^([A-Za-z0-9._-]+)==", locked, flags=re.MULTILINE)}
+    project = dev.declared()["project"]
+    asked = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    asked += dev.group("dev")
+    missing = {re.match(r"[A-Za-z0-9._-]+", one)[0].lower() for one in asked} - names - {"dpframe"}
+    assert not missing, "run python3.11 dev.py lock"
+    pinned = re.findall(r"^\S+==.*\\$(?!\n    --hash=sha256:[0-9a-f]{64})", locked, flags=re.MULTILINE)
+    assert not pinned, "every line has a hash"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ NEEDS = {
     ".plot()": "altair",
     ".table()": "great_tables",
     "statsmodels": "statsmodels",
+    "dpframe.cli": "typer",
     '"pandas"': "pandas",
 }
 MACHINE_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|work|Users|mnt|opt|var)/|[A-Z]:\\")

@@ -93,11 +93,15 @@ def test_denoisers_cannot_reach_a_row():
 
 
 def test_all_is_exact():
+    assert all(dpf.__getattr__(name) for name in ("audit", "local"))  # imported where they are asked for
     public = {name for name in vars(dpf) if not name.startswith("_")}
     modules = {name for name in public if type(getattr(dpf, name)).__name__ == "module"} - {"audit", "denoise", "local"}
     assert public - modules == set(dpf.__all__) - {"__version__"}
     assert list(dpf.__all__) == sorted(dpf.__all__)
     assert dir(dpf) == dpf.__all__
+
+
+MODULES = 260  # of dpframe itself, that an import of it takes along
 
 
 def run(code):
@@ -110,10 +114,30 @@ def run(code):
 def test_importing_is_light():
     heavy = run(
         "import sys, dpframe; print([name for name in "
-        "('scipy', 'scipy.stats', 'dp_accounting', 'pandas', 'altair', 'sqlalchemy', 'mpmath', 'great_tables') "
+        "('scipy', 'scipy.stats', 'dp_accounting', 'pandas', 'altair', 'sqlalchemy', 'mpmath', 'great_tables', "
+        "'typer', 'rich') "
         "if name in sys.modules])"
     )
     assert heavy == "[]"
+
+
+@pytest.mark.slow
+def test_a_process_starts_with_few_modules():
+    """Time depends on the machine, and what is imported does not: dpframe's own rooms, and no other library."""
+    count = "sum(name.startswith('dpframe') for name in sys.modules)"
+    before = "import sys, numpy, polars; before = {*sys.modules}; import dpframe; "
+    assert int(run(f"{before}print({count})")) <= MODULES
+    theirs = run(
+        f"{before}print(*{{name.split('.')[0] for name in {{*sys.modules}} - before}} - sys.stdlib_module_names)"
+    )
+    assert theirs == "dpframe"
+    released = run(
+        f"{before}frame = polars.DataFrame({{'g': ['A', 'B'], 'x': [1.0, 2.0]}}); ledger = dpframe.Ledger(epsilon=1); "
+        "frame.dp.group_by('g', keys=['A', 'B']).agg(n=dpframe.count(), epsilon=1, ledger=ledger); "
+        "print(*[name for name in ('narwhals', 'scipy.stats', 'pandas', 'sqlalchemy', 'altair', 'numba', "
+        "'dpframe.local', 'dpframe.audit') if name in sys.modules])"
+    )
+    assert released == ""
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ def test_what_is_not_on_the_grid_is_refused_with_what_is(call, error, words):
     "wrong",
     [
         *("2025-13-01", "Monday", 20250106, 1.5, True, datetime(2025, 1, 6, 12), datetime(2025, 1, 6, tzinfo=UTC)),
-        *(np.datetime64("NaT"), np.datetime64("2025-01-06T00:00:01"), timedelta(1), [date(2025, 1, 6)]),
+        *(np.datetime64("NaT", "us"), np.datetime64("2025-01-06T00:00:01"), timedelta(1), [date(2025, 1, 6)]),
     ],
 )
 def test_what_is_no_day_is_refused(wrong):

@@ -241,3 +241,8 @@ def test_the_noise_of_binned_groups_is_of_every_cell():
         .to_numpy()
     )
     assert np.std(np.delete(found, 10)) == pytest.approx(math.sqrt(2 * math.exp(-0.5)) / (1 - math.exp(-0.5)), rel=0.6)
+
+
+def test_bins_without_edges_are_refused_with_an_example():
+    with pytest.raises(dpf.MissingArgument, match=r"Write for instance dpf\.bins\('age', \[0, 18, 65, 120\]\)"):
+        dpf.bins("age")

@@ -16,6 +16,7 @@ from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.rectangles import _of_rectangles, fitted_grid, from_the_whole_down
 from dpframe.queries.statistics import Ranges
 from dpframe.queries.sum_intervals import sum_interval
+from dpframe.queries.total import Measured
 from dpframe.queries.trees import Tree
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
@@ -258,7 +259,8 @@ def test_a_grid_is_fitted_where_that_brings_its_sums_nearer(pure):
         for _ in range(20):
             drawn = generator.laplace(scale=(noise.variance / 2) ** 0.5, size=(1, design.width))
             off = asked._apart(design.running(drawn)).reshape(24, 24)
-            values, _ = asked.fitted((truth + off).ravel(), noise)
+            measured = {asked.totals()[0]: Measured(off, noise)}
+            values, _ = asked.fitted((truth + off).ravel(), measured)
             before += squares_of_rectangles(off)
             after += squares_of_rectangles(values.reshape(24, 24) - truth)
         assert after <= (0.7 if fits else 1.1) * before

@@ -38,7 +38,7 @@ class TestOddValues:
     ODD: tuple[Any, ...] = (
         *(1 + 2j, np.complex128(1 + 2j), np.longdouble("1e4000"), np.array([1.0]), np.array(3.0), [1], {}, b"x"),
         *(Decimal("sNaN"), Decimal("1e400"), Fraction(10**400), 10**400, -(10**400), 2**63 - 1, 5e-324, -0.0),
-        *(float("nan"), float("inf"), np.datetime64("NaT"), np.timedelta64("NaT"), date.min, datetime.max),
+        *(float("nan"), float("inf"), np.datetime64("NaT", "us"), np.timedelta64("NaT", "us"), date.min, datetime.max),
         *(timedelta.max, timedelta.min, "\ud800", "inf", range(3), object, pl.Series([1.0]), None),
     )
     QUESTIONS = (

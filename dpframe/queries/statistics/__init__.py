@@ -5,14 +5,17 @@ from dpframe.queries.statistics.contributors import Contributors
 from dpframe.queries.statistics.count import Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
+from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.mode import Mode
+from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
 from dpframe.queries.statistics.ranges import Ranges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
+from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, sum
 from dpframe.queries.statistics.top_k import TopK
@@ -28,9 +31,11 @@ __all__ = [
     "Count",
     "Covariance",
     "Ecdf",
+    "Marginals",
     "Mean",
     "Measured",
     "Mode",
+    "NDistinct",
     "NUnits",
     "Proportion",
     "Quantile",
@@ -39,6 +44,7 @@ __all__ = [
     "Ratio",
     "RowFunction",
     "Share",
+    "StagedRanges",
     "Statistic",
     "Std",
     "Sum",
@@ -50,8 +56,10 @@ __all__ = [
     "count",
     "covariance",
     "fieller",
+    "marginals",
     "mean",
     "median",
+    "n_distinct",
     "n_units",
     "proportion",
     "quantile",

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.fieller import interval_of_sum
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
@@ -74,6 +75,7 @@ class SharedCount(Counted):
         return interval_of_sum(noises[0], self.total.width, confidence)
 
 
+@trimmed
 def count(column: str | None = None) -> Count:
     """Ask for the number of rows, or of the values of a column that are present.
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import comoments
 from dpframe.queries.clipping import check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.comoments import Pair
@@ -209,6 +210,7 @@ class Correlation(Covariance):
         return values.ravel(), np.stack(errors, axis=1).ravel()
 
 
+@trimmed
 def covariance(
     columns: Sequence[str], bounds: Mapping[str, tuple[float, float]] | None = None, *, ddof: int = 1
 ) -> Covariance:
@@ -251,6 +253,7 @@ def covariance(
     return Covariance(*_checked(columns, bounds), ddof)
 
 
+@trimmed
 def correlation(columns: Sequence[str], bounds: Mapping[str, tuple[float, float]] | None = None) -> Correlation:
     """Ask for the correlation of each pair of columns, each value clipped to its bounds.
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
 from dpframe.queries.moments import Reading, two_sided_mean
@@ -144,6 +145,7 @@ class Mean(Clipped):
         return Reading(np.clip(reading.values, *self.bounds), reading.half_widths)
 
 
+@trimmed
 def mean(
     column: str, bounds: tuple[float, float] | None = None, *, missing: Literal["drop", "midpoint"] = "drop"
 ) -> Mean:

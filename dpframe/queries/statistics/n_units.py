@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import Total
 
@@ -38,6 +39,7 @@ class NUnits(Counted):
         return (Total(self.column, per_unit=not self.of_rows),)
 
 
+@trimmed
 def n_units(column: str | None = None) -> NUnits:
     """Ask for the number of units, such as people, that have a row in a group.
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.errors.words import harmless
 from dpframe.queries.clipping import check_column
 from dpframe.queries.keys import KeyAxis, plain_key
@@ -91,6 +92,7 @@ def _plain_value(value: Any) -> Any:
     return plain_key(value, "value")
 
 
+@trimmed
 def proportion(column: str, value: Any = None) -> Proportion:
     """Ask for the share of a column's values that are true, or that are one declared value.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import between, is_number
 from dpframe.queries.clipping import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
@@ -165,6 +166,7 @@ class Quantiles(Statistic):
         return ", ".join(map(str, self.parts))
 
 
+@trimmed
 def quantile(
     column: str,
     *,
@@ -227,6 +229,7 @@ def quantile(
     return Quantiles(tuple(Quantile(column, _checked_q(level), checked_candidates) for level in q))
 
 
+@trimmed
 def median(
     column: str,
     *,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Ranges(Statistic):
         """The numbers that are measured of the counts of the bins."""
         return _design(self.shape, self.pure)
 
-    def under(self, pure: bool) -> Self:
+    def under(self, pure: bool) -> Ranges:
         """The form that suits pure noise or, else, Gaussian noise."""
         return replace(self, pure=pure)
 
@@ -77,14 +77,14 @@ class Ranges(Statistic):
         """The half-width to expect of any sum of neighboring bins, the largest of all."""
         return sum_interval(noises[0], confidence) * math.sqrt(self.design.largest_variance)
 
-    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str]:
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str]:
         """Counts of at least 0, whose sums stay near: of a line running sums, the nearest ones that never fall.
 
         Such a fit moves no set of running sums away from the true ones, which do not fall either. Of a grid the total
         is cut at 0, and shared out among its quarters, and so on, if that brings the sums of rectangles nearer to the
         true ones, by an unbiased estimate of their errors.
         """
-        cells = values.reshape(-1, *self.shape)
+        cells, noise = values.reshape(-1, *self.shape), measured[self.totals()[0]].noise
         if len(self.shape) > 1:
             counts = fitted_grid(cells, noise, lambda draws: self._apart(self.design.running(draws)), self.design.width)
             return (values, "none") if counts is None else (counts.ravel(), "sums shared out from the whole down")
@@ -122,8 +122,8 @@ class Ranges(Statistic):
         return "count() for sums of bins"
 
 
-def of_axes(axes: Sequence[Any]) -> Ranges:
-    """The counts of declared bins of one column or two."""
+def of_axes(axes: Sequence[Any]) -> tuple[int, ...]:
+    """The numbers of declared bins of one column or two."""
     shape = tuple(axis.size for axis in axes)
     if len(shape) > 2:
         raise InvalidArgument(
@@ -140,7 +140,7 @@ def of_axes(axes: Sequence[Any]) -> Ranges:
             "bins must be given with ranges=True, which is for sums of neighbors: categories have none. Write for "
             "instance bins=range(0, 101), or leave ranges out."
         )
-    return Ranges(shape)
+    return shape
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
@@ -93,6 +94,7 @@ class Ratio(Statistic):
         return " / ".join(f"sum({name}) in [{bounds[0]:g}, {bounds[1]:g}]" for name, bounds in each)
 
 
+@trimmed
 def ratio(numerator: str, denominator: str, *, bounds: Mapping[str, tuple[float, float]] | None = None) -> Ratio:
     """Ask for the sum of one column over the sum of another: cost per day, visits per person.
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpframe.errors import MissingArgument
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import check_column, checked_bounds
-from dpframe.queries.keys import KeyAxis
+from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
 CONFIDENCE = 0.95  # of every error shown
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """A table of a result in a plan: its name, its share of the price, the scale of its noise, and its error."""
+
+    measures: str
+    share: float
+    scale: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,8 @@ class Statistic:
         Of further columns that it releases, such as ``"_low"``: `more` gives them.
     fewest : int
         Of how many values it is defined; a variance of 2.
+    gaussian_only : bool
+        Whether it has no form for other noise than Gaussian.
     unbounded : bool
         Whether its error may be infinite, as of a quotient whose divisor may be 0.
 
@@ -61,6 +74,7 @@ class Statistic:
     chooses: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
     fewest: ClassVar[int] = 1
+    gaussian_only: ClassVar[bool] = False
     unbounded: ClassVar[bool] = False
 
     @property
@@ -114,6 +128,18 @@ class Statistic:
         """The labels of the several rows that each group has of it; most statistics have one row, and no labels."""
         return ()
 
+    def shown(self, keys: Keys) -> Keys:
+        """The rows of a result that has it, for these groups: those of each group are the labels of `axes`."""
+        return Keys((*keys.axes, *self.axes)) if self.axes else keys
+
+    def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
+        """The same with its own axes as the schema has them, which `checked` gives: itself where it has none."""
+        return self
+
+    def rows_of_plan(self, noises: Sequence[Noise], confidence: float = CONFIDENCE) -> Sequence[PlanRow] | None:
+        """The lines of a plan, one for each of its tables where it makes several of one Total; None of any other."""
+        return None
+
     @property
     def default_name(self) -> str:
         """The name of its output column where `agg` is given none: ``COL_verb``."""
@@ -137,13 +163,21 @@ class Statistic:
         """The further columns, by the ends of their names."""
         return {}
 
-    def fitted(self, values: Floats, noise: Noise) -> tuple[Floats, str] | None:
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
         """The values by its own denoiser, and what that does in words; None where it has none of its own."""
         return None
 
     def by_rows(self) -> Statistic:
         """The same where each row is a unit, and the number of units that of rows."""
         return self
+
+    def protecting(self, unit: PrivacyUnit) -> Statistic:
+        """The same in the form that suits the protected unit; refused where it lacks what such a unit needs."""
+        return self
+
+    def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
+        """Notes for the reader on what it leaves out of a unit; `groups` is the number of all groups."""
+        return ()
 
     def under(self, pure: bool) -> Statistic:
         """The same statistic in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""

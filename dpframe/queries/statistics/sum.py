@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpframe.errors import InvalidArgument
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Clipped
 from dpframe.queries.statistics.unit_sum import UnitSum
 from dpframe.queries.total import Total
@@ -29,6 +30,7 @@ class Sum(Clipped):
         return (Total(self.column, self.bounds),)
 
 
+@trimmed
 def sum(
     column: str,
     bounds: tuple[float, float] | None = None,

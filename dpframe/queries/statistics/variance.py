@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
 from dpframe.queries.row_functions import bernstein, centred_squares
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
@@ -124,6 +125,7 @@ class Std(Variance):
         return standard_deviation(super()._read(values, noises, confidence))
 
 
+@trimmed
 def variance(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Variance:
     """Ask for the variance of a column, each value clipped to the bounds.
 
@@ -160,6 +162,7 @@ def variance(column: str, bounds: tuple[float, float] | None = None, *, ddof: in
     return Variance(column, bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
 
 
+@trimmed
 def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Std:
     """Ask for the standard deviation of a column, each value clipped to the bounds: the root of `variance`.
 

@@ -1,0 +1,52 @@
+"""Released results worked on for people: a section of a page, and the bounds that a grid of contributions suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from dpframe.display import result_page, result_tables
+from dpframe.display.report_page import Section
+from dpframe.frames import build, foreign
+from dpframe.planning import suggestion
+from dpframe.privacy import PrivacyUnit
+from dpframe.release import provenance
+
+
+class Shown(Protocol):
+    """A release that says of itself what a page shows."""
+
+    def plot(self) -> Any:
+        """The chart."""
+
+    def statement(self) -> str:
+        """The paragraph."""
+
+
+def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool) -> Section:
+    """The section of one release in a page; of a choice without numbers it is a table alone."""
+    facts = provenance.counted(said)
+    look = result_tables.Look()
+    if not facts["measures"] and not foreign.is_reports(facts):
+        provenance.checked(frame, facts)
+        table = result_tables.of_result(frame, facts, {}, look)
+        return result_page.section(facts, table, statement="", chart=None, errors=[])
+    places = provenance.checked_numbers(frame, facts)
+    errors = provenance.errors(build.reordered(frame, places), facts)
+    table = result_tables.of_result(frame, facts, provenance.cell_errors(facts, places), look)
+    chart = release.plot() if charts else None
+    return result_page.section(facts, table, statement=release.statement(), chart=chart, errors=errors)
+
+
+def suggested(
+    frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None
+) -> list[dict[str, Any]]:
+    """The bounds of contribution that a grid of contributions speaks for, the best first."""
+    places = provenance.checked_numbers(frame, facts)
+    frame, shape = build.reordered(frame, places), provenance.shape(facts)
+    noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"
+    names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
+    *ends, values = (build.numbers(frame, name).reshape(shape) for name in names)
+    grid = suggestion.grid_of(dict(zip(names, ends, strict=False)), values, facts["statistics"][0])
+    unit, groups = PrivacyUnit.of_facts(facts["unit"]), facts["groups"]["size"]
+    return suggestion.candidates(grid, unit, groups, epsilon=epsilon, delta=delta, mechanism=mechanism)

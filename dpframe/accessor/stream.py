@@ -1,0 +1,352 @@
+"""``dpf.Stream``: a series over declared periods that is paid for once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from dpframe.accessor.entry import accessor
+from dpframe.accessor.groupings import declared_axes, flat_columns
+from dpframe.accessor.private_frame import PrivateFrame
+from dpframe.accessor.public_frame import PublicFrame
+from dpframe.display import stream_charts
+from dpframe.display.charts import Words
+from dpframe.errors import (
+    AlreadyReleased,
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    checked_name,
+    shown,
+)
+from dpframe.errors.tracebacks import trimmed
+from dpframe.errors.words import harmless
+from dpframe.frames.kinds import checked_frame, library_of
+from dpframe.ledger.ledger import Ledger
+from dpframe.planning.stream_plan import StreamPlan
+from dpframe.planning.stream_request import StreamRequest, check_statistic
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries import counts
+from dpframe.queries.bins import date_axis
+from dpframe.queries.clipping import check_column
+from dpframe.queries.date_grid import Dates
+from dpframe.queries.discovery import Discovery
+from dpframe.queries.keys import KeyAxis, Keys, value_axis
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Statistic
+from dpframe.queries.stream_design import MOST_PERIODS
+from dpframe.release import stream_path
+from dpframe.release.stream_record import COLUMNS
+
+PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
+STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A series of running totals over declared periods, such as 52 weeks, at one price for all of them.
+
+    Each period is released by itself, when its rows are there: the total of all rows up to it, and the number of the
+    period alone, each with its error. The price is charged once, by the first release; the ledger keeps what was
+    released, so that a period that is asked again, by whatever process, is the same and costs nothing.
+
+    Parameters
+    ----------
+    name : str
+        The name of the stream in its ledger. Whoever names it again there goes on with it, and must describe it as it
+        was begun.
+    statistic : Count or Sum
+        ``dpf.count()``, ``dpf.count(column)`` or ``dpf.sum(column, bounds=...)``.
+    time : str
+        The column that says in which period a row *entered the table*.
+    periods : dpf.dates or list
+        All periods, in their order: ``dpf.dates(...)`` of a column of dates, else a list of the values of the column.
+        At most 4,096.
+    by, keys : optional
+        Groups of each period, as ``group_by(*by, keys=keys)`` has them, but for keys that are found.
+    max_rows : int, optional
+        Where the unit has a column: how many rows of a unit count, the earliest ones, over all periods and groups
+        together. Where not all rows of a period are left to count, a fixed shuffle of their groups and values decides.
+    max_groups : int, optional
+        Accepted, and of no effect: rows are counted over all groups.
+    epsilon, delta : float
+        The price of the whole series; with a delta, and in ledgers that know one, the noise is Gaussian.
+    mechanism : {"laplace", "gaussian"}, optional
+        The noise.
+    unit : PrivacyUnit or str, optional
+        Who is protected, where the ledger does not say it.
+    ledger : Ledger, optional
+        Who pays and keeps what was released; by default the ``with`` around a release. In a durable ledger a stream
+        outlives the process.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    Period t measures y_t = sum of c_(t-j) x_j of the rows x_j of each period j up to it, with noise of its own, and
+    totals are read off: the square-root factorization (Fichtenberger, Henzinger and Upadhyay, "Constant matters", ICML
+    2023), which is triangular, so that later rows may be chosen with earlier releases in mind (Denisov et al. 2022).
+    Proofs are in ``docs/privacy.md``. A release is handed a frame with *all* rows up to its period, those of earlier
+    periods too.
+
+    A Stream holds nothing but these parameters: copies of it, and pickles where the ledger is durable, are the same
+    stream.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> stays = pl.DataFrame({"week": ["W01", "W01", "W02", "W02", "W02"]})
+    >>> admissions = dpf.Stream(
+    ...     "admissions", statistic=dpf.count(), time="week", periods=["W01", "W02", "W03"],
+    ...     epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0),
+    ... )
+    >>> first = admissions.release(stays.filter(pl.col("week") == "W01"), "W01")
+    >>> second = admissions.release(stays, "W02")
+    >>> second.columns, admissions.ledger.spent.epsilon
+    (['total', 'total_error', 'period', 'period_error'], 1.0)
+    >>> admissions.release(stays, "W02").equals(second)
+    True
+    """
+
+    name: str
+    _: KW_ONLY
+    statistic: Statistic | None = None
+    time: str | None = None
+    periods: Any = None
+    by: str | Sequence[str] | None = None
+    keys: Any = None
+    max_rows: int | None = None
+    max_groups: int | None = None
+    epsilon: Any = None
+    delta: Any = None
+    mechanism: str | None = None
+    unit: PrivacyUnit | str | None = None
+    ledger: Ledger | None = None
+    _request: StreamRequest = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidType(f'name must be a string that is not blank, not {shown(self.name)}. Write "admissions".')
+        checked_name("name", self.name)
+        if self.statistic is None:
+            raise MissingArgument(f"statistic must be given: what is added up. {STATISTIC_EXAMPLE}")
+        statistic = check_statistic(self.statistic)
+        if self.time is None:
+            raise MissingArgument("time must be given: the column that says in which period a row entered the table.")
+        keys = Keys((_period_axis(self.time, self.periods), *_group_axes(self.by, self.keys)))
+        if keys.cells > counts.MOST_CELLS:
+            raise InvalidArgument(
+                f"periods and keys must make at most {counts.MOST_CELLS:,} cells together, not {keys.cells:,}. "
+                "Declare fewer keys, or take longer periods."
+            )
+        for column in keys.names[1:]:
+            if column in COLUMNS:
+                raise InvalidArgument(
+                    f"by must not name a column {column!r}: the result has one of that name. Rename it first."
+                )
+        query = Query("stream", keys, ((_free_name(keys), statistic),))
+        request = StreamRequest(
+            self.name,
+            query,
+            self.epsilon,
+            self.delta,
+            self.mechanism,
+            self.unit,
+            self.max_rows,
+            self.max_groups,
+            self.ledger,
+        )
+        object.__setattr__(self, "_request", request)
+
+    @trimmed
+    def release(self, frame: Any, period: Any) -> Any:
+        """Release a period: the running total up to it and the number of it alone, for each group.
+
+        Parameters
+        ----------
+        frame : DataFrame or LazyFrame
+            Of pandas, Polars or Arrow, or ``dpf.of(frame)``: *all* rows up to the period. Rows of later periods are
+            left out. A LazyFrame is run, and only the columns that are needed are brought to memory.
+        period : str, date or number
+            Its label; of ``dpf.dates`` its first day, which ``"2026-W07"`` is for a week. Periods are released in their
+            order, each once; one that was released is given back as it was, and the frame is not read.
+
+        Returns
+        -------
+        DataFrame
+            A row for each group: the keys, ``total``, ``total_error``, ``period``, ``period_error``. Errors are
+            half-widths of 95% intervals, around numbers that are unbiased. A `total` has far less noise than the
+            periods before it have together.
+
+        Raises
+        ------
+        BudgetExceeded, NoLedger
+            If the ledger has too little left, or there is none. Nothing was charged.
+        InvalidArgument
+            If it is not the next period, or no declared one.
+        LedgerError
+            If a stream of this name was begun with other parameters, or before an older copy of the ledger was put
+            back.
+        ReleaseFailed
+            If the period is lost: the process that drew it was stopped before the numbers were stored. Noise is never
+            drawn twice; go on with the next period, in which its rows count.
+        UnknownColumn, WrongDtype
+            As every question.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"week": [1, 1, 2], "ward": ["A", "B", "A"]})
+        >>> stream = dpf.Stream(
+        ...     "by ward", statistic=dpf.count(), time="week", periods=range(1, 53), by="ward", keys=["A", "B"],
+        ...     epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0),
+        ... )
+        >>> stream.release(stays, 1)["ward"].to_list()
+        ['A', 'B']
+        """
+        native, library = _private(frame)
+        return stream_path.released(self._request, native, period, library)
+
+    @trimmed
+    def preview(self, frame: Any = None) -> StreamPlan:
+        """The plan: the cost of all periods together, the noise, and the errors of each. Nothing is read or spent.
+
+        Parameters
+        ----------
+        frame : DataFrame or LazyFrame, optional
+            One whose schema is to be checked; no row of it is read.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> stream = dpf.Stream("n", statistic=dpf.count(), time="week", periods=range(1, 53), epsilon=1, delta=1e-6)
+        >>> [round(error) for error in stream.preview().errors["total"][::17]]
+        [13, 18, 19, 19]
+        """
+        return stream_path.previewed(self._request, None if frame is None else _private(frame)[0])
+
+    @trimmed
+    def to_frame(self, like: str = "polars") -> Any:
+        """Every period that was released so far, from the ledger; it costs nothing.
+
+        Parameters
+        ----------
+        like : {"polars", "pandas"}
+            The library of the frame.
+
+        Returns
+        -------
+        DataFrame
+            A row for each period and group, with the label of the period in a column of the name of `time`. It is
+            marked as public (`dpframe.public`); the records are those of the releases.
+        """
+        return stream_path.frame_so_far(self._request, like)
+
+    @trimmed
+    def plot(self) -> Any:
+        """Draw the periods that were released: lines over time, in bands of their 95% intervals.
+
+        Returns
+        -------
+        altair.Chart
+            The running totals beside the single periods, a line for each group. ImportError without ``dpframe[plot]``.
+        """
+        plan, stored = stream_path.so_far(self._request)
+        if not stored:
+            raise InvalidArgument("the stream must have a released period to be drawn. Release the first one.")
+        groups = _group_names(plan)[: stream_charts.MOST_LINES]
+        rows = [
+            {
+                "place": number,
+                "label": str(plan.periods[number - 1]),
+                "group": name,
+                **{column: float(one.released[column][place]) for column in COLUMNS},
+            }
+            for number, one in stored.items()
+            for place, name in enumerate(groups)
+        ]
+        cut = [f"the first {len(groups)} of {plan.groups:,} groups"] if plan.groups > len(groups) else []
+        notes = (
+            f"{plan.cost}, once for all periods; protects {plan.unit.who}",
+            "bands: 95% intervals",
+            *plan.notes,
+            *cut,
+        )
+        return stream_charts.of_stream(rows, plan.time, Words(self.name, notes))
+
+    def __repr__(self) -> str:
+        keys = self._request.query.keys
+        by = f" by {' and '.join(keys.columns[1:])}" if len(keys.axes) > 1 else ""
+        words = f"{self._request.query.statistics[0][1]}{by}, {keys.axes[0].size} periods of {self.time}"
+        return harmless(f"<Stream {self.name}: {words}>")
+
+
+def _private(frame: Any) -> tuple[Any, Any]:
+    """The rows that are asked, and the library of the answer."""
+    dp = frame if isinstance(frame, PrivateFrame) else accessor(checked_frame(frame))
+    if isinstance(dp, PrivateFrame):
+        if dp._axes:
+            raise InvalidArgument("frame must be the frame itself, not groups of it: a stream has by= and keys=.")
+        return dp._frame, dp._like or library_of(dp._frame)
+    what = "public (dpf.public)" if isinstance(dp, PublicFrame) else "a released result"
+    raise AlreadyReleased(f"this frame is {what}: a stream is of private rows. Use it directly.")
+
+
+def _period_axis(time: str, periods: Any) -> Any:
+    """The axis of the periods."""
+    check_column(time)
+    if periods is None:
+        raise MissingArgument(
+            f"periods must be given: all of them, since they are paid for together. {PERIODS_EXAMPLE}"
+        )
+    size = counts.length(periods)
+    if size > MOST_PERIODS:
+        raise InvalidArgument(f"periods must be at most {MOST_PERIODS:,}, not {size:,}. Take longer ones.")
+    if isinstance(periods, Dates):
+        return date_axis(time, periods)
+    if not isinstance(periods, (list, tuple, range)):
+        raise InvalidType(
+            f"periods must be a list, tuple or range that you wrote down, not {shown(periods)}. {PERIODS_EXAMPLE}"
+        )
+    axis = value_axis(time, periods, "keys")
+    if any(value is None for value in axis.values(0)):
+        raise InvalidArgument("periods must not hold None: a row without a time is in no period. Leave it out.")
+    return axis
+
+
+def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
+    """The axes of the groups."""
+    if by is None:
+        if keys is not None:
+            raise MissingArgument('by must be given with keys: the columns of the groups. Write by="ward".')
+        return ()
+    within = list(keys.values()) if isinstance(keys, dict) else [keys]
+    if any(isinstance(values, Discovery) for values in within):
+        raise InvalidArgument(
+            "keys must be declared for a stream: groups that are found in one period may be others in the next. "
+            "Find them in one release with dpf.discover, and declare those that it shows."
+        )
+    columns = flat_columns(tuple(by) if isinstance(by, (list, tuple)) else (by,))
+    axes = counts.made(declared_axes(columns, keys), counts.MOST_CELLS)
+    for axis in axes:
+        if not (isinstance(axis, KeyAxis) or hasattr(axis, "every")):
+            raise MissingArgument(
+                "keys must be given for a stream: they stay the same in all its periods, whatever the dtype of a frame "
+                'says. Write keys=["A", "B"].'
+            )
+    return axes
+
+
+def _free_name(keys: Keys) -> str:
+    """A name for what is measured that is no column of the keys."""
+    return next(name for name in ("total", "stream_total", "stream_of_totals") if name not in keys.names)
+
+
+def _group_names(plan: StreamPlan) -> list[str]:
+    labels = Keys(plan.query.keys.axes[1:]).labels()
+    columns = [list(values) for values in labels.values()]
+    return [", ".join(map(str, row)) for row in zip(*columns, strict=True)] if columns else [""]

@@ -1,0 +1,210 @@
+"""Released results as people read them elsewhere: tables, paragraphs, rounded frames, files, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, overload
+
+from dpframe.accessor.joined import parts_of
+from dpframe.display import result_tables, rounding, statements, table_formats
+from dpframe.display.rounding import Digits
+from dpframe.errors import InvalidArgument, checked_name
+from dpframe.errors.tracebacks import trimmed
+from dpframe.frames import build
+from dpframe.queries.query import ERROR
+from dpframe.release import provenance
+from dpframe.release.rounding_release import rounded_release
+
+
+class WrittenFrame:
+    """The part of `ReleasedFrame` that is for readers: tables, paragraphs, rounded frames, Parquet."""
+
+    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
+        self._frame, self._facts = frame, facts
+
+    def _alone(self, verb: str) -> dict[str, Any]:
+        """The record of one release; refused of several that were joined."""
+        if "parts" in self._facts:
+            raise InvalidArgument(
+                f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
+                f"Write [part.dp.{verb}(...) for part in frame.dp.parts]."
+            )
+        return self._facts
+
+    @overload
+    def table(
+        self,
+        format: Literal["great_tables"] = "great_tables",
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Any: ...
+
+    @overload
+    def table(
+        self,
+        format: Literal["markdown", "html", "latex", "csv"],
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> str: ...
+
+    @overload
+    def table(
+        self,
+        format: Literal["excel"],
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> bytes: ...
+
+    @trimmed
+    def table(
+        self,
+        format: str = "great_tables",
+        *,
+        digits: Digits | None = "error",
+        locale: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Any:
+        """A table for a report: each value with its 95% error, rounded to it, and below it what it cost.
+
+        Parameters
+        ----------
+        format : {"great_tables", "markdown", "html", "latex", "csv", "excel"}
+            "great_tables" is a table that a notebook shows, of the library of that name.
+        digits : "error", int or None
+            "error" rounds each column as `round` does; a number is one of decimals, below 0 of zeros before the point;
+            None rounds nothing.
+        locale : str, optional
+            The language whose marks numbers have, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`.
+            CSV and Excel hold plain numbers, so only the edges of bins follow it there.
+        labels : dict, optional
+            Words for columns of keys or bins and for statistics: ``{"age": "Age (years)", "n": "People"}``.
+
+        Returns
+        -------
+        great_tables.GT, str or bytes
+            By the format. Of CSV the first lines begin with ``#`` and say where the numbers come from (read it with
+            ``comment="#"``); text that a spreadsheet would read as a formula is quoted there. Excel gives the bytes of
+            a file. LaTeX needs the package booktabs.
+
+        Raises
+        ------
+        ImportError
+            Without the extra ``dpframe[tables]``, which Markdown, HTML and CSV do not need.
+        InvalidArgument
+            If an argument breaks its rule, or the frame holds what no release covers.
+
+        Notes
+        -----
+        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands beside denoised values
+        where they differ, ``NAME itself off by about`` where that is known; quantiles and ratios have ``NAME from`` and
+        ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown as a two-way table
+        with its margins.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> print(ages.dp.table("markdown", labels={"count": "People"}))  # doctest: +ELLIPSIS
+        **People**
+        ...
+        """
+        kind = table_formats.checked_format(format)
+        facts = provenance.counted(self._alone("table"))
+        places = provenance.checked_numbers(self._frame, facts)
+        look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale, labels)
+        laid_out = result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places), look)
+        return table_formats.formatted(laid_out, kind)
+
+    @trimmed
+    def round(self, digits: Digits = "error") -> Any:
+        """The frame with numbers rounded to their errors: still a release, whose record says so.
+
+        Parameters
+        ----------
+        digits : "error" or int
+            "error" keeps two digits of the smallest error of each statistic, and whole numbers whole; a number is one
+            of decimals, below 0 of zeros before the point.
+
+        Returns
+        -------
+        DataFrame
+            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` tells the steps,
+            and the hashes of the numbers as they were released, by which `Ledger.verify` knows the release.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame holds what no release covers, or bins that are there to be added up (``ranges=True``): rounding
+            each would move their sums.
+
+        Notes
+        -----
+        It costs nothing. Errors grow by what the largest number moved and are rounded up, ``_low`` goes down and
+        ``_high`` goes up, so every interval holds what it held before. Sums of rounded numbers move by more than each.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31.0, 45.5, 62.25] * 100})
+        >>> mean = people.dp.mean("age", bounds=(0, 120), epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> mean.dp.round(1).dp.provenance["rounded"]["steps"]
+        {'age_mean': 0.1}
+        """
+        facts = provenance.counted(self._alone("round"))
+        places = provenance.checked_numbers(self._frame, facts)
+        return rounded_release(self._frame, self._facts, facts, places, rounding.checked_digits(digits))
+
+    @trimmed
+    def statement(self, *, unit: str | None = None) -> str:
+        """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
+
+        Parameters
+        ----------
+        unit : str, optional
+            The word for one of those who are protected, such as "patient"; by default the name of the unit's column.
+
+        Returns
+        -------
+        str
+            English sentences, from the record and the errors alone.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame lost columns or rows that were released, or holds other numbers.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> count = people.dp.count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1), label="Patients in 2026")
+        >>> print(count.dp.statement())  # doctest: +ELLIPSIS
+        Patients in 2026. The numbers were computed exactly, and then a random amount was added to each: ...
+        """
+        facts = provenance.counted(self._alone("statement"))
+        provenance.checked_numbers(self._frame, facts)
+        values = {name: build.numbers(self._frame, name).tolist() for name in facts["measures"]}
+        errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
+        named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
+        return statements.statement_of(named, values, errors)
+
+    @trimmed
+    def write_parquet(self, path: Any) -> None:
+        """Write the frame with its provenance; `dpframe.read_parquet` reads both.
+
+        Raises
+        ------
+        InvalidArgument
+            If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
+            rows may be in any order. An index and other attributes of a pandas frame are not written.
+        """
+        for part in parts_of(self._frame):
+            provenance.checked(*part)
+        build.write_parquet(self._frame, path, self._facts)

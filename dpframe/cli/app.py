@@ -1,0 +1,67 @@
+"""The commands by name. A new one is a function in a file of its own, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+
+from dpframe._version import VERSION
+from dpframe.cli import ledger_check, ledger_export, ledger_show, ledger_verify, preview_job, report, run_job
+from dpframe.cli.exit_codes import WORDS
+from dpframe.cli.screen import Screen
+
+COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "run": run_job.run,
+    "preview": preview_job.preview,
+    "report": report.report,
+}
+OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
+    "show": ledger_show.show,
+    "check": ledger_check.check,
+    "verify": ledger_verify.verify,
+    "export": ledger_export.export,
+}
+WHAT_IT_IS = "Differentially private releases from a job file, and the ledgers that pay for them."
+EXIT_CODES = f"Exit codes: {', '.join(f'{code} {words}' for code, words in WORDS.items())}."
+
+
+@cache
+def application() -> typer.Typer:
+    """The whole command line."""
+    app = _group("dpframe", WHAT_IT_IS, COMMANDS, epilog=EXIT_CODES)
+    app.callback()(_options)
+    app.add_typer(_group("ledger", "Look at a ledger in a file or a database. Nothing is ever charged.", OF_LEDGERS))
+    return app
+
+
+def _group(
+    name: str, help: str, commands: Mapping[str, Callable[..., Any]], *, epilog: str | None = None
+) -> typer.Typer:
+    group = typer.Typer(
+        name=name,
+        help=help,
+        epilog=epilog,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,  # they show local variables, which may be rows
+        pretty_exceptions_show_locals=False,
+    )
+    for word, command in commands.items():
+        group.command(word)(command)
+    return group
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        Screen().say(f"dpframe {VERSION}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options that come before a command."""

@@ -1,0 +1,46 @@
+"""The exit codes of the command line: what a scheduler reads, and one table for people."""
+
+from __future__ import annotations
+
+from dpframe.errors import (
+    BudgetExceeded,
+    DpframeError,
+    InvalidArgument,
+    OutputFailed,
+    ReleaseFailed,
+    SourceFailed,
+    UnknownColumn,
+    WrongDtype,
+)
+
+DONE, REFUSED, NOT_UNDERSTOOD, TOO_LITTLE, UNREADABLE, UNWRITTEN, NOT_INSTALLED, STOPPED = 0, 1, 2, 3, 4, 5, 6, 130
+
+WORDS = {  # docs/reference/command-line.md says more
+    DONE: "done",
+    REFUSED: "the ledger or a file is refused",
+    NOT_UNDERSTOOD: "the command or the job file is wrong",
+    TOO_LITTLE: "too little budget",
+    UNREADABLE: "the data cannot be read",
+    UNWRITTEN: "a file cannot be written",
+    NOT_INSTALLED: "something is not installed",
+    STOPPED: "stopped",
+}
+
+OF_ERRORS: tuple[tuple[type[BaseException], int], ...] = (  # the first that fits
+    (BudgetExceeded, TOO_LITTLE),
+    (SourceFailed, UNREADABLE),
+    (ReleaseFailed, UNREADABLE),
+    (OutputFailed, UNWRITTEN),
+    (InvalidArgument, NOT_UNDERSTOOD),
+    (UnknownColumn, NOT_UNDERSTOOD),
+    (WrongDtype, NOT_UNDERSTOOD),
+    (DpframeError, REFUSED),
+    (ImportError, NOT_INSTALLED),
+    (OSError, REFUSED),
+)
+EXPECTED = tuple(kind for kind, _ in OF_ERRORS)  # what a command may raise; all else is a fault of dpframe
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code of an error that a command raised."""
+    return next(code for kind, code in OF_ERRORS if isinstance(error, kind))

@@ -1,0 +1,332 @@
+"""Charts of the cells of results: bars, lines, points, heat maps, in colors or panels. They name styles, no colors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from textwrap import wrap
+from typing import Any
+
+from dpframe.display.charts import WIDTH, imported, public_data
+from dpframe.display.dimensions import Dimension, broken
+from dpframe.errors.words import no_markup
+
+HEIGHT = 300
+PANEL_WIDTHS = {1: WIDTH, 2: 320, 3: 230}  # of small multiples beside each other, by their number
+PANEL_HEIGHT = 170
+NARROWEST = 120
+PANELS_BESIDE = 3
+ROW, DENSE_ROW, MANY = 22, 15, 30  # the height of a bar that lies on its side, and of one of many
+GROUPED_ROW = 13
+TILE_ROW = 26
+LINE = 13  # the height of each further line of a label
+LETTER = 6.3  # pixels
+POINT_PADDING = 10
+MOST_TICKS = 21
+MOST_DOTS = 60  # of a line
+MOST_WRITTEN = 100  # tiles of a heat map that say their number
+SMALLEST_WRITTEN = 44  # pixels of such a tile
+STRONG = 0.55  # of the range of a heat map, beyond which a tile's number is in the color of the page
+STEEP = 1_000  # times the narrowest cell of a map is the widest one, beyond which its scale is logarithmic
+SMALLEST_SEPARATED = 10_000  # edges below it may be years
+SPLIT = "split(datum.label, '\\n')"
+
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Cells, where they lie, and the words at the axes.
+
+    `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value in words), with ``cell`` (a name) or ``left``,
+    ``middle`` and ``right`` along the axis; of a heat map also ``up``, or ``bottom`` and ``top``; ``color`` and
+    ``facet`` where there are such; ``band_low`` and ``band_high`` where the expected error of a denoised value is
+    known.
+    """
+
+    cells: Sequence[Cell]
+    kind: str  # "bar", "line", "point", "heatmap"
+    x: Dimension | None
+    value: str  # the title of the axis of values
+    up: Dimension | None = None
+    color: Dimension | None = None
+    facet: str = ""  # the title of the panels, where there are several
+    from_zero: bool = True
+    width: int = WIDTH
+    reach: tuple[float, float] | None = None  # of the values, where it is known: shares, and one number in its bounds
+    running: bool = False  # each value is of all cells up to the end of its own
+
+    @property
+    def grouped(self) -> bool:
+        """Tell whether several colors stand beside each other at one place."""
+        return self.color is not None and self.color is not self.x
+
+    @property
+    def banded(self) -> bool:
+        """Tell whether bands of expected errors are drawn: not several on each other."""
+        return not (self.kind == "line" and self.grouped) and any("band_low" in cell for cell in self.cells)
+
+
+def chart_of(panel: Panel) -> Any:
+    """The chart of a panel, or of small multiples that share their scales."""
+    altair = imported()
+    facets = list(dict.fromkeys(cell["facet"] for cell in panel.cells)) if panel.facet else []
+    beside = 2 if len(facets) == 4 else min(PANELS_BESIDE, len(facets)) or 1
+    width = panel.width
+    if facets:
+        width = PANEL_WIDTHS[beside] if width == WIDTH else max(NARROWEST, width // beside)
+    draw = {"line": _lines, "heatmap": _map}.get(panel.kind, _bars)
+    chart = draw(altair, panel, width, PANEL_HEIGHT if len(facets) > 1 else HEIGHT)
+    if not facets:
+        return chart
+    header = altair.Header(labelExpr=SPLIT, labelLimit=width, labelPadding=4)
+    by = altair.Facet("facet:N", sort=facets, title=no_markup(panel.facet), header=header)
+    small = chart.facet(by, columns=beside, spacing={"row": 24, "column": 18})
+    if len(facets) % beside:  # else the last row has axes where it has no panels
+        small = small.resolve_axis(x="independent")
+    return small
+
+
+def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
+    """A bar per cell from zero, or a point where zero means nothing, and its interval over it."""
+    lying, size = _lies(panel, width, height)
+    title = _title(panel, width if lying else size)
+    along, other = ("y", "x") if lying else ("x", "y")
+    value_axis = altair.X if lying else altair.Y
+    base = _base(altair, panel)
+    marks = []
+    labels = altair.Axis(labelOverlap="greedy", labelSeparation=8, **({"tickCount": 5} if width < WIDTH else {}))
+    released = value_axis("value:Q", title=title, scale=_value_scale(altair, panel), axis=labels)
+    centre = _centre(altair, panel, along)
+    if panel.kind == "bar":
+        bar = base.mark_bar(style="grouped-bars" if panel.color else "bars")
+        spread = _spread(altair, panel, along)
+        marks.append(bar.encode(**spread, **{other: released, f"{other}2": "zero"}, **_color(altair, panel, "fill")))
+    if panel.banded:
+        wide = 3 if panel.grouped or len(panel.cells) > MOST_DOTS else 6
+        ends = {other: value_axis("band_low:Q", title=title), f"{other}2": "band_high:Q"}
+        marks.append(base.mark_rule(style="denoised", strokeWidth=wide).encode(**centre, **ends))
+    ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
+    marks.append(base.mark_rule(style="intervals").encode(**centre, **ends))
+    for end in ("low", "high"):
+        cap = base.mark_tick(style="caps", thickness=1.2, size=8, orient="vertical" if lying else "horizontal")
+        marks.append(cap.encode(**centre, **{other: value_axis(f"{end}:Q", title=title)}))
+    if panel.kind == "point":
+        point = base.mark_point(style="grouped-points" if panel.color else "points", filled=True)
+        colored = {**_color(altair, panel, "color"), **_shape(altair, panel)}
+        marks.append(point.encode(**centre, **{other: released}, **colored))
+    return altair.layer(*marks).properties(width=width, height=size)
+
+
+def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
+    """A line per color through the values, in the area of their intervals."""
+    base = _base(altair, panel)
+    at = _centre(altair, panel, "x")
+    colored = panel.color is not None
+    title = _title(panel, height)
+    low = altair.Y("low:Q", title=title, scale=_value_scale(altair, panel))
+    area = base.mark_area(style="grouped-areas" if colored else "interval-areas")
+    marks = [area.encode(**at, y=low, y2="high:Q", **_color(altair, panel, "fill"))]
+    if panel.banded:
+        denoised = base.mark_area(style="denoised", opacity=0.35)
+        marks.append(denoised.encode(**at, y=altair.Y("band_low:Q", title=title), y2="band_high:Q"))
+    y = altair.Y("value:Q", title=title)
+    line = base.mark_line(style="grouped-lines" if colored else "lines")
+    marks.append(line.encode(**at, y=y, **_color(altair, panel, "stroke")))
+    dots = base.mark_point(style="grouped-points" if colored else "points", filled=True, size=_dot(panel))
+    marks.append(dots.encode(**at, y=y, **_color(altair, panel, "color"), **_shape(altair, panel)))
+    return altair.layer(*marks).properties(width=width, height=height)
+
+
+def _dot(panel: Panel) -> int:
+    """The size of the points of a line; where there are many, they are there to be pointed at alone."""
+    return 26 if panel.x is not None and len(panel.x.labels) <= MOST_DOTS else 4
+
+
+def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
+    """A tile per cell of a grid of two columns; its color shows the value, and its words where there is room."""
+    assert panel.x is not None
+    assert panel.up is not None
+    size = _map_height(panel, width, height)
+    least, most = panel.reach or _reach(panel)
+    beside = {"titleOrient": "right"} if size > len(panel.value) * LETTER else {}
+    base = _base(altair, panel).encode(**_side(altair, panel.x, "x"), **_side(altair, panel.up, "y"))
+    color = altair.Color(
+        "value:Q",
+        title=panel.value,
+        scale=altair.Scale(domain=[least, most], nice=False),
+        legend=altair.Legend(titleLimit=max(size, 200), gradientLength=max(60, min(200, size - 20)), **beside),
+    )
+    tiles = base.mark_rect(style="tiles").encode(color=color)
+    if not _is_written(panel, width, size):
+        return tiles.properties(width=width, height=size)
+    words = [
+        base.transform_filter(f"{'' if strong else '!'}datum.strong").mark_text(style=style).encode(text="short:N")
+        for strong, style in ((False, "words"), (True, "words-on-strong"))
+    ]
+    return altair.layer(tiles, *words).properties(width=width, height=size)
+
+
+def _reach(panel: Panel) -> tuple[float, float]:
+    values = [cell["value"] for cell in panel.cells]
+    least, most = min(values), max(values)
+    if panel.from_zero:
+        return min(0.0, least), max(1.0, most)
+    return (least, most) if most > least else (least, least + 1.0)
+
+
+def with_words(cells: Sequence[Cell], reach: tuple[float, float]) -> list[Cell]:
+    """The cells of a heat map, each with whether its color is strong."""
+    least, most = reach
+    return [cell | {"strong": cell["value"] - least > STRONG * (most - least)} for cell in cells]
+
+
+def reach_of(panel: Panel) -> tuple[float, float]:
+    """The least and the largest value that the colors of a heat map tell apart."""
+    return panel.reach or _reach(panel)
+
+
+def _map_height(panel: Panel, width: int, height: int) -> int:
+    assert panel.up is not None
+    if panel.up.kind != "name":
+        return int(width * 0.75) if height == HEIGHT else height
+    row = DENSE_ROW if len(panel.up.labels) > MANY else TILE_ROW
+    return max(90, sum(row + LINE * broken(name).count("\n") for name in panel.up.labels))
+
+
+def _is_written(panel: Panel, width: int, height: int) -> bool:
+    x, up = panel.x, panel.up
+    assert x is not None
+    assert up is not None
+    if x.kind != "name" or up.kind != "name":
+        return False
+    few = len(x.labels) * len(up.labels) <= MOST_WRITTEN
+    return few and width / len(x.labels) >= SMALLEST_WRITTEN and height / len(up.labels) >= DENSE_ROW
+
+
+def _base(altair: Any, panel: Panel) -> Any:
+    """The data with what the pointer shows of a cell."""
+    cells = panel.cells
+    if panel.kind == "heatmap":
+        cells = with_words(cells, reach_of(panel))
+    elif panel.kind == "bar":
+        cells = [{**cell, "zero": 0} for cell in cells]
+    named = [(panel.x, "x_says"), (panel.up, "up_says"), (panel.color if panel.grouped else None, "color")]
+    tooltip = [
+        altair.Tooltip(f"{name}:N", title=no_markup(of.name)) for of, name in named if of is not None and of.name
+    ]
+    if panel.facet:
+        tooltip.append(altair.Tooltip("facet:N", title=no_markup(panel.facet)))
+    tooltip.append(altair.Tooltip("says:N", title=panel.value))
+    return altair.Chart(public_data(cells)).encode(tooltip=tooltip)
+
+
+def _title(panel: Panel, height: int) -> Any:
+    """The title of the axis of values, on as many lines as fit beside it."""
+    lines = wrap(panel.value, max(20, int(height / LETTER)), break_on_hyphens=False)
+    return lines if len(lines) > 1 else panel.value
+
+
+def _value_scale(altair: Any, panel: Panel) -> Any:
+    if panel.reach is not None:
+        return altair.Scale(domain=list(panel.reach), clamp=True, nice=False)
+    return altair.Scale(zero=panel.kind == "bar" or panel.from_zero)
+
+
+def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
+    """Tell whether bars lie on their side, since names do not fit below them, and how high the chart is."""
+    if panel.x is not None and panel.x.kind != "name":
+        return False, height
+    names = list(dict.fromkeys(cell["cell"] for cell in panel.cells))
+    room = width / len(names)
+    if len(names) > 1 and all(len(name) * LETTER <= room - 4 for name in names):
+        return False, height
+    colors = len(panel.color.labels) if panel.grouped and panel.color is not None else 1
+    row = max(DENSE_ROW if len(names) > MANY else ROW, GROUPED_ROW * colors + 8 if colors > 1 else 0)
+    return True, sum(max(row, LINE * (name.count("\n") + 1) + 6) for name in names)
+
+
+def _color(altair: Any, panel: Panel, channel: str) -> Cell:
+    """The color of a mark, from the theme's range."""
+    if panel.color is None:
+        return {}
+    names = [no_markup(name) for name in panel.color.labels]
+    make = {"fill": altair.Fill, "stroke": altair.Stroke, "color": altair.Color}[channel]
+    legend = altair.Legend(labelExpr=SPLIT) if panel.grouped else None
+    title = no_markup(panel.color.name)
+    return {channel: make("color:N", title=title, scale=altair.Scale(domain=names), legend=legend)}
+
+
+def _shape(altair: Any, panel: Panel) -> Cell:
+    """Another shape for each color, for who sees no colors."""
+    if panel.color is None or not panel.grouped:
+        return {}
+    scale = altair.Scale(domain=[no_markup(name) for name in panel.color.labels])
+    return {"shape": altair.Shape("color:N", title=no_markup(panel.color.name), scale=scale)}
+
+
+def _spread(altair: Any, panel: Panel, along: str) -> Cell:
+    """The two ends of a bar."""
+    if panel.x is None or panel.x.kind == "name":
+        return _centre(altair, panel, along)
+    channel = altair.X if along == "x" else altair.Y
+    left = channel(f"left:{_type(panel.x)}", title=no_markup(panel.x.name), **_continuous(altair, panel.x, 0))
+    return {along: left, f"{along}2": "right"}
+
+
+def _centre(altair: Any, panel: Panel, along: str) -> Cell:
+    """The middle of a cell."""
+    channel = altair.X if along == "x" else altair.Y
+    x = panel.x
+    if x is None or x.kind == "name":
+        title = no_markup(x.name) if x is not None and x.name else None
+        axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT)
+        scale = {} if panel.kind == "line" else {"scale": altair.Scale(paddingInner=0.25, paddingOuter=0.15)}
+        place = {along: channel("cell:N", sort=None, title=title, axis=axis, **scale)}
+        if panel.grouped and panel.kind != "line":
+            offset = altair.XOffset if along == "x" else altair.YOffset
+            place[f"{along}Offset"] = offset("color:N", sort=None)
+        return place
+    padding = POINT_PADDING if panel.kind != "bar" else 0
+    at = "right" if panel.running else "left" if x.is_dates and panel.kind != "bar" else "middle"
+    return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **_continuous(altair, x, padding))}
+
+
+def _side(altair: Any, dimension: Dimension, along: str) -> Cell:
+    """A side of a heat map."""
+    channel = altair.X if along == "x" else altair.Y
+    title = no_markup(dimension.name)
+    if dimension.kind == "name":
+        axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT, grid=False, labelOverlap=along == "x")
+        return {along: channel("cell:N" if along == "x" else "up:N", sort=None, title=title, axis=axis)}
+    first, last = ("left", "right") if along == "x" else ("bottom", "top")
+    edges = dimension.edges
+    widths = [right - left for left, right in pairwise(edges)]
+    placed = _continuous(altair, dimension, 0)
+    if dimension.kind == "number" and widths and edges[0] > 0 and max(widths) > STEEP * min(widths):
+        ticks = {"values": list(edges), "labelOverlap": "greedy", "labelSeparation": 6, "format": ","}
+        scale = altair.Scale(type="log", domain=[edges[0], edges[-1]], nice=False)
+        placed = {"scale": scale, "axis": altair.Axis(grid=False, **ticks)}
+    return {along: channel(f"{first}:{_type(dimension)}", title=title, **placed), f"{along}2": last}
+
+
+def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
+    """The scale and the axis of numbers or of time, with ticks at the edges where there are few enough of them."""
+    room = {"padding": padding} if padding else {}
+    if dimension.kind == "time":
+        return {
+            "scale": altair.Scale(type="utc", **room),
+            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=10),
+        }
+    edges = dimension.edges
+    ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
+    scale = altair.Scale(zero=False, nice=False, **(ends or room))
+    said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}
+    if len(edges) > MOST_TICKS:
+        return {"scale": scale, "axis": altair.Axis(grid=False, labelOverlap=True, **said)}
+    return {"scale": scale, "axis": altair.Axis(grid=False, values=list(edges), labelOverlap="parity", **said)}
+
+
+def _type(dimension: Dimension) -> str:
+    return "T" if dimension.kind == "time" else "Q"

@@ -1,0 +1,219 @@
+"""The place of each column of a result in its chart: along the axis, as colors or panels; as asked or as fits best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpframe.display.dimensions import Dimension
+from dpframe.errors import InvalidArgument, shown
+
+KINDS = ("bar", "line", "point", "heatmap")
+ROLES = ("x", "color", "facet")
+MOST_COLORS = 4  # that a chart takes by itself: those that stand out from the page by 3 to 1
+COLORS = 8  # that the theme has
+MOST_GROUPED = 40  # bars or points side by side in colors
+MOST_LISTED = 12  # names in a panel, beside others
+MOST_SMALL = 12  # panels of bars with names
+MOST_PANELS = 24
+FEWEST_OF_A_LINE = 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of ``.dp.plot``."""
+
+    x: str | None = None
+    color: str | None = None
+    facet: str | None = None
+    kind: str | None = None
+    value: str | Sequence[str] | None = None
+    title: str | None = None
+    notes: bool | str | Sequence[str] = True
+
+    @property
+    def lays_out(self) -> bool:
+        """Tell whether it says where columns go."""
+        return any(one is not None for one in (self.x, self.color, self.facet, self.kind))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The place of each column; of a heat map `up` goes up the side."""
+
+    kind: str
+    x: Dimension | None = None
+    up: Dimension | None = None
+    color: Dimension | None = None
+    facets: tuple[Dimension, ...] = field(default=())
+
+
+def check_asked(asked: Asked) -> None:
+    """Refuse arguments that are wrong for every result."""
+    for name in ("x", "color", "facet", "kind", "title"):
+        given = getattr(asked, name)
+        if given is not None and not isinstance(given, str):
+            raise InvalidArgument(f"{name} must be text, not {shown(given)}.")
+    if asked.kind is not None and asked.kind not in KINDS:
+        raise InvalidArgument(f"kind must be one of {_listed(KINDS)}, not {shown(asked.kind)}.")
+    notes = asked.notes
+    if not isinstance(notes, (bool, str)) and not (
+        isinstance(notes, (list, tuple)) and all(isinstance(note, str) for note in notes)
+    ):
+        raise InvalidArgument(
+            f"notes must be True, False, or lines of text to add, not {shown(notes)}. Write notes='Source: ...'."
+        )
+    if asked.kind == "heatmap" and asked.color is not None:
+        raise InvalidArgument(
+            "color must not be given where kind='heatmap', whose colors show the numbers. Write x= and facet=, and "
+            "the column that is left goes up the side."
+        )
+
+
+def laid_out(dimensions: Sequence[Dimension], asked: Asked, *, from_zero: bool, running: bool) -> Layout:
+    """The layout that was asked for, and for what was not, the one that reads best.
+
+    `from_zero` are counts and sums, which bars show; `running` are shares up to the end of each bin, which lines show.
+    """
+    named = {dimension.name: dimension for dimension in dimensions}
+    chosen = {role: _named(role, getattr(asked, role), named) for role in ROLES}
+    _check_once(asked)
+    taken = {dimension.name for dimension in chosen.values() if dimension is not None}
+    free = [dimension for dimension in dimensions if dimension.name not in taken]
+    x = chosen["x"] or _along(free) or chosen["color"]
+    free = [dimension for dimension in free if dimension is not x]
+    kind = asked.kind or _kind(x, free, chosen, from_zero=from_zero, running=running)
+    if kind == "heatmap":
+        return _map(x, free, chosen["facet"])
+    color, facets = _split(kind, x, free, chosen)
+    if asked.kind is None and _is_better_as_map(x, color, facets, asked):
+        return _map(x, list(facets), None)
+    _check_colors(kind, x, color)
+    return Layout(kind, x, None, color, tuple(facets))
+
+
+def _named(role: str, name: str | None, named: Mapping[str, Dimension]) -> Dimension | None:
+    if name is None:
+        return None
+    if not named:
+        raise InvalidArgument(f"{role} must not be given here: the result is one number, and has no columns of cells.")
+    if name not in named:
+        raise InvalidArgument(
+            f"{role} must be a column of the cells, one of {_listed(list(named))}, not {shown(name)}."
+        )
+    return named[name]
+
+
+def _check_once(asked: Asked) -> None:
+    if asked.facet is not None and asked.facet in (asked.x, asked.color):
+        other = "x" if asked.facet == asked.x else "color"
+        raise InvalidArgument(f"facet must be another column than {other}, not {shown(asked.facet)} for both.")
+
+
+def _along(free: Sequence[Dimension]) -> Dimension | None:
+    """The column that goes along the axis: the first of time or of numbers, else the one with most names."""
+    for dimension in free:
+        if dimension.kind != "name":
+            return dimension
+    return max(free, key=lambda dimension: (not dimension.beside, len(dimension.labels)), default=None)
+
+
+def _kind(
+    x: Dimension | None,
+    free: Sequence[Dimension],
+    chosen: Mapping[str, Dimension | None],
+    *,
+    from_zero: bool,
+    running: bool,
+) -> str:
+    unsaid = chosen["color"] is None
+    if unsaid and x is not None and x.kind != "name" and any(dimension.kind != "name" for dimension in free):
+        return "heatmap"
+    if x is not None and x.kind != "name" and len(x.labels) >= FEWEST_OF_A_LINE:
+        over_time = x.kind == "time" and (x.is_even or not from_zero)
+        if running or over_time or not from_zero or chosen["color"] not in (None, x):
+            return "line"
+    return "bar" if from_zero else "point"
+
+
+def _map(x: Dimension | None, free: list[Dimension], facet: Dimension | None) -> Layout:
+    if x is None or not free:
+        raise InvalidArgument(
+            "kind must not be 'heatmap' where fewer than two columns name the cells that go on it. "
+            "Write kind='bar', 'line' or 'point'."
+        )
+    up = next((dimension for dimension in free if dimension.kind != "name"), free[0])
+    rest = [dimension for dimension in free if dimension is not up]
+    return Layout("heatmap", x, up, None, tuple(([facet] if facet is not None else []) + rest))
+
+
+def _split(
+    kind: str, x: Dimension | None, free: Sequence[Dimension], chosen: Mapping[str, Dimension | None]
+) -> tuple[Dimension | None, list[Dimension]]:
+    """The column of the colors, and those of the panels."""
+    color, facet = chosen["color"], chosen["facet"]
+    facets = [] if facet is None else [facet]
+    for dimension in sorted(free, key=lambda dimension: (not dimension.beside, len(dimension.labels))):
+        if color is None and _is_colorable(kind, x, dimension):
+            color = dimension
+        else:
+            facets.append(dimension)
+    return color, facets
+
+
+def _is_colorable(kind: str, x: Dimension | None, dimension: Dimension) -> bool:
+    """Tell whether its values stand side by side in one panel and can still be told apart."""
+    size = len(dimension.labels)
+    if x is None or size > MOST_COLORS:
+        return False
+    if kind == "line":
+        return True
+    return (x.kind == "name" or kind == "point") and len(x.labels) * size <= MOST_GROUPED
+
+
+def _is_better_as_map(x: Dimension | None, color: Dimension | None, facets: Sequence[Dimension], asked: Asked) -> bool:
+    """Tell whether there would be too many panels, or too many names in each."""
+    if x is None or color is not None or len(facets) != 1 or asked.facet is not None or asked.color is not None:
+        return False
+    size = len(facets[0].labels)
+    return size > MOST_PANELS or (x.kind == "name" and (len(x.labels) > MOST_LISTED or size > MOST_SMALL))
+
+
+def _check_colors(kind: str, x: Dimension | None, color: Dimension | None) -> None:
+    if color is None:
+        return
+    if color is not x and len(color.labels) > COLORS:
+        raise InvalidArgument(
+            f"color must be a column with at most {COLORS} values, not {shown(color.name)} with {len(color.labels)}. "
+            f"Write facet={shown(color.name)}, or kind='heatmap'."
+        )
+    if kind == "bar" and x is not None and x.kind != "name" and color is not x:
+        raise InvalidArgument(
+            "kind must not be 'bar' where color splits bins or dates: bars would hide each other. "
+            f"Write kind='line', or facet={shown(color.name)} instead of color."
+        )
+
+
+def panels_of(facets: Sequence[Dimension]) -> int:
+    """The number of panels, at most."""
+    return math.prod(len(dimension.labels) for dimension in facets)
+
+
+def measures_of(value: Any, measures: Sequence[str], noisy: Sequence[str]) -> list[str]:
+    """The names of the numbers to show: all, or those asked for; `noisy` are the unbiased ones beside denoised ones."""
+    if value is None:
+        return list(measures)
+    asked = [value] if isinstance(value, str) else value
+    known = [*measures, *noisy]
+    if not isinstance(asked, (list, tuple)) or not asked:
+        raise InvalidArgument(f"value must be one or several of {_listed(known)}, not {shown(value)}.")
+    for name in asked:
+        if name not in known:
+            raise InvalidArgument(f"value must be one or several of {_listed(known)}, not {shown(name)}.")
+    return list(dict.fromkeys(asked))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(shown(name) for name in names)

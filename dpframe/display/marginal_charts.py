@@ -1,0 +1,68 @@
+"""Charts of all tables of several columns: a small map for each table of two, or bars where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpframe.display import charts, drawing, pages
+from dpframe.display.charts import Words
+from dpframe.display.dimensions import Dimension, label
+from dpframe.display.drawing import Panel
+from dpframe.queries.marginal_tables import places_of_levels
+from dpframe.queries.query import ERROR
+
+MOST_MAPS = 24
+
+Row = Mapping[str, Any]
+
+
+def is_marginals(facts: Mapping[str, Any]) -> bool:
+    """Tell whether a record is of all tables of several columns."""
+    return any("deviations" in measure for measure in facts["measures"].values())
+
+
+def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> Any:
+    """A panel for each table: of two columns, if there are any, else of one.
+
+    `words` get notes on errors, which differ by table, where they have notes.
+    """
+    (name,) = facts["measures"]
+    order = min(2, max(len(level["columns"]) for level in facts["levels"]))
+    places = zip(facts["levels"], places_of_levels(facts["levels"]), strict=True)
+    tables = [(level["columns"], rows[place]) for level, place in places if len(level["columns"]) == order]
+    shown = tables[:MOST_MAPS]
+    errors = [table[0][name + ERROR] for _, table in shown]
+    least, most = pages.number(min(errors)), pages.number(max(errors))
+    said = f"95% error of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
+    cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
+    made = [charts.panel(_panel(name, columns, table), " and ".join(columns)) for columns, table in shown]
+    price, *others = words.notes or ("",)
+    return charts.beside(made, replace(words, notes=(price, said, *others, *cut)) if price else words)
+
+
+def _panel(name: str, columns: Sequence[str], table: Sequence[Row]) -> Any:
+    if len(columns) == 1:
+        axis = {"columns": [columns[0]]}
+        names = [label(row, axis, columns[0]) for row in table]
+        bars = [_interval(row, name) | {"cell": said, "x_says": said} for row, said in zip(table, names, strict=True)]
+        bars_of = Dimension(columns[0], axis, "name", tuple(dict.fromkeys(names)))
+        return drawing.chart_of(Panel(bars, "bar", bars_of, name, width=charts.NARROW))
+    up, across = columns
+    cells = [
+        {
+            "across": str(row[across]),
+            "up": str(row[up]),
+            "value": row[name],
+            "text": f"{pages.number(row[name])} ± {pages.number(row[name + ERROR])}",
+        }
+        for row in table
+    ]
+    return charts.named_map(cells, across, up, name)
+
+
+def _interval(row: Row, name: str) -> dict[str, Any]:
+    middle, error = row.get(f"{name}_noisy", row[name]), row[name + ERROR]
+    says = f"{pages.number(row[name])} ± {pages.number(error)}"
+    return {"value": row[name], "low": middle - error, "high": middle + error, "says": says}

@@ -1,0 +1,159 @@
+"""The look that charts, tables and reports share: colors, fonts, sizes, for light pages and for dark ones.
+
+The colors are those of Okabe and Ito (Color Universal Design, 2008), which people who see no red or no green tell
+apart. The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and
+1.4.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FONT = "'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+MONOSPACE = "ui-monospace, Menlo, Consolas, 'Liberation Mono', monospace"
+TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 16, 12, 11
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+
+
+@dataclass(frozen=True)
+class Colors:
+    """The colors of a page: of what lies behind, of text and lines, and of what is drawn."""
+
+    page: str
+    ink: str  # text, and intervals
+    faint: str  # small print
+    rule: str  # axes, borders of tables
+    grid: str
+    fill: str  # bars and bands of one color
+    edge: str  # around them; points and lines of one color
+    denoised: str  # the band of the expected error of a denoised value
+    above: str  # 0, on maps of covariances
+    below: str
+    series: tuple[str, ...]  # of values side by side, in this order
+    ramp: tuple[str, ...]  # of maps, from nothing to most
+
+
+LIGHT = Colors(
+    page="#ffffff",
+    ink="#1f1f1f",
+    faint="#595959",
+    rule="#767676",
+    grid="#e3e3e3",
+    fill="#a5d2ef",
+    edge=BLUE,
+    denoised=ORANGE,
+    above=BLUE,
+    below=VERMILION,
+    series=(BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW),
+    ramp=("#f1f7fb", "#a5d2ef", "#3590c9", "#0072B2", "#00334f"),
+)
+DARK = Colors(
+    page="#16191d",
+    ink="#f0f0f0",
+    faint="#b4b8bd",
+    rule="#8b9096",
+    grid="#333940",
+    fill="#1c5a80",
+    edge=SKY,
+    denoised=ORANGE,
+    above=SKY,
+    below="#f08a4b",
+    series=(SKY, ORANGE, GREEN, PURPLE, YELLOW, VERMILION, "#ffffff", "#4aa3d8"),
+    ramp=("#1b2730", "#1c5a80", "#2f8fc6", SKY, "#d9effb"),
+)
+
+
+def colors(*, dark: bool = False) -> Colors:
+    """The colors of a light page, or of a dark one."""
+    return DARK if dark else LIGHT
+
+
+def config(*, dark: bool = False) -> dict[str, Any]:
+    """The configuration of Vega-Lite charts.
+
+    Charts name no color themselves: their marks have the styles that stand here, their scales the ranges. So the same
+    chart with the other configuration is a chart for the other kind of page.
+    """
+    of = colors(dark=dark)
+    return {
+        "background": of.page,
+        "font": FONT,
+        "title": {
+            "anchor": "start",
+            "color": of.ink,
+            "fontSize": TEXT_SIZE + 1,  # of a panel; that of a whole chart is set by itself
+            "fontWeight": 600,
+            "offset": 14,
+            "subtitleColor": of.faint,
+            "subtitleFontSize": SMALL_SIZE + 1,
+            "subtitleLineHeight": 16,
+            "subtitlePadding": 6,
+        },
+        "axis": {
+            "labelColor": of.ink,
+            "titleColor": of.ink,
+            "labelFontSize": SMALL_SIZE,
+            "titleFontSize": TEXT_SIZE,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "domainColor": of.rule,
+            "tickColor": of.rule,
+            "gridColor": of.grid,
+            "labelFlush": False,
+            "maxExtent": 360,  # else long labels lie on the title
+        },
+        "header": {
+            "labelColor": of.ink,
+            "labelFontSize": TEXT_SIZE,
+            "labelFontWeight": 600,
+            "labelAnchor": "start",
+            "titleColor": of.faint,
+            "titleFontSize": TEXT_SIZE,
+            "titleFontWeight": "normal",
+            "titleAnchor": "start",
+        },
+        "legend": {
+            "labelColor": of.ink,
+            "titleColor": of.ink,
+            "labelFontSize": SMALL_SIZE,
+            "titleFontSize": TEXT_SIZE,
+            "titleFontWeight": "normal",
+            "labelLimit": 240,
+            "symbolOpacity": 1,
+            "symbolStrokeWidth": 2,
+        },
+        "view": {"stroke": None},
+        "range": {
+            "category": list(of.series),
+            "heatmap": list(of.ramp),
+            "ramp": list(of.ramp),
+            "ordinal": list(of.ramp[1:]),
+            "diverging": [of.below, of.page, of.above],
+        },
+        "style": _styles(of),
+    }
+
+
+def _styles(of: Colors) -> Mapping[str, Any]:
+    """The marks by what they stand for."""
+    return {
+        "bars": {"color": of.fill, "stroke": of.edge, "strokeWidth": 1},
+        "grouped-bars": {"stroke": of.page, "strokeWidth": 0.5},
+        "points": {"color": of.edge, "size": 60, "opacity": 1},
+        "grouped-points": {"size": 50, "opacity": 1},
+        "lines": {"color": of.edge, "strokeWidth": 2},
+        "grouped-lines": {"strokeWidth": 2},
+        "interval-areas": {"color": of.fill, "opacity": 0.6},
+        "grouped-areas": {"opacity": 0.22},
+        "intervals": {"color": of.ink, "strokeWidth": 1.2},
+        "caps": {"color": of.ink, "thickness": 1.2, "opacity": 1},
+        "denoised": {"color": of.denoised, "opacity": 0.65},
+        "tiles": {"stroke": of.page, "strokeWidth": 0.5},
+        "words": {"color": of.ink, "fontSize": SMALL_SIZE},
+        "words-on-strong": {"color": of.page, "fontSize": SMALL_SIZE},
+        "limits": {"color": of.ink, "strokeDash": [5, 4], "strokeWidth": 1.2},
+    }

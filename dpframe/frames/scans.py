@@ -1,0 +1,166 @@
+"""Tables that a job names, opened by an engine: names and dtypes are asked for here, and no row is read.
+
+Text files are read alike by all engines: every field as text, then what is written as the declared type, and anything
+else is missing. No field can fail, so neither success nor failure tells of one.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+INTEGER = r"^-?[0-9]{1,18}$"
+NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
+DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+PATTERNS = {"integer": INTEGER, "number": NUMBER, "date": DATE}
+TYPES = ("string", "integer", "number", "boolean", "date")
+OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
+OF_SQL = {"integer": "bigint", "number": "double", "date": "date"}
+OF_SPARK = {
+    "spark.ui.enabled": "false",  # its pages show numbers of rows
+    "spark.ui.showConsoleProgress": "false",
+    "spark.io.encryption.enabled": "true",  # rows in shuffles
+}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A table by its place: files, or a table or a query of a database."""
+
+    path: str | None = None
+    format: str = "parquet"
+    columns: Mapping[str, str] = field(default_factory=dict)  # of text files: a type for each column to read
+    database: str | None = None
+    table: str | None = None
+    sql: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
+
+    @property
+    def files(self) -> list[str]:
+        """The local files that are there, or the address of others."""
+        path = self.path or ""
+        return [path] if "://" in path else sorted(glob.glob(path))
+
+    @property
+    def is_missing(self) -> bool:
+        """Tell whether it names local files of which none is there."""
+        return self.path is not None and not self.files
+
+
+def _polars(scan: Scan) -> Any:
+    path = scan.path or ""
+    if scan.format == "parquet":
+        frame = pl.scan_parquet(path)
+    else:
+        texts = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True)
+        frame = texts.select(_read_by_polars(name, kind).alias(name) for name, kind in scan.columns.items())
+    frame.collect_schema()
+    return frame
+
+
+def _read_by_polars(name: str, kind: str) -> pl.Expr:
+    text = pl.col(name)
+    if kind == "string":
+        return pl.when(text != "").then(text)
+    if kind == "boolean":
+        return pl.when(text == "true").then(True).when(text == "false").then(False)
+    clear = pl.when(text.str.contains(PATTERNS[kind])).then(text)
+    if kind == "date":
+        return clear.str.to_date("%Y-%m-%d", strict=False)
+    return clear.cast(OF_POLARS[kind], strict=False)
+
+
+def _duckdb(scan: Scan) -> Any:
+    import duckdb
+
+    connection = duckdb.connect(scan.database, read_only=True) if scan.database else duckdb.connect()
+    if scan.sql is not None:
+        relation = connection.sql(scan.sql)
+    elif scan.table is not None:
+        relation = connection.table(scan.table)
+    elif scan.format == "parquet":
+        relation = connection.read_parquet(scan.path or "")
+    else:
+        texts = connection.read_csv(
+            scan.path or "",
+            header=True,
+            auto_detect=False,
+            delimiter=",",
+            quotechar='"',
+            escapechar='"',
+            null_padding=True,
+            parallel=False,  # a field may hold a line break
+            columns=dict.fromkeys(_header(scan.files[0]), "VARCHAR"),
+        )
+        relation = texts.project(", ".join(_read_by_sql(name, kind, DUCKDB) for name, kind in scan.columns.items()))
+    _ = relation.columns
+    return relation
+
+
+def _spark(scan: Scan) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of executors on this machine, which has dpframe
+    builder: Any = SparkSession.builder.appName("dpframe")
+    for name, value in {**OF_SPARK, **scan.settings}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if scan.sql is not None:
+        frame = session.sql(scan.sql)
+    elif scan.table is not None:
+        frame = session.table(scan.table)
+    elif scan.format == "parquet":
+        frame = session.read.parquet(*scan.files)
+    else:
+        options = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
+        texts = session.read.options(**options).csv(scan.files)
+        frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
+    _ = frame.schema
+    return frame
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The difference between two engines' SQL: how a column is quoted, and how a pattern is asked for."""
+
+    quote: str
+    matches: str
+
+    def column(self, name: str) -> str:
+        """The name of a column, quoted."""
+        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
+
+
+DUCKDB = Dialect('"', "regexp_matches({column}, '{pattern}')")
+SPARK = Dialect("`", "{column} rlike r'{pattern}'")
+
+
+def _read_by_sql(name: str, kind: str, dialect: Dialect) -> str:
+    column = dialect.column(name)
+    if kind == "string":
+        return f"nullif({column}, '') as {column}"
+    if kind == "boolean":
+        return f"case {column} when 'true' then true when 'false' then false end as {column}"
+    clear = dialect.matches.format(column=column, pattern=PATTERNS[kind])
+    return f"case when {clear} then try_cast({column} as {OF_SQL[kind]}) end as {column}"
+
+
+def _header(path: str) -> list[str]:
+    """The names in the first line of a text file: the schema, and no row."""
+    with open(path, encoding="utf-8-sig", newline="") as lines:
+        return next(csv.reader(lines), [])
+
+
+ENGINES: Mapping[str, Callable[[Scan], Any]] = {"polars": _polars, "duckdb": _duckdb, "spark": _spark}
+
+
+def opened(engine: str, scan: Scan) -> Any:
+    """The table as a frame of this engine, which has looked at names and dtypes alone."""
+    return ENGINES[engine](scan)

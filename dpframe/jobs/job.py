@@ -1,0 +1,66 @@
+"""A job: what its file says, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpframe.frames.scans import Scan
+from dpframe.jobs.variables import Variables
+from dpframe.privacy import PrivacyUnit
+
+
+@dataclass(frozen=True)
+class LedgerTerms:
+    """The ledger that pays: where it is, whom it protects, and how much it holds."""
+
+    where: str
+    place: str = field(repr=False)  # a URL may hold a password
+    unit: PrivacyUnit
+    terms: Mapping[str, Any]  # epsilon, delta, accounting, keys_delta, dataset, as far as they are said
+
+
+@dataclass(frozen=True)
+class Question:
+    """One release: a verb with its arguments, of groups or of all rows."""
+
+    where: str
+    label: str
+    verb: str
+    group_by: tuple[Any, ...]
+    keys: Any
+    statistics: Mapping[str, Any]
+    arguments: Mapping[str, Any]  # the price, label and snapshot among them
+
+    @property
+    def snapshot(self) -> str:
+        """The name of the state of the data."""
+        return str(self.arguments["snapshot"])
+
+
+@dataclass(frozen=True)
+class Output:
+    """One file that is written of a release."""
+
+    where: str
+    label: str
+    path: Path
+    format: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A whole job."""
+
+    file: Path
+    digest: str
+    engine: str
+    scan: Scan
+    source_where: str
+    ledger: LedgerTerms
+    questions: tuple[Question, ...]
+    outputs: tuple[Output, ...]
+    audit: Path | None
+    variables: Variables = field(repr=False)

@@ -1,0 +1,191 @@
+"""A job file, read and checked as a whole: no table is opened, no ledger, and no row is read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors.words import harmless
+from dpframe.frames.scans import ENGINES, TYPES, Scan
+from dpframe.jobs.arguments import question_of
+from dpframe.jobs.job import Job, LedgerTerms, Output, Question
+from dpframe.jobs.output_formats import ENDINGS, FORMATS
+from dpframe.jobs.toml_tables import Table, placed
+from dpframe.jobs.variables import Variables, said_of
+from dpframe.privacy import PrivacyUnit
+
+TOP = ("engine", "snapshot", "audit", "source", "ledger", "release", "output")
+OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")
+OF_LEDGER = (
+    "path", "url", "dataset", "unit", "each_row", "neighbors", "nulls", "epsilon", "delta", "accounting", "keys_delta",
+)  # fmt: skip
+OF_OUTPUT = ("release", "path", "format")
+TERMS = ("epsilon", "delta", "accounting", "keys_delta", "dataset")
+ENGINES_OF_TABLES = {"table": ("duckdb", "spark"), "sql": ("duckdb", "spark"), "database": ("duckdb",)}
+
+
+def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Job:
+    """The job that a file describes; `said` are words ``NAME=VALUE`` for its variables.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If it cannot be read, or anything in it breaks a rule; the message names the file, the table and the key.
+    """
+    path = Path(file)
+    name = harmless(path.name)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InvalidArgument(
+            f"JOB must be a file that can be read, not {shown(str(file))} ({error.strerror})."
+        ) from None
+    variables = Variables(said_of(said), os.environ if environment is None else environment, name)
+    try:
+        parsed = tomllib.loads(text.decode("utf-8"), parse_float=Decimal)  # 0.1 is a tenth, to the last digit
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{name}: a job must be a TOML file, and this one cannot be read: {error}.") from None
+    top = Table(name, variables.filled(parsed))
+    variables.check_used()
+    top.check_keys(TOP)
+    engine = top.choice("engine", ENGINES, top.text("engine", 'engine = "polars"'))
+    assert engine is not None
+    folder = path.resolve().parent
+    questions = _questions(top)
+    audit = top.maybe_text("audit")
+    return Job(
+        path,
+        hashlib.sha256(text).hexdigest(),
+        engine,
+        _scan(top.table("source"), engine, folder),
+        top.table("source").where,
+        _ledger(top.table("ledger"), folder),
+        questions,
+        _outputs(top.tables("output"), questions, folder),
+        None if audit is None else folder / audit,
+        variables,
+    )
+
+
+def _scan(table: Table, engine: str, folder: Path) -> Scan:
+    table.check_keys(OF_SOURCE)
+    given = [key for key in ("path", "table", "sql") if key in table.values]
+    if len(given) != 1:
+        raise MissingArgument(
+            f"{table.where}: exactly one of path, table and sql must be given, not {len(given)}. "
+            'Write for instance path = "visits.parquet".'
+        )
+    for key, engines in ENGINES_OF_TABLES.items():
+        if key in table.values and engine not in engines:
+            raise InvalidArgument(
+                f"{table.where}: {key} must be left out with engine = {engine!r}; it is of {' and '.join(engines)}. "
+                "Name files with path, or take another engine."
+            )
+    path, database = table.maybe_text("path"), table.maybe_text("database")
+    if path is not None and database is not None:
+        raise InvalidArgument(f"{table.where}: database must come with table or sql, not with path. Keep one.")
+    format = table.choice("format", ("parquet", "csv"), table.maybe_text("format")) or _format_of(path)
+    columns, settings = (_texts(table, key) for key in ("columns", "settings"))
+    if (format == "csv") != bool(columns):
+        raise MissingArgument(
+            f"{table.where}: columns must be given for a CSV file, and only there: a type for each column to read. "
+            'Write for instance columns = {patient = "integer", ward = "string"}.'
+        )
+    for column, kind in columns.items():
+        table.choice(f"the type of column {column!r}", TYPES, kind)
+    if settings and engine != "spark":
+        raise InvalidArgument(f"{table.where}: settings must be left out but for engine = 'spark'. Drop them.")
+    return Scan(
+        None if path is None else _placed_path(path, folder),
+        format,
+        columns,
+        None if database is None else _placed_path(database, folder),
+        table.maybe_text("table"),
+        table.maybe_text("sql"),
+        settings,
+    )
+
+
+def _format_of(path: str | None) -> str:
+    return "csv" if path is not None and path.lower().endswith(".csv") else "parquet"
+
+
+def _texts(table: Table, key: str) -> dict[str, str]:
+    values = table.values.get(key, {})
+    if not isinstance(values, dict) or not all(isinstance(one, str) for one in values.values()):
+        raise InvalidType(f"{table.where}: {key} must be a table of strings, not {shown(values)}.")
+    return values
+
+
+def _placed_path(path: str, folder: Path) -> str:
+    return path if "://" in path else str(folder / path)
+
+
+def _ledger(table: Table, folder: Path) -> LedgerTerms:
+    table.check_keys(OF_LEDGER)
+    path, url = table.maybe_text("path"), table.maybe_text("url")
+    if (path is None) == (url is None):
+        raise MissingArgument(
+            f'{table.where}: path must be given, or url for a database. Write for instance path = "clinic.ledger".'
+        )
+    if "epsilon" not in table.values:
+        raise MissingArgument(
+            f"{table.where}: epsilon must be given: the most that may ever be spent on the people in the data. Write "
+            "for instance epsilon = 4.0."
+        )
+    each_row, column = table.values.get("each_row"), table.maybe_text("unit")
+    if each_row not in (None, True) or (each_row is None) == (column is None):
+        raise MissingArgument(
+            f"{table.where}: unit must be given: the column that says whose row it is. Write for instance "
+            'unit = "patient", or each_row = true where nobody has two rows.'
+        )
+    kinds = {key: table.values[key] for key in ("neighbors", "nulls") if key in table.values}
+    with placed(table.where):
+        unit = PrivacyUnit(column, **kinds)
+    place = url if path is None else _placed_path(path, folder)
+    assert place is not None
+    return LedgerTerms(table.where, place, unit, {key: table.values[key] for key in TERMS if key in table.values})
+
+
+def _questions(top: Table) -> tuple[Question, ...]:
+    tables = top.tables("release")
+    if not tables:
+        raise MissingArgument(f"{top.where}: a job must have a release. Write [[release]], and below it its keys.")
+    questions = tuple(question_of(table, top.maybe_text("snapshot")) for table in tables)
+    labels = [question.label for question in questions]
+    for question in questions:
+        if labels.count(question.label) > 1:
+            raise InvalidArgument(
+                f"{question.where}: label must differ from that of every other release, and {question.label!r} occurs "
+                "twice. The ledger knows an answer by it."
+            )
+    return questions
+
+
+def _outputs(tables: list[Table], questions: Sequence[Question], folder: Path) -> tuple[Output, ...]:
+    labels = [question.label for question in questions]
+    outputs: list[Output] = []
+    for table in tables:
+        table.check_keys(OF_OUTPUT)
+        label = table.text("release", f"release = {labels[0]!r}")
+        if label not in labels:
+            near = closest(label, labels)
+            raise InvalidArgument(
+                f"{table.where}: release must be the label of a release, not {shown(label)}. "
+                + (f"Did you mean {near!r}?" if near else f"They are {', '.join(labels)}.")
+            )
+        path = folder / table.text("path", 'path = "wards.parquet"')
+        kind = table.choice("format", FORMATS, table.maybe_text("format")) or ENDINGS.get(path.suffix.lower())
+        if kind is None:
+            raise InvalidArgument(
+                f"{table.where}: path must end in {', '.join(ENDINGS)}, not {shown(path.name)}. Or say format."
+            )
+        if any(path == one.path for one in outputs):
+            raise InvalidArgument(f"{table.where}: path must differ from that of every other output. Take another.")
+        outputs.append(Output(table.where, label, path, kind))
+    return tuple(outputs)

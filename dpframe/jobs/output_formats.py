@@ -1,0 +1,100 @@
+"""The formats of outputs: each is a function that writes a released frame to a path."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from dpframe.accessor import released
+from dpframe.display.pages import number
+from dpframe.errors.words import harmless, no_formula
+from dpframe.frames import build
+
+
+def _parquet(frame: Any, path: Path) -> None:
+    released(frame).write_parquet(path)
+
+
+def _csv(frame: Any, path: Path) -> None:
+    """Text for spreadsheets: what would be a formula there stays text."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow([no_formula(harmless(name)) for name in frame.columns])
+        for row in build.rows(frame):
+            lines.writerow([no_formula(harmless(one)) if isinstance(one, str) else one for one in row.values()])
+
+
+def _html(frame: Any, path: Path) -> None:
+    """A page: the table with its errors, and the statement below."""
+    dp = released(frame)
+    title = escape(harmless(dp.provenance["label"]))
+    page = (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>\n<body>\n'
+        f"{dp.table().as_raw_html()}\n<p>{escape(harmless(dp.statement()))}</p>\n</body></html>\n"
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _markdown(frame: Any, path: Path) -> None:
+    """A table of pipes, and the statement below."""
+    dp = released(frame)
+    rows = [[_cell(value) for value in row.values()] for row in build.rows(frame)]
+    lines = [f"# {_cell(dp.provenance['label'])}", "", _row([_cell(name) for name in frame.columns])]
+    lines += [_row(["---"] * len(frame.columns)), *map(_row, rows), "", _cell(dp.statement()), ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = number(value) if isinstance(value, float) else harmless(str(value))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def _record(frame: Any, path: Path) -> None:
+    path.write_text(json.dumps(released(frame).provenance, indent=1) + "\n", encoding="utf-8")
+
+
+def _picture(kind: str, frame: Any, path: Path) -> None:
+    released(frame).plot().save(str(path), format=kind)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: the ending of its files, how it is written, and what it needs."""
+
+    ending: str
+    write: Callable[[Any, Path], None]
+    modules: tuple[str, ...] = ()
+    extra: str = ""
+
+    def check_installed(self) -> None:
+        """Refuse before any charge what could not be written after it."""
+        for module in self.modules:
+            if importlib.util.find_spec(module) is None:
+                words = f"{self.ending} needs {module}: pip install 'dpframe[{self.extra}]'"
+                raise ImportError(words)
+
+
+PLOT = ("altair", "vl_convert")
+FORMATS: Mapping[str, Format] = {
+    "parquet": Format(".parquet", _parquet),
+    "csv": Format(".csv", _csv),
+    "json": Format(".json", _record),
+    "html": Format(".html", _html, ("great_tables",), "tables"),
+    "markdown": Format(".md", _markdown),
+    "png": Format(".png", partial(_picture, "png"), PLOT, "plot"),
+    "svg": Format(".svg", partial(_picture, "svg"), PLOT, "plot"),
+}
+ENDINGS = {format.ending: name for name, format in FORMATS.items()}

@@ -1,0 +1,71 @@
+"""A job, run: all of it is planned first, then each release is charged, made and written, and a line tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from dpframe.accessor import released
+from dpframe.errors import OutputFailed
+from dpframe.jobs.arguments import asked
+from dpframe.jobs.audit_trail import Trail
+from dpframe.jobs.job import Job, Output, Question
+from dpframe.jobs.output_formats import FORMATS
+from dpframe.jobs.planning_jobs import PlannedJob, planned
+from dpframe.jobs.whole_files import write_whole
+
+
+def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
+    """Run a job; `told` hears what is done. Nothing is charged unless every release fits.
+
+    Raises
+    ------
+    BudgetExceeded
+        If the releases do not fit into the ledger together. Nothing was charged.
+    SourceFailed
+        If the table cannot be opened. Nothing was charged.
+    OutputFailed
+        If a file cannot be written. A second run writes it, at no cost.
+    ReleaseFailed
+        If the engine failed on the rows. The charge stands.
+    """
+    trail = Trail(job)
+    trail.begin()
+    try:
+        whole = planned(job, charge=True)
+        for question in job.questions:
+            _release(whole, question, trail, told)
+        trail.remaining = _loss(whole)
+    except BaseException as error:
+        with suppress(OutputFailed):  # the first error is the one to tell
+            trail.end(error)
+        raise
+    trail.end()
+    return trail
+
+
+def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable[[str], None]) -> None:
+    """Make one release, or take it from the ledger, and write its files."""
+    frame = asked(question, whole.dp, whole.ledger)
+    provenance = released(frame).provenance
+    entry = provenance["ledger"]["entry"]
+    charged = entry > whole.foresight.last  # else the ledger had the answer before this run
+    trail.released(provenance, charged=charged)
+    cost = f"charged {whole.plans[question.label].cost}" if charged else "replayed from the ledger, at no cost"
+    told(f"{question.label} of {question.snapshot}: {cost} (entry {entry})")
+    for output in whole.job.outputs:
+        if output.label == question.label:
+            _write(output, frame)
+            trail.wrote(output)
+            told(f"wrote {output.path.name}")
+
+
+def _write(output: Output, frame: Any) -> None:
+    write_whole(output.path, partial(FORMATS[output.format].write, frame))
+
+
+def _loss(whole: PlannedJob) -> dict[str, float]:
+    remaining = whole.ledger.remaining
+    return {"epsilon": remaining.epsilon, "delta": remaining.delta}

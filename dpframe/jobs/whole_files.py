@@ -1,0 +1,71 @@
+"""Files that are there as a whole or not at all, whenever the process is killed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from dpframe.errors import OutputFailed
+
+OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Write beside the path, bring it to disk, and put it in place in one step."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_old(path)
+        write(part)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _to_disk(path.parent)
+    except Exception as error:  # public numbers are written here, and whatever fails, they are in the ledger
+        raise OutputFailed(
+            f"{path.name} cannot be written ({type(error).__name__}: {error}). What was released is in the ledger: "
+            "run the job again, at no cost."
+        ) from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append a line in one step; lines of two processes do not mix."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            if line:
+                os.write(number, line + b"\n")
+                os.fsync(number)
+        finally:
+            os.close(number)
+    except OSError as error:
+        raise OutputFailed(f"the audit trail {path.name} cannot be written ({error.strerror}).") from None
+
+
+def _remove_old(path: Path) -> None:
+    for part in path.parent.glob(f".{_literal(path.name)}.*.part"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > OLD:
+                part.unlink()
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _to_disk(folder: Path) -> None:
+    """Bring the folder's new entry to disk, where folders can be."""
+    if os.name == "nt":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

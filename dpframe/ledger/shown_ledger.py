@@ -1,0 +1,125 @@
+"""A ledger as people read it: a statement, a table of charges, stored answers, a chart, a page."""
+
+from __future__ import annotations
+
+from html import escape
+from os import PathLike
+from typing import Any
+
+from dpframe.accounting import Accounting
+from dpframe.display import listing
+from dpframe.errors import LedgerError
+from dpframe.errors.tracebacks import trimmed
+from dpframe.ledger.entries import Store
+from dpframe.ledger.statement import ANSWERS, COLUMNS, RELEASES, Statement, answers_of, rows_of
+from dpframe.ledger.terms import Terms
+
+
+class ShownLedger:
+    """The part of `Ledger` that is for readers: it changes nothing."""
+
+    _accounting: Accounting
+    _terms: Terms | None
+    _store: Store
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
+
+        Parameters
+        ----------
+        like : {"polars", "pandas"}
+            The library of the frame.
+
+        Returns
+        -------
+        DataFrame
+            ``epsilon`` and ``delta`` are rounded up; ``amount`` is the accounting's own exact quantity.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> dpf.Ledger(epsilon=1.0).to_frame().columns
+        ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
+        """
+        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
+
+    def answers(self, like: str = "polars") -> Any:
+        """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
+
+        Parameters
+        ----------
+        like : {"polars", "pandas"}
+            The library of the frame.
+
+        Returns
+        -------
+        DataFrame
+            A row for each, in the order in which they were stored: ``entry`` of the charge that paid for it, ``time``,
+            ``label``, ``snapshot``, ``query``, ``unit``, ``epsilon`` and ``delta`` of that charge, and ``stored``, the
+            entry that has the answer's hash. None of a ledger in memory, which stores no answers.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl, pathlib, tempfile
+        >>> ledger = dpf.Ledger(epsilon=1.0, path=pathlib.Path(tempfile.mkdtemp()) / "clinic.ledger")
+        >>> people = pl.DataFrame({"age": [31, 45, 62]})
+        >>> _ = people.dp.count(epsilon=0.5, ledger=ledger, label="patients", snapshot="2026-05")
+        >>> ledger.answers().select("label", "snapshot", "epsilon").rows()
+        [('patients', '2026-05', 0.5)]
+        """
+        return listing.as_frame(answers_of(self._store.entries()), like, types=ANSWERS)
+
+    @trimmed
+    def report(self, path: str | PathLike[str], *releases: Any, title: str | None = None, charts: bool = True) -> None:
+        """Write what was spent as one HTML file: limit, charges, stored answers, who is protected, the chain's end.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        *releases : released frame
+            Results that are shown with it, a section each, as ``.dp.write_html`` shows them.
+        title : str, optional
+            The heading of the page.
+        charts : bool
+            Whether it has charts, which need ``dpframe[plot]``.
+
+        Notes
+        -----
+        The file fetches nothing and runs no script. Labels are shown to whoever reads it. Releases are not verified.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, pathlib, tempfile
+        >>> dpf.Ledger(epsilon=1.0).report(pathlib.Path(tempfile.mkdtemp()) / "spending.html", charts=False)
+        """
+        from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
+
+        spending.write(path, self._statement(), self._store.entries(), releases, title=title, charts=charts)
+
+    def plot(self) -> Any:
+        """Draw the spent budget over time, and the limit: a line of steps.
+
+        Returns
+        -------
+        altair.Chart
+            It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
+        """
+        return self._statement().chart([entry for _, entry in self._store.entries()])
+
+    def __repr__(self) -> str:
+        try:
+            return self._statement().text()
+        except LedgerError as error:  # a name in a notebook's last line must not raise
+            return f"Ledger\n  {error}"
+
+    def _repr_html_(self) -> str:
+        try:
+            return self._statement().html()
+        except LedgerError as error:
+            return f"<pre>{escape(f'Ledger: {error}')}</pre>"
+
+    def _statement(self) -> Statement:
+        summary = self._store.summary(RELEASES)
+        limit = None if self._terms is None else summary.last.limit
+        return Statement(self._terms, limit, self._accounting, summary, self._store.shown)

@@ -1,0 +1,193 @@
+"""The plan of a stream: what all its periods cost together, the noise, and the errors to expect in each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dpframe.accounting import Accounting
+from dpframe.display import charts, listing, pages, stream_charts
+from dpframe.exact import Amount
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.planning.price import is_pure
+from dpframe.planning.stream_reach import StreamReach
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.stream_design import half_widths
+from dpframe.queries.total import Total
+
+ROWS = 8  # of the printed table
+
+
+@dataclass(frozen=True, repr=False)
+class StreamPlan:
+    """A plan of a stream: its cost for all periods and the errors of each. It has read no row and spent nothing.
+
+    Made by `Stream.preview`.
+
+    Parameters
+    ----------
+    name : str
+        Of the stream.
+    query, unit, price
+        What is asked, who is protected, what was offered.
+    accounting, amount
+        How losses add up, and what the whole stream takes in that exact quantity, once.
+    reach, mechanism
+        How far one unit can move what is measured, and the noise that covers it.
+    cost : PrivacyLoss
+        What the whole stream costs, rounded up.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> weeks = dpf.dates("2026-01-05", "2026-12-28", every="1w")
+    >>> stream = dpf.Stream("admissions", statistic=dpf.count(), time="day", periods=weeks, epsilon=1, delta=1e-6)
+    >>> plan = stream.preview()
+    >>> round(plan.mechanism.scale, 2), plan.to_frame().height
+    (6.44, 52)
+    """
+
+    name: str
+    query: Query
+    unit: PrivacyUnit
+    price: Price
+    accounting: Accounting
+    amount: Amount
+    reach: StreamReach
+    mechanism: Any
+    cost: PrivacyLoss
+
+    @property
+    def total(self) -> Total:
+        """The Total that is measured of each period."""
+        (total,) = self.query.of_cells
+        return total
+
+    @property
+    def time(self) -> str:
+        """The column that says in which period a row entered the table."""
+        return self.query.keys.columns[0]
+
+    @property
+    def periods(self) -> Sequence[Any]:
+        """The labels of the periods, in order."""
+        (labels,) = self.query.keys.axes[0].labels().values()
+        return labels.tolist() if hasattr(labels, "tolist") else labels
+
+    @property
+    def groups(self) -> int:
+        """The number of rows of each release."""
+        return math.prod(self.query.keys.shape[1:])
+
+    @property
+    def words(self) -> str:
+        """The question in words, for the ledger."""
+        statistic, groups = self.query.statistics[0][1], " x ".join(map(str, self.query.keys.axes[1:]))
+        by = f" by {groups}" if groups else ""
+        return f"stream of {statistic}{by}, {len(self.periods)} periods of {self.time}"
+
+    @cached_property
+    def errors(self) -> dict[str, list[float]]:
+        """The expected 95% half-widths by period: of the running total, and of the period alone."""
+        total, period = half_widths(self.mechanism, len(self.periods), CONFIDENCE)
+        return {"total": total.tolist(), "period": period.tolist()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the reader on rows that are left out or count in part."""
+        notes = [f"rows in no declared period of {self.time} are left out", *self.query.keys.notes()]
+        if len(notes) > 1:
+            del notes[0]
+        notes.append(
+            "a row that appears only after its period was released counts in part in the running totals, and in later "
+            "periods; the error bars do not contain this"
+        )
+        if (column := self.unit.column) is None:
+            return tuple(notes)
+        a_unit = f"{'an' if column[:1].lower() in 'aeiou' else 'a'} {column}"
+        most = self.unit.contribution.max_rows
+        rows = f"{most:,} rows" if most > 1 else "row"
+        missing = "left out" if self.unit.nulls == "drop" else "counted as one unit"
+        notes.append(
+            f"of {a_unit} the earliest {rows} of all periods and groups together count, and no others; the error bars "
+            "do not contain this"
+        )
+        return (*notes, f"rows without {a_unit} are {missing}")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per period: its label, and the expected errors."""
+        pairs = zip(self.periods, self.errors["total"], self.errors["period"], strict=True)
+        return [{self.time: label, "total_error": total, "period_error": period} for label, total, period in pairs]
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """The expected 95% half-widths of every period, as a Polars (or ``"pandas"``) frame.
+
+        Columns: the label of the period, ``total_error`` of the running total up to it, ``period_error`` of it alone.
+        """
+        return listing.as_frame(self.rows(), like)
+
+    def plot(self) -> Any:
+        """Draw the expected errors of the running totals and of the periods as lines (needs ``dpframe[plot]``)."""
+        words = charts.Words(f"Plan: {self.name}", (f"{self.cost}, once for all periods", f"protects {self.unit.who}"))
+        return stream_charts.of_errors([str(label) for label in self.periods], self.errors, self.time, words)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [
+            ("asks", self.words),
+            ("protects", str(self.unit.who)),
+            ("costs", f"{self.cost} ({self.accounting.name} accounting), once for all periods"),
+            ("reads", "nothing yet, spends nothing yet"),
+            ("noise", f"{self.mechanism.name} of scale {pages.number(self.mechanism.scale)} in each period"),
+        ]
+        return facts + [("note", note) for note in self.notes]
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        rows = self.rows()
+        places = sorted({round(place * (len(rows) - 1) / (ROWS - 1)) for place in range(ROWS)})
+        return [self.time, "total", "period"], [
+            [str(rows[place][self.time]), *(f"+-{pages.number(rows[place][f'{name}_error'])}" for name in self.errors)]
+            for place in places
+        ]
+
+    def __repr__(self) -> str:
+        return pages.text_page(f"Plan of the stream {self.name}", self._facts(), *self._table())
+
+    def _repr_html_(self) -> str:
+        facts = [f"{key}: {value}" for key, value in self._facts()]
+        return pages.html_page(f"Plan of the stream {self.name}", facts, *self._table())
+
+
+def planned(
+    name: str,
+    query: Query,
+    *,
+    unit: PrivacyUnit,
+    price: Price,
+    mechanism: str | None,
+    accounting: Accounting,
+    limit: Amount | None,
+) -> StreamPlan:
+    """Price a stream."""
+    pure = is_pure(query, mechanism, price, accounting, limit)
+    (total,) = query.of_cells
+    periods = query.keys.axes[0].size
+    reach = StreamReach.of(total, unit, periods=periods, groups=query.keys.cells // periods)
+    (part,) = accounting.parts(price, limit, (Fraction(1),), pure=pure)
+    noise: Mechanism
+    if pure:
+        assert part.epsilon is not None
+        noise = Laplace.of_steps(math.ceil(reach.steps(1)), part.epsilon, reach.grid)
+    else:
+        assert part.mu is not None
+        noise = Gaussian.of_mu(Fraction(reach.steps(2)), part.mu, reach.grid)
+    amount = accounting.charge(price, limit, (noise,))
+    cost = accounting.cost(price, amount, pure=pure)
+    return StreamPlan(name, query, unit, price, accounting, amount, reach, noise, cost)

@@ -1,0 +1,68 @@
+"""A stream as its caller described it: the question, its price, who is protected and who pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.accounting import Accounting
+from dpframe.errors import InvalidArgument, shown
+from dpframe.exact import Amount
+from dpframe.planning.stream_plan import StreamPlan, planned
+from dpframe.privacy import Price, PrivacyUnit, checked_bound
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Statistic
+
+MECHANISMS = (None, "laplace", "gaussian")
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """The parameters of a stream; all are public, and none says anything of a frame."""
+
+    name: str
+    query: Query  # whose first axis are the periods
+    epsilon: Any
+    delta: Any
+    mechanism: str | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
+    ledger: Any
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise InvalidArgument(
+                f"mechanism must be 'laplace', 'gaussian' or None for a stream, not {shown(self.mechanism)}: a unit "
+                "moves the numbers of many periods, which no other noise covers. Leave it out."
+            )
+        Price.of(self.epsilon, self.delta, None)  # what is wrong with it is told now
+        for argument in ("max_rows", "max_groups"):
+            checked_bound(argument, getattr(self, argument))
+
+    def plan(self, unit: PrivacyUnit, accounting: Accounting, limit: Amount | None) -> StreamPlan:
+        """The plan for a ledger that protects this unit."""
+        bounded = unit.bounded(self.max_rows, self.max_groups)
+        # rows count over all groups together: however many groups are allowed, it is the same stream
+        whole = bounded if unit.column is None else unit.who.bounded(bounded.contribution.max_rows, 1)
+        return planned(
+            self.name,
+            self.query,
+            unit=whole,
+            price=Price.of(self.epsilon, self.delta, None),
+            mechanism=self.mechanism,
+            accounting=accounting,
+            limit=limit,
+        )
+
+
+def check_statistic(statistic: object) -> Statistic:
+    """One clipped sum over rows is what a stream adds up; anything else is refused."""
+    totals = statistic.totals() if isinstance(statistic, Statistic) and not statistic.chooses else ()
+    plain = len(totals) == 1 and not (totals[0].per_unit or totals[0].units or totals[0].vector is not None)
+    if not plain or not statistic.adds_up or statistic.axes:  # type: ignore[attr-defined]  # then it is a Statistic
+        raise InvalidArgument(
+            f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}: "
+            "only what adds up over rows has running totals. Of a mean keep two streams, of its sum and of its count."
+        )
+    return statistic  # type: ignore[return-value]

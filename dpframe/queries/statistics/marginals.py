@@ -1,0 +1,232 @@
+"""All tables of up to some number of columns at once, measured by their contrasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, Protocol, Self, cast
+
+import numpy as np
+
+from dpframe.denoise.consistent_tables import without_negatives
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.queries import counts
+from dpframe.queries.clipping import check_column
+from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
+from dpframe.queries.keys import Keys, key_axes
+from dpframe.queries.marginal_tables import MOST_ATTRIBUTES, MarginalTables, check_degree, check_tables
+from dpframe.queries.statistics.statistic import CONFIDENCE, PlanRow, Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.vectors import TableContrasts
+
+NOISY = "_noisy"
+OBJECTIVES = ("equal", "cells")
+CUT, CONSISTENT = "nonnegative", "auto"
+DONE = {CUT: "none, non-negative", CONSISTENT: "tables that add up, without a negative cell"}
+EXAMPLE = 'Write for instance marginals(["age", "sex"], keys={"age": ["young", "old"], "sex": ["f", "m"]}).'
+
+
+class _ContrastNoise(Protocol):
+    """The noise of contrasts: `dpframe.mechanisms.contrast_gaussian`."""
+
+    @property
+    def scale(self) -> float: ...
+    def interval_of(self, deviation: float, confidence: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class Marginals(Statistic):
+    """The counts of all tables of up to `degree` columns, read off noisy contrasts. Made by `marginals`.
+
+    Examples
+    --------
+    >>> from dpframe.queries.statistics.marginals import marginals
+    >>> tables = marginals(["sex", "ward"], {"sex": ["f", "m"], "ward": ["A", "B", "C"]})
+    >>> print(tables, len(tables.design.tables), tables.design.rows)
+    marginals of sex, ward by tables of up to 2 columns 4 12
+    """
+
+    verb: ClassVar[str] = "marginals"
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = (NOISY,)
+    gaussian_only: ClassVar[bool] = True
+
+    attributes: tuple[Any, ...]
+    degree: int = 2
+    objective: Objective = "equal"
+    fit: str | None = None  # what is done to cells below 0
+
+    def __post_init__(self) -> None:
+        for axis in self.attributes:
+            if any(None in row for row in getattr(axis, "rows", ())):
+                raise InvalidArgument(
+                    f"keys of {axis.columns[0]!r} must not hold None, which marks all rows of a table without that "
+                    "column. Fill its missing values with a name of their own, and declare that."
+                )
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column."""
+        return "count"
+
+    @property
+    def axes(self) -> tuple[Any, ...]:
+        """The attributes."""
+        return self.attributes
+
+    @property
+    def design(self) -> ContrastDesign:
+        """The contrasts that are measured."""
+        return _design(tuple(axis.size for axis in self.attributes), self.degree, self.objective)
+
+    def shown(self, keys: Keys) -> MarginalTables:
+        """The rows of all tables."""
+        return MarginalTables(self.attributes, self.degree, self.design.tables)
+
+    def resolved(self, checked: Callable[[Any], Any]) -> Self:
+        """The same with the keys that a dtype declares."""
+        return replace(self, attributes=tuple(map(checked, self.attributes)))
+
+    def totals(self) -> tuple[Total, ...]:
+        """The one Total to measure for it."""
+        return (Total(vector=TableContrasts(self.attributes, self.design)),)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The unbiased counts of all tables, and the half-widths of their intervals."""
+        contrasts, design = measured[self.totals()[0]], self.design
+        counts_of_cells = np.concatenate([table.ravel() for table in design.reconstructed(contrasts.values)])
+        half = [self._half(table, contrasts.noise, CONFIDENCE) for table in design.tables]
+        return counts_of_cells, np.repeat(half, [design.cells(table) for table in design.tables])
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The unbiased counts, whatever is made of them."""
+        return {NOISY: self.answer(measured)[0]}
+
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
+        """Counts of at least 0: each cut by itself, or the nearest tables that still add up."""
+        if self.fit is None:
+            return None
+        design = self.design
+        if self.fit == CUT:
+            return np.maximum(values, 0.0), DONE[CUT]
+        ends = np.cumsum([design.cells(table) for table in design.tables])[:-1]
+        tables = {
+            table: numbers.reshape([design.sizes[i] for i in table])
+            for table, numbers in zip(design.tables, np.split(values, ends), strict=True)
+        }
+        return np.concatenate([table.ravel() for table in without_negatives(tables).values()]), DONE[CONSISTENT]
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width to expect, the largest of all tables."""
+        return max(self._half(table, noises[0], confidence) for table in self.design.tables)
+
+    def rows_of_plan(self, noises: Sequence[Noise], confidence: float = CONFIDENCE) -> Sequence[PlanRow]:
+        """The price, the noise and the exact error of each table; where a column has one key its share is 0."""
+        design, shares = self.design, self.design.shares()
+        scale = cast(_ContrastNoise, noises[0]).scale
+        return [
+            PlanRow(
+                self._words(table),
+                shares.get(table, 0.0),
+                scale * math.sqrt(design.table_variances[table]),
+                self._half(table, noises[0], confidence),
+            )
+            for table in design.tables
+        ]
+
+    def facts(self) -> dict[str, Any] | None:
+        """The facts that a record states of it: the standard deviation of each table's cells, for noise of 1."""
+        variances = self.design.table_variances
+        return {
+            "verb": self.verb,
+            "column": None,
+            "degree": self.degree,
+            "objective": self.objective,
+            "deviations": [math.sqrt(variances[table]) for table in self.design.tables],
+        }
+
+    def _half(self, table: Subset, noise: Noise, confidence: float) -> float:
+        return cast(_ContrastNoise, noise).interval_of(math.sqrt(self.design.table_variances[table]), confidence)
+
+    def _words(self, table: Subset) -> str:
+        return " x ".join(self.attributes[i].columns[0] for i in table) or "all rows"
+
+    def __str__(self) -> str:
+        columns = ", ".join(axis.columns[0] for axis in self.attributes)
+        most = f"{self.degree} column{'' if self.degree == 1 else 's'}"
+        return f"marginals of {columns} by tables of up to {most}"
+
+
+@cache
+def _design(sizes: tuple[int, ...], degree: int, objective: Objective) -> ContrastDesign:
+    return ContrastDesign(sizes, degree, objective)
+
+
+def marginals(
+    columns: Any,
+    keys: Any = None,
+    *,
+    degree: Any = 2,
+    objective: Any = "equal",
+    denoise: Any = None,
+    most: int = counts.MOST_CELLS,
+) -> Marginals:
+    """Ask for all tables of up to `degree` of the columns.
+
+    Parameters
+    ----------
+    columns : list of str
+        The attributes, at most 64.
+    keys : dict of lists by column
+        The declared values of each; a Polars Enum declares its own.
+    degree : int
+        The number of columns of the largest tables.
+    objective : {"equal", "cells"}
+        Whether the variances of all tables count alike, or those of all cells.
+    denoise : {None, "nonnegative", "auto"}
+        What is done to cells below 0.
+    most : int
+        The most cells of all tables together.
+
+    Raises
+    ------
+    MissingArgument, InvalidArgument, InvalidType
+        If an argument breaks its rule.
+    """
+    names = _checked_columns(columns)
+    if not (keys is None or isinstance(keys, Mapping)):
+        raise InvalidType(f"keys must be a dict of declared values by column, not {shown(keys, kind=True)}. {EXAMPLE}")
+    checked_degree = check_degree(degree, len(names))
+    if objective not in OBJECTIVES:
+        raise InvalidArgument(
+            f"objective must be 'equal', for tables that count alike, or 'cells', not {shown(objective)}. "
+            "Leave it out for 'equal'."
+        )
+    if not (denoise is None or (isinstance(denoise, str) and denoise in DONE)):
+        raise InvalidArgument(
+            f"denoise must be 'auto', for tables that add up and have no negative cell, 'nonnegative' or None for "
+            f"marginals, not {shown(denoise)}: other denoisers know no tables that add up. Leave it out."
+        )
+    if denoise == CONSISTENT and checked_degree > 2:
+        raise InvalidArgument(
+            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto': whether there "
+            "are any without a negative cell that add up to given tables of two is a hard question. Leave it out."
+        )
+    check_tables([counts.length(keys[name]) if keys and name in keys else 1 for name in names], checked_degree, most)
+    axes = key_axes(names, None if keys is None else dict(keys), None)
+    return Marginals(axes, checked_degree, objective, denoise)
+
+
+def _checked_columns(columns: Any) -> tuple[str, ...]:
+    if not isinstance(columns, (list, tuple)):
+        raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {EXAMPLE}")
+    for column in columns:
+        check_column(column)
+    if not 1 <= len(columns) <= MOST_ATTRIBUTES or len(set(columns)) < len(columns):
+        raise InvalidArgument(
+            f"columns must be 1 to {MOST_ATTRIBUTES} different ones, not {shown(list(columns))}. {EXAMPLE}"
+        )
+    return tuple(columns)

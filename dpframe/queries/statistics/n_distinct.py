@@ -1,0 +1,125 @@
+"""The number of distinct values of a column, with a bound on the values for which one unit may be the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dpframe.errors import MissingArgument
+from dpframe.exact import checked_whole
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.clipping import check_column
+from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.total import Total
+
+MOST_VALUES = 2**31
+
+
+@dataclass(frozen=True)
+class NDistinct(Statistic):
+    """The number of values of a column for each of which some unit vouches. Made by `dpframe.n_distinct`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.n_distinct("product", max_values=3).default_name
+    'product_n_distinct'
+    """
+
+    verb: ClassVar[str] = "n_distinct"
+    adds_up: ClassVar[bool] = False  # two groups may have the same values
+    whole: ClassVar[bool] = True
+
+    column: str
+    max_values: int | None = None
+    of_rows: bool = False  # whether each row is a unit
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        if self.max_values is not None:
+            rule = "a whole number from 1 to 2**31"
+            object.__setattr__(self, "max_values", checked_whole("max_values", self.max_values, 1, MOST_VALUES, rule))
+
+    def by_rows(self) -> NDistinct:
+        """The exact number: each row has one value."""
+        return replace(self, max_values=None, of_rows=True)
+
+    def protecting(self, unit: PrivacyUnit) -> NDistinct:
+        """The exact number where each row is a unit; else refused where nothing bounds what a unit may add."""
+        if unit.column is None:
+            return self.by_rows()
+        if self.max_values is None:
+            raise MissingArgument(
+                f"max_values must be given for n_distinct of {self.column!r} where rows of one {unit.column} are "
+                "protected together: for how many values each may vouch. Write for instance "
+                f"n_distinct({self.column!r}, max_values=3), from what you know and never from the data."
+            )
+        return self
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        return (Total(self.column, per_unit=not self.of_rows, distinct=self.max_values or 1),)
+
+    def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
+        """Notes for the reader: in which sense it is a lower bound, and which groups of a unit count."""
+        if self.of_rows:
+            return ()
+        most = self.max_values or 1
+        values = "1 value" if most == 1 else f"{most:,} values"
+        bound = (
+            f"each {unit.column} vouches for at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
+            f": what is counted is at most the true number of distinct values of {self.column}; the error bars do not "
+            "contain what is left out"
+        )
+        kept = min(unit.contribution.max_groups, groups)
+        if kept == groups:
+            return (bound,)
+        of = f"{kept:,} group{'' if kept == 1 else 's'}"
+        return bound, f"of each {unit.column} values count in at most {of}, drawn at random where it is in more"
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it."""
+        known: dict[str, Any] = {"verb": self.verb, "column": self.column}
+        return known if self.of_rows else known | {"max_values": self.max_values}
+
+    def __str__(self) -> str:
+        most = "" if self.max_values is None else f", at most {self.max_values:,} per unit"
+        return f"{self.verb}({self.column}{most})"
+
+
+def n_distinct(column: str, *, max_values: int | None = None) -> NDistinct:
+    """Ask for the number of distinct values of a column, at most `max_values` of which are due to any one unit.
+
+    Parameters
+    ----------
+    column : str
+        A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
+    max_values : int
+        For how many values one unit may vouch, in each group; from what you know and never from the data. It may be
+        left out where each row is a unit, which has one value.
+
+    Returns
+    -------
+    NDistinct
+        A statistic for ``.dp.group_by(...).agg(...)``. It counts the most values that can each be given a unit which
+        holds it, with at most `max_values` for one unit: **at most the true number** of distinct values, and the exact
+        one where each row is a unit.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If `column` is not a string, or `max_values` is no whole number from 1 to 2**31.
+
+    Notes
+    -----
+    A maximum flow from units to values (Knop and Steinke 2023, "Counting distinct elements under person-level
+    differential privacy"): its sensitivity in one group is `max_values`, whatever a unit holds. A unit keeps its
+    values in at most `max_groups` groups, in an order of its own that is drawn afresh for each release.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.n_distinct("product", max_values=3))
+    n_distinct(product, at most 3 per unit)
+    """
+    return NDistinct(column, max_values)

@@ -1,0 +1,71 @@
+"""The report of results that were written to files: what ``dpframe report`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from dpframe.accessor import released
+from dpframe.display import report_page
+from dpframe.errors import MissingArgument
+from dpframe.frames.build import read_parquet
+from dpframe.ledger.canonical import now
+from dpframe.ledger.ledger import Ledger
+
+LEAD = "Differentially private results."
+
+
+def write_report(
+    files: Sequence[str | PathLike[str]],
+    output: str | PathLike[str],
+    *,
+    ledger: str | PathLike[str] | None = None,
+    title: str | None = None,
+    charts: bool = True,
+) -> None:
+    """Write one HTML file of released results, and of the ledger that paid for them.
+
+    Parameters
+    ----------
+    files : list of path-like
+        Parquet files that ``.dp.write_parquet`` wrote.
+    output : path-like
+        The file to write.
+    ledger : path-like or URL, optional
+        The ledger of the releases: it is verified that it charged for each of them, and what was spent is shown too.
+    title : str, optional
+        The heading of the page.
+    charts : bool
+        Whether it has charts, which need the extra ``dpframe[plot]``.
+
+    Raises
+    ------
+    MissingArgument
+        If there is neither a file nor a ledger.
+    NoProvenance
+        If a file is no released result.
+    LedgerError
+        If the ledger cannot be used, or did not charge for a release.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, pathlib, polars as pl, tempfile
+    >>> from dpframe.reports.of_files import write_report
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> count = pl.DataFrame({"age": [31]}).dp.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    >>> count.dp.write_parquet(folder / "count.parquet")
+    >>> write_report([folder / "count.parquet"], folder / "report.html", charts=False)
+    """
+    if not files and ledger is None:
+        raise MissingArgument("files must name at least one result, or ledger a ledger. Name them.")
+    releases: list[Any] = [read_parquet(file) for file in files]
+    if ledger is not None:
+        book = Ledger.open(ledger)
+        if releases:
+            book.verify(*releases)
+        book.report(output, *releases, title=title, charts=charts)
+        return
+    sections = [section for release in releases for section in released(release)._sections(charts=charts)]
+    heading = title or (sections[0].title if len(sections) == 1 else "Report")
+    report_page.write(output, report_page.page(heading, LEAD, sections, now()))

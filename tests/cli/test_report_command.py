@@ -1,0 +1,51 @@
+"""``dpframe report``: results from files become one page."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.cli.main import main
+
+pytest.importorskip("typer")
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", dataset="clinic")
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="first, and <last>").dp.write_parquet(tmp_path / "first.parquet")
+    PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1)).dp.write_parquet(tmp_path / "memory.parquet")
+    return tmp_path
+
+
+def say(capsys, *words):
+    """The exit code, and what was printed to stdout and to stderr."""
+    code = main(["report", "--no-charts", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_page_is_written(folder, capsys):
+    page = folder / "page.html"
+    code, out, err = say(capsys, folder / "first.parquet", "--ledger", folder / "clinic.ledger", "-o", page)
+    assert (code, out) == (0, "")
+    assert "wrote " in err
+    text = page.read_text(encoding="utf-8")
+    assert "first, and &lt;last&gt;" in text
+    assert "Privacy budget of clinic" in text
+    code, _, err = say(capsys, folder / "memory.parquet", "-o", page, "--title", "May", "-q")
+    assert (code, err) == (0, "")
+    assert "<h1>May</h1>" in page.read_text(encoding="utf-8")
+
+
+def test_what_is_refused(folder, capsys):
+    page = folder / "page.html"
+    assert say(capsys, "-o", page)[0] == 2
+    assert say(capsys, folder / "nothing.parquet", "-o", page)[0] == 1
+    code, _, err = say(capsys, folder / "memory.parquet", "--ledger", folder / "clinic.ledger", "-o", page)
+    assert code == 1
+    assert err.startswith("dpframe: ")
+    assert not page.exists()

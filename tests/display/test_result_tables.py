@@ -1,0 +1,189 @@
+"""Tables of results: numbers rounded to their errors, in every format, in other languages, with names that bite."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe import noise
+
+NAMES = ["=1+1", "b|c", "<script>", "\\LaTeX_%"]
+
+
+@pytest.fixture(scope="module")
+def wards():
+    random = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {"ward": NAMES * 500, "age": random.integers(0, 100, 2_000), "cost": random.gamma(2, 900, 2_000)}
+    )
+    with dpf.Ledger(epsilon=9), noise.insecure_bits(1):
+        return frame.dp.group_by("ward", keys=NAMES).agg(
+            n=dpf.count(),
+            age=dpf.mean("age", bounds=(0, 100)),
+            cost=dpf.sum("cost", bounds=(0, 9_000)),
+            old=dpf.median("age", bounds=(0, 100)),
+            epsilon=1,
+        )
+
+
+@pytest.fixture(scope="module")
+def ages():
+    frame = pl.DataFrame({"age": np.arange(20_000) % 80 + 0.5})
+    with dpf.Ledger(epsilon=9), noise.insecure_bits(1):
+        return frame.dp.histogram("age", bins=[0, 20, 40, 80], epsilon=0.5, label="Ages <b>")
+
+
+def cells(result, **options):
+    """The header and the rows of the CSV."""
+    lines = [line for line in result.dp.table("csv", **options).splitlines() if not line.startswith("#")]
+    head, *rows = csv.reader(lines)
+    return head, rows
+
+
+def test_cells_are_numbers_rounded_to_the_error(wards):
+    head, rows = cells(wards)
+    assert head[:5] == ["ward", "n", "n ±", "age", "age ±"]
+    assert "old from" in head
+    age, error = rows[0][head.index("age")], rows[0][head.index("age ±")]
+    assert len(age.split(".")[1]) == len(error.split(".")[1])
+    assert len(error.replace(".", "").lstrip("0")) == 2
+    released = wards["age"][0]
+    assert abs(float(age) - released) <= 0.5 * 10.0 ** -len(age.split(".")[1])
+    cost = int(rows[0][head.index("cost")])
+    assert cost % 1_000 == 0
+    assert "rounded to" in wards.dp.table("csv")
+
+
+def test_digits(wards):
+    assert cells(wards, digits=1)[1][0][3] == f"{wards['age'][0]:.1f}"
+    assert float(cells(wards, digits=None)[1][0][3]) == wards["age"][0]
+    for digits in ("some", 0.5):
+        with pytest.raises(dpf.InvalidType, match="digits"):
+            wards.dp.table("csv", digits=digits)
+
+
+def test_bins_are_words(ages):
+    assert [row[0] for row in cells(ages)[1]] == ["0 to 20", "20 to 40", "40 to 80"]
+    assert "Ages \\<b\\>" in ages.dp.table("markdown")
+
+
+def test_dates_missing_keys_and_whole_keys():
+    frame = pl.DataFrame({"day": pl.date_range(pl.date(2026, 1, 1), pl.date(2026, 1, 31), eager=True)})
+    frame = frame.with_columns(year=pl.lit(2026), kind=pl.lit(None, dtype=pl.String))
+    with dpf.Ledger(epsilon=9):
+        months = frame.dp.group_by("day", keys=dpf.dates("2026-01-01", "2026-02-28", every="1mo")).count(epsilon=1)
+        years = frame.dp.group_by("year", "kind", keys={"year": [2026], "kind": [None]}).count(epsilon=1)
+    assert cells(months)[1][0][0] == "2026-01-01"
+    assert cells(years)[1][0][:2] == ["2026", "missing"]
+    assert "| 2026 | missing |" in years.dp.table("markdown")  # no mark of thousands in a year
+
+
+def test_labels(wards):
+    text = wards.dp.table("markdown", labels={"ward": "Where", "n": "People"})
+    assert "| Where | People | People ± |" in text
+    with pytest.raises(dpf.InvalidArgument, match="Did you mean 'ward'"):
+        wards.dp.table("markdown", labels={"wards": "Where"})
+    with pytest.raises(dpf.InvalidType, match="labels must be a dict"):
+        wards.dp.table("markdown", labels=["Where"])
+
+
+def test_languages(wards):
+    pytest.importorskip("babel")
+    plain, german = wards.dp.table("markdown"), wards.dp.table("markdown", locale="de")
+    cost = f"{round(wards['cost'][0], -4):,.0f}"
+    assert cost in plain
+    assert cost.replace(",", ".") in german
+    assert cells(wards, locale="de") == cells(wards)  # numbers of files are numbers
+    for locale, error in (("xx_yy", dpf.InvalidArgument), (7, dpf.InvalidType)):
+        with pytest.raises(error, match="locale must be"):
+            wards.dp.table("markdown", locale=locale)
+
+
+def test_formats_are_checked(wards):
+    with pytest.raises(dpf.InvalidArgument, match="format must be one of"):
+        wards.dp.table("pdf")
+
+
+def test_csv_is_read_by_others(wards):
+    text = wards.dp.table("csv")
+    frame = pl.read_csv(io.StringIO(text), comment_prefix="#")
+    assert frame.height == 4
+    assert frame.schema["age"] == pl.Float64
+    assert "# differentially private: epsilon 1" in text
+    pandas = pytest.importorskip("pandas")
+    assert list(pandas.read_csv(io.StringIO(text), comment="#").columns) == frame.columns
+
+
+def test_110_a_spreadsheet_computes_nothing(wards):
+    head, rows = cells(wards, labels={"ward": "@where"})
+    assert head[0] == "'@where"
+    assert rows[0][0] == "'=1+1"
+
+
+def test_110_names_are_escaped(wards):
+    markdown, html = wards.dp.table("markdown"), wards.dp.table("html")
+    assert "b\\|c" in markdown
+    assert "\\<script\\>" in markdown
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    hostile = pl.DataFrame({"a": ["x\u202ey\x1b[31m"] * 9})
+    key = hostile["a"][0]
+    with dpf.Ledger(epsilon=1):
+        found = hostile.dp.group_by("a", keys=[key]).count(epsilon=1)
+    for kind in ("markdown", "html", "csv"):
+        text = found.dp.table(kind)
+        assert not {unicodedata.category(letter) for letter in text if letter != "\n"} & {"Cc", "Cf"}
+
+
+def test_latex_and_notebooks(wards):
+    pytest.importorskip("great_tables")
+    latex = wards.dp.table("latex")
+    assert "\\textbackslash{}LaTeX\\_\\%" in latex
+    assert "\\begin{tabular" in latex
+    page = wards.dp.table().as_raw_html()
+    assert "prefers-color-scheme: dark" in page
+    assert "<script>" not in page
+    assert "±" in page
+
+
+def test_a_workbook_holds_numbers_and_text(wards, tmp_path):
+    pytest.importorskip("xlsxwriter")
+    openpyxl = pytest.importorskip("openpyxl")
+    (tmp_path / "wards.xlsx").write_bytes(wards.dp.table("excel", labels={"ward": "=2+2"}))
+    sheet = openpyxl.load_workbook(tmp_path / "wards.xlsx").active
+    rows = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
+    assert rows[3][0] == ("=2+2", "s")
+    assert rows[4][0] == ("=1+1", "s")
+    assert rows[4][1][1] == "n"
+    assert rows[4][1][0] == wards["n"][0]
+    assert "differentially private" in rows[1][0][0]
+    assert any("record" in str(row[0][0]) for row in rows[8:])
+
+
+def test_a_two_way_table_says_its_errors():
+    frame = pl.DataFrame({"ward": ["A", "B"] * 100, "sex": ["m"] * 150 + ["f"] * 50})
+    keys = {"ward": ["A", "B"], "sex": ["m", "f"]}
+    with dpf.Ledger(epsilon=9):
+        found = frame.dp.group_by("ward", "sex", keys=keys).count(cube=True, epsilon=9)
+    head, rows = cells(found)
+    assert head == ["ward", "sex m", "sex f", "all"]
+    assert [row[0] for row in rows] == ["A", "B", "all"]
+    assert all(float(cell) >= 0 for row in rows for cell in row[1:])
+    assert "95% error" in found.dp.table("markdown")
+
+
+def test_a_changed_frame_has_no_table(ages):
+    changed = dpf.concat([ages]).dp.parts[0].insert_column(1, pl.Series("names", ["a", "b", "c"]))
+    with pytest.raises(dpf.InvalidArgument, match="covered by no release"):
+        changed.dp.table("csv")
+
+
+def test_the_record_is_json_still(ages):
+    assert json.loads(json.dumps(ages.dp.round().dp.provenance))["rounded"]["steps"] == {"count": 1.0}

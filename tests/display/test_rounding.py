@@ -1,0 +1,79 @@
+"""Rounding to the error: steps by the smallest error, and intervals that hold what they held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpframe import InvalidArgument, InvalidType
+from dpframe.display.rounding import checked_digits, rounded, step_words
+
+
+def column(values, errors, **more):
+    return {"n": np.array(values, float), "n_error": np.array(errors, float)} | {
+        f"n_{end}": np.array(numbers, float) for end, numbers in more.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "errors", "decimals"),
+    [
+        ([828.25], [3.0], 1),
+        ([828.0], [3.0], 0),  # whole numbers stay whole
+        ([828.0], [340.0], -1),
+        ([1.5, 2.5], [0.0123, 40.0], 3),  # the smallest error decides
+        ([1.5, 2.5], [np.inf, 0.99], 2),
+        ([0.5], [np.nan], 15),
+        ([5.0], [np.inf], 0),
+        ([1.6e7], [599_146.45], -4),
+    ],
+)
+def test_the_smallest_error_keeps_two_digits(values, errors, decimals):
+    assert rounded("n", column(values, errors), "error").decimals == decimals
+
+
+def test_every_interval_holds_what_it_held():
+    random = np.random.default_rng(5)
+    for _ in range(300):
+        scale = 10.0 ** random.uniform(-6, 9)
+        noisy, errors = random.normal(0, 10 * scale, 20), scale * random.uniform(1, 30, 20)
+        ends = {"low": noisy - errors, "high": noisy + 2 * errors}
+        digits = "error" if random.random() < 0.7 else int(random.integers(-6, 6))
+        found = rounded("n", column(noisy + 0.3 * scale, errors, noisy=noisy, **ends), digits)
+        made, slack = found.columns, 1e-9 * scale
+        assert (made["n_noisy"] - made["n_error"] <= noisy - errors + slack).all()
+        assert (made["n_noisy"] + made["n_error"] >= noisy + errors - slack).all()
+        assert (made["n_low"] <= ends["low"] + slack).all()
+        assert (made["n_high"] >= ends["high"] - slack).all()
+        assert (np.abs(made["n"] - noisy - 0.3 * scale) <= found.step / 2 + slack).all()
+        if digits == "error":
+            assert (made["n_error"] <= errors + 0.151 * errors.min() + slack).all()
+        for name in ("n", "n_error", "n_noisy"):
+            steps = made[name] / found.step
+            assert np.allclose(steps, np.rint(steps), atol=1e-6)
+
+
+def test_rounding_twice_is_rounding_once():
+    once = rounded("n", column([12.3456], [0.31]), 2)
+    twice = rounded("n", once.columns, 2)
+    assert {name: numbers.tolist() for name, numbers in once.columns.items()} == {
+        name: numbers.tolist() for name, numbers in twice.columns.items()
+    }
+
+
+def test_numbers_that_are_none_stay():
+    made = rounded("n", column([np.nan, np.inf, -np.inf, 1e300], [1.0, 1.0, np.inf, 1.0]), 3).columns["n"]
+    assert np.isnan(made[0])
+    assert made[1:].tolist() == [np.inf, -np.inf, 1e300]
+
+
+def test_digits_are_checked():
+    assert checked_digits("error") == "error"
+    assert checked_digits(-3) == -3
+    for digits, error in (("all", InvalidType), (1.5, InvalidType), (True, InvalidType), (99, InvalidArgument)):
+        with pytest.raises(error, match="digits must be"):
+            checked_digits(digits)
+
+
+def test_steps_are_written_as_people_do():
+    assert [step_words(step) for step in (1000.0, 1.0, 0.1, 0.001)] == ["1,000", "1", "0.1", "0.001"]

@@ -1,0 +1,93 @@
+"""``dpframe run`` and ``dpframe preview``: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from weekly_jobs import TEXT, lay_out
+
+pytest.importorskip("typer")
+
+from dpframe.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return lay_out(tmp_path)
+
+
+def say(capsys, command, folder, *words):
+    code = main([command, str(folder / "release.toml"), *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def change(folder, old, new):
+    (folder / "release.toml").write_text(TEXT.replace(old, new), encoding="utf-8")
+
+
+def test_preview_and_run(folder, capsys):
+    code, out, err = say(capsys, "preview", folder, "--set", "WEEK=w1")
+    assert (code, err) == (0, "")
+    assert "wards    count(), mean(nights) in [0, 30] by ward: 3 declared keys  epsilon 0.3" in out
+    assert "all of them fit; after the run epsilon 0.5 would be left" in out
+    code, out, err = say(capsys, "run", folder, "--set", "WEEK=w1")
+    assert (code, out) == (0, "")
+    assert "nights of w1: charged epsilon 0.2 (entry 3)\nwrote nights-w1.csv\nleft in the ledger: epsilon 0.5\n" in err
+    assert "at no cost: wards, nights" in say(capsys, "preview", folder, "--set", "WEEK=w1", "--details")[1]
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        (
+            "epsilon = 1.0",
+            "epsilon = 0.4",
+            3,
+            "nights: the call costs epsilon 0.2, but only epsilon 0.1 of epsilon 0.4",
+        ),
+        ("epsilon = 0.2", "epsillon = 0.2", 2, "release.toml, [[release]] 2 'nights': 'epsillon' is not a key"),
+        ('"nights"\nbins', '"knights"\nbins', 2, "column 'knights' is not in the frame. Did you mean 'nights'?"),
+        ("stays.parquet", "none.parquet", 4, "no file is at"),
+        ('"clinic.ledger"', '"stays.parquet"', 1, "stays.parquet"),
+        ("out/", "stays.parquet/", 5, "wards.parquet cannot be written"),
+    ],
+    ids=["over budget", "a typo", "a column", "no table", "no ledger", "no folder"],
+)
+def test_exit_codes(old, new, code, words, folder, capsys):
+    change(folder, old, new)
+    got, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
+    assert got == code, err
+    assert err.startswith("dpframe: ")
+    assert words in err
+    if code != 5:
+        assert say(capsys, "preview", folder, "--set", "WEEK=w1")[0] == code
+
+
+def test_a_preview_that_does_not_fit_shows_the_prices_all_the_same(folder, capsys):
+    change(folder, "epsilon = 1.0", "epsilon = 0.4")
+    code, out, err = say(capsys, "preview", folder, "--set", "WEEK=w1")
+    assert (code, "nights   count() by nights" in out, "nights: the call costs" in err) == (3, True, True)
+
+
+def test_no_secret_is_printed_or_kept(folder, capsys, monkeypatch):
+    monkeypatch.setenv("PW", "hunter2")
+    change(folder, 'path = "clinic.ledger"', 'url = "postgresql+psycopg://me:${PW}@127.0.0.1:1/x?connect_timeout=2"')
+    for command in ("preview", "run"):
+        code, out, err = say(capsys, command, folder, "--set", "WEEK=w1")
+        assert code in (1, 6)
+        assert "hunter2" not in out + err
+    assert "hunter2" not in json.dumps((folder / "audit.jsonl").read_text(encoding="utf-8"))
+    change(folder, 'path = "stays.parquet"', 'path = "${PW}.parquet"')
+    assert "${PW}.parquet" in say(capsys, "run", folder, "--set", "WEEK=w1")[2]
+    assert "hunter2" not in (folder / "audit.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["run", "preview"])
+def test_they_explain_themselves(command, capsys):
+    assert main([command, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "NAME=VALUE" in said
+    assert "${NAME}" in said

@@ -1,0 +1,179 @@
+"""Job files: what is refused, in which words; what a file says is what its job asks."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dpframe as dpf
+from dpframe.accessor.private_frame import PrivateFrame
+from dpframe.jobs import arguments, job_file
+from dpframe.jobs.output_formats import FORMATS
+from dpframe.queries import statistics
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = """engine = "polars"
+snapshot = "${WEEK}"
+
+[source]
+path = "stays.parquet"
+
+[ledger]
+path = "clinic.ledger"
+unit = "patient"
+epsilon = 1.5
+
+[[release]]
+label = "wards"
+verb = "agg"
+group_by = "ward"
+keys = ["A", {missing = true}]
+statistics.n = {statistic = "count"}
+statistics.cost = {statistic = "sum", column = "cost", bounds = [0, 0.5]}
+max_rows = 2
+share = "1/52"
+
+[[release]]
+label = "weeks"
+verb = "count"
+group_by = [{column = "age", bins = [0, 18, 65]}, "day"]
+keys = {day = {first = 2026-01-05, last = 2026-03-01, every = "1w"}}
+epsilon = 0.1
+denoise = "none"
+
+[[output]]
+release = "wards"
+path = "out/wards.md"
+"""
+
+
+def read(tmp_path, text, said=("WEEK=w1",), **environment):
+    path = tmp_path / "release.toml"
+    path.write_text(text, encoding="utf-8")
+    return job_file.read(path, said, environment)
+
+
+def test_a_file_is_read_as_it_is_written(tmp_path):
+    job = read(tmp_path, TEXT)
+    wards, weeks = job.questions
+    assert (job.engine, job.scan.path, job.scan.format) == ("polars", str(tmp_path / "stays.parquet"), "parquet")
+    assert job.ledger.unit == dpf.PrivacyUnit("patient")
+    assert job.ledger.terms == {"epsilon": Decimal("1.5")}
+    assert (wards.verb, wards.group_by, wards.keys) == ("agg", ("ward",), ["A", None])
+    assert wards.statistics == {"n": dpf.count(), "cost": dpf.sum("cost", bounds=(0, 0.5))}
+    assert wards.arguments == {"share": Fraction(1, 52), "max_rows": 2, "label": "wards", "snapshot": "w1"}
+    assert weeks.group_by == (dpf.bins("age", [0, 18, 65]), "day")
+    assert weeks.keys == {"day": dpf.dates(date(2026, 1, 5), date(2026, 3, 1), every="1w")}
+    assert weeks.arguments["epsilon"] == Decimal("0.1")
+    assert weeks.arguments["denoise"] is None
+    (output,) = job.outputs
+    assert (output.label, output.path, output.format) == ("wards", tmp_path / "out" / "wards.md", "markdown")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('engine = "polars"', "", "release.toml: engine must be given"),
+        ('"polars"', '"pollars"', "engine must be one of polars, duckdb, spark, not 'pollars'. Did you mean 'polars'?"),
+        ("[source]", "[sorce]", "release.toml: 'sorce' is not a key of this table. Did you mean 'source'?"),
+        ("engine =", "engine", "release.toml: a job must be a TOML file"),
+        ('path = "stays.parquet"', "", "[source]: exactly one of path, table and sql must be given"),
+        ('path = "stays.parquet"', 'path = "stays.csv"', "[source]: columns must be given for a CSV file"),
+        ('path = "stays.parquet"', 'table = "stays"', "table must be left out with engine = 'polars'"),
+        ('path = "stays.parquet"', 'path = "stays.xlsx"\nformat = "excel"', "format must be one of parquet, csv"),
+        ('path = "stays.parquet"', 'path = "s.csv"\ncolumns = {a = "text"}', "the type of column 'a' must be one of"),
+        ('unit = "patient"', "", "[ledger]: unit must be given"),
+        ('unit = "patient"', 'unit = "patient"\neach_row = true', "[ledger]: unit must be given"),
+        ('unit = "patient"', 'unit = "patient"\nneighbors = "nobody"', "[ledger]: neighbors must"),
+        ("epsilon = 1.5", "", "[ledger]: epsilon must be given"),
+        ("epsilon = 1.5", "epsilon = 1.5\nmax_rows = 2", "[ledger]: 'max_rows' is not a key"),
+        ('path = "clinic.ledger"', "", "[ledger]: path must be given, or url"),
+        ('label = "wards"', "", "[[release]] 1: label must be given"),
+        ('label = "weeks"', 'label = "wards"', "label must differ from that of every other release"),
+        ('verb = "agg"', 'verb = "ag"', "[[release]] 1 'wards': verb must be one of"),
+        ('verb = "agg"', 'verb = "group_by"', "verb must be one of"),
+        ("epsilon = 0.1", "epsillon = 0.1", "'weeks': 'epsillon' is not a key of this table. Did you mean 'epsilon'?"),
+        ("epsilon = 0.1", "epsilon = [0.1, 1]", "epsilon must be one number"),
+        ("epsilon = 0.1", "ledger = 1", "'ledger' is not a key"),
+        ('"1/52"', '"1/0"', "share must be a number or a fraction, not '1/0'"),
+        ('"1/52"', '"__import__"', "share must be a number or a fraction"),
+        (', bounds = [0, 0.5]', "", "statistics.cost: bounds must be given"),
+        (', bounds = [0, 0.5]', ", bounds = [1, 0]", "statistics.cost: bounds must be two numbers with lower < upper"),
+        ('statistic = "sum"', 'statistic = "fieller"', "statistic must be one of"),
+        ('statistic = "sum", ', "", "statistics.cost: statistic must be given"),
+        ('statistics.n = {statistic = "count"}', 'n = {statistic = "count"}', "'n' is not a key"),
+        ('group_by = "ward"', "", "keys must come with group_by"),
+        ('column = "age", ', "", "column must be given"),
+        ('every = "1w"', 'every = "1f"', "every must"),
+        ('snapshot = "${WEEK}"', 'audit = "${WEEK}"', "snapshot must be given"),
+        ('release = "wards"', 'release = "ward"', "release must be the label of a release, not 'ward'. Did you mean"),
+        ("wards.md", "wards.doc", "path must end in .parquet, .csv"),
+        ("${WEEK}", "${DAY}", "${DAY} must have a value"),
+        ("${WEEK}", "${WEEK; rm}", "a variable must be written as ${NAME}"),
+        ("${WEEK}", "w1", "--set WEEK=... must name a variable of the file"),
+    ],
+    ids=lambda value: value[:40].replace("\n", " "),
+)  # fmt: skip
+def test_what_breaks_a_rule_is_refused_in_words_with_its_place(old, new, words, tmp_path):
+    assert old in TEXT
+    with pytest.raises(dpf.InvalidArgument) as caught:
+        read(tmp_path, TEXT.replace(old, new))
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("release.toml")
+    assert [path.name for path in tmp_path.iterdir()] == ["release.toml"]
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(dpf.InvalidArgument, match="JOB must be a file that can be read"):
+        job_file.read(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("pair", ["WEEK", "=w1", "WEEK=", "a b=c"])
+def test_a_value_is_said_as_name_and_value(pair, tmp_path):
+    with pytest.raises(dpf.InvalidArgument, match="--set must be NAME=VALUE"):
+        read(tmp_path, TEXT, [pair])
+
+
+def test_the_environment_fills_in_what_is_not_said_and_is_hidden(tmp_path):
+    text = TEXT.replace('path = "clinic.ledger"', 'url = "postgresql://me:${PW}@host/db"').replace("w1", "w")
+    job = read(tmp_path, text, PW="s3cret-w1", WEEK="w2")
+    assert job.ledger.place == "postgresql://me:s3cret-w1@host/db"
+    assert job.questions[0].snapshot == "w1"
+    assert job.variables.hidden("no s3cret-w1 of w1") == "no ${PW} of w1"
+    assert "s3cret" not in repr(job)
+    short = read(tmp_path, text, PW="it")
+    assert short.variables.hidden("it is written") == "${PW} is written"
+
+
+def test_a_job_takes_what_the_verbs_of_python_take():
+    for verb in arguments.VERBS:
+        takes = set(arguments.parameters_of(getattr(PrivateFrame, verb)))
+        assert {"epsilon", "label", "snapshot"} <= takes, verb
+        assert not takes & {"ledger", "unit", "self"}
+    functions = {name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))}
+    public = {name for name in functions if getattr(dpf, name) is getattr(statistics, name, None)}
+    assert set(arguments.STATISTICS) == public
+
+
+def test_every_key_is_on_the_page():
+    page = (ROOT / "docs" / "reference" / "job-file.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `([a-z_]+)`", page, re.MULTILINE))
+    keys = {*job_file.TOP, *job_file.OF_SOURCE, *job_file.OF_LEDGER, *job_file.OF_OUTPUT, *arguments.OWN, "statistics"}
+    assert keys - named == set()
+    assert all(f"`{kind}`" in page for kind in FORMATS)
+    assert all(f"`{verb}`" in page for verb in arguments.VERBS)
+
+
+@pytest.mark.parametrize("page", ["docs/how-to/jobs.md", "docs/reference/job-file.md"])
+def test_the_jobs_on_the_pages_are_jobs(page, tmp_path):
+    blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    whole = [block for block in blocks if "[[release]]" in block and "[ledger]" in block]
+    assert whole
+    for block in whole:
+        assert read(tmp_path, block, [], WEEK="2026-W47", CLINIC_LEDGER="clinic.ledger").questions

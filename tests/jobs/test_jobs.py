@@ -1,0 +1,258 @@
+"""Jobs, run: once, again, over budget, killed; what is charged, what is written, and what the trail says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from weekly_jobs import TEXT, check_job_on, job, lay_out
+
+import dpframe as dpf
+from dpframe.jobs import running
+from dpframe.jobs.planning_jobs import planned
+from dpframe.ledger.presence import is_there
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return lay_out(tmp_path)
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def charges(folder):
+    return dpf.Ledger.open(folder / "clinic.ledger").to_frame().height
+
+
+def test_a_job_is_charged_once_and_written(folder):
+    told = []
+    running.run(job(folder), told.append)
+    assert "wards of w1: charged epsilon 0.3 (entry 1)" in told
+    wards = dpf.read_parquet(folder / "out" / "wards.parquet")
+    assert wards["ward"].to_list() == ["A", "B", "C"]
+    assert wards.dp.provenance["cost"]["epsilon"] == 0.3
+    dpf.Ledger.open(folder / "clinic.ledger").verify(wards)
+    assert (folder / "out" / "nights-w1.csv").read_text(encoding="utf-8").startswith("nights_left,nights_right,count")
+    (line,) = lines(folder)
+    assert (line["status"], line["engine"], line["remaining"]["epsilon"]) == ("done", "polars", 0.5)
+    assert [(one["label"], one["charged"], one["entry"]) for one in line["releases"]] == [
+        ("wards", True, 1),
+        ("nights", True, 3),
+    ]
+    assert [one["path"] for one in line["outputs"]] == ["out/wards.parquet", "out/nights-w1.csv"]
+
+
+def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
+    running.run(job(folder))
+    files = {path: path.read_bytes() for path in (folder / "out").iterdir()}
+    for path in files:
+        path.unlink()
+    running.run(job(folder))
+    assert {path: path.read_bytes() for path in (folder / "out").iterdir()} == files
+    assert charges(folder) == 2
+    assert [one["charged"] for one in lines(folder)[1]["releases"]] == [False, False]
+    running.run(job(folder, "w2"))  # which takes what is left
+    assert dpf.Ledger.open(folder / "clinic.ledger").remaining.epsilon == 0
+    running.run(job(folder))  # an answer that is there needs no budget
+    assert charges(folder) == 4
+
+
+def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
+    text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
+    with pytest.raises(dpf.BudgetExceeded, match=r"nights: the call costs epsilon 0\.2, but only epsilon 0\.1"):
+        running.run(job(folder, text=text))
+    assert charges(folder) == 0
+    assert not (folder / "out").exists()
+    (line,) = lines(folder)
+    assert (line["status"], line["error"]["kind"], line["releases"]) == ("failed", "BudgetExceeded", [])
+
+
+@pytest.mark.parametrize("amounts", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}], ids=str)
+def test_the_foreseen_rest_is_the_rest(amounts, folder):
+    text = TEXT.replace("epsilon = 1.0", "\n".join(f"{name} = {value}" for name, value in amounts.items()))
+    whole = planned(job(folder, text=text), charge=False)
+    assert dict(whole.foresight.stored) == {"wards": False, "nights": False}
+    running.run(job(folder))
+    assert dpf.Ledger.open(folder / "clinic.ledger").remaining == whole.foresight.left
+    again = planned(job(folder), charge=False)
+    assert dict(again.foresight.stored) == {"wards": True, "nights": True}
+    assert again.foresight.left == whole.foresight.left
+
+
+def test_a_preview_reads_no_row_and_makes_no_file(folder, monkeypatch):
+    monkeypatch.setattr("dpframe.release.path._measured", lambda plan: pytest.fail("rows were read"))
+    before = sorted(folder.iterdir())
+    whole = planned(job(folder), charge=False)
+    assert whole.plans["wards"].cost == dpf.PrivacyLoss(0.3)
+    assert sorted(folder.iterdir()) == before
+    assert not is_there(folder / "clinic.ledger")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "words"),
+    [
+        ('"nights"\nbins', '"knights"\nbins', dpf.UnknownColumn, "[[release]] 2 'nights': column 'knights'"),
+        ('"nights"\nbins', '"ward"\nbins', dpf.WrongDtype, "[[release]] 2 'nights': "),
+        ("epsilon = 0.2", "", dpf.InvalidArgument, "[[release]] 2 'nights': epsilon must be given"),
+        ("max_rows = 2\nepsilon = 0.2", "epsilon = 0.2", dpf.MissingArgument, "max_rows must be given"),
+        ('"stays.parquet"', '"none.parquet"', dpf.errors.SourceFailed, "[source]: no file is at"),
+        ('"stays.parquet"', '"release.toml"', dpf.errors.SourceFailed, "polars cannot open the table"),
+        ('"audit.jsonl"', '"stays.parquet/audit.jsonl"', dpf.errors.OutputFailed, "the audit trail"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_work_is_refused_before_the_first_charge(old, new, kind, words, folder):
+    with pytest.raises(kind) as caught:
+        running.run(job(folder, text=TEXT.replace(old, new)))
+    assert words in str(caught.value)
+    assert not is_there(folder / "clinic.ledger") or charges(folder) == 0
+
+
+def test_other_terms_than_the_ledgers_are_refused(folder):
+    running.run(job(folder))
+    with pytest.raises(dpf.LedgerError, match=r"\[ledger\]: epsilon must be 1.0, as in the ledger"):
+        running.run(job(folder, "w2", TEXT.replace("epsilon = 1.0", "epsilon = 2.0")))
+    with pytest.raises(dpf.LedgerError, match="name another release of this ledger: price differs"):
+        running.run(job(folder, "w1", TEXT.replace("epsilon = 0.2", "epsilon = 0.1")))
+    assert charges(folder) == 2
+
+
+def test_a_file_that_cannot_be_written_is_written_by_the_next_run(folder):
+    (folder / "out").write_text("in the way")
+    with pytest.raises(dpf.errors.OutputFailed, match=r"wards.parquet cannot be written .* at no cost"):
+        running.run(job(folder))
+    assert lines(folder)[0]["error"]["kind"] == "OutputFailed"
+    (folder / "out").unlink()
+    running.run(job(folder))
+    assert charges(folder) == 2
+    assert len(list((folder / "out").iterdir())) == 2
+
+
+def test_the_engine_failed_and_the_trail_holds_no_words_of_its(folder, monkeypatch):
+    monkeypatch.setattr("dpframe.release.path._measured", lambda plan: None)
+    with pytest.raises(dpf.ReleaseFailed):
+        running.run(job(folder))
+    (line,) = lines(folder)
+    assert line["error"]["words"].startswith("[[release]] 1") or "withheld" in line["error"]["words"]
+    monkeypatch.undo()
+    running.run(job(folder))
+    assert charges(folder) == 3  # the first charge stands
+
+
+def test_the_trail_holds_no_words_of_others(folder, monkeypatch):
+    def fail(*arguments, **named):
+        raise RuntimeError("a value of 31")
+
+    monkeypatch.setattr("dpframe.jobs.running.asked", fail)
+    with pytest.raises(RuntimeError):
+        running.run(job(folder))
+    assert lines(folder)[0]["error"] == {"kind": "RuntimeError", "words": ""}
+
+
+def test_the_ledger_of_a_job_protects_its_unit(folder):
+    running.run(job(folder, text=TEXT.replace('unit = "patient"', 'unit = "patient"\nneighbors = "replace"')))
+    unit = dpf.Ledger.open(folder / "clinic.ledger").unit
+    assert (unit.column, unit.neighbors) == ("patient", "replace")
+    wards = dpf.read_parquet(folder / "out" / "wards.parquet")
+    assert wards.dp.provenance["unit"]["column"] == "patient"
+
+
+OUTPUTS = "".join(f'[[output]]\nrelease = "nights"\npath = "out/n{end}"\n' for end in (".md", ".json", ".csv"))
+
+
+def test_outputs_for_people_and_programs(folder):
+    text = TEXT.replace('label = "nights"', 'label = "=nights | <b>"').replace(
+        'release = "nights"', 'release = "=nights | <b>"'
+    )
+    running.run(job(folder, text=text + OUTPUTS.replace('"nights"', '"=nights | <b>"')))
+    page = (folder / "out" / "n.md").read_text(encoding="utf-8")
+    assert page.startswith("# =nights \\| &lt;b>\n\n| nights_left | nights_right | count |")
+    assert "The numbers were computed exactly" in page
+    assert json.loads((folder / "out" / "n.json").read_text(encoding="utf-8"))["label"] == "=nights | <b>"
+
+
+@pytest.mark.slow
+def test_pictures_and_pages(folder):
+    pytest.importorskip("vl_convert")
+    pytest.importorskip("great_tables")
+    more = '[[output]]\nrelease = "nights"\npath = "out/n.svg"\n[[output]]\nrelease = "nights"\npath = "out/n.html"\n'
+    running.run(job(folder, text=TEXT + more))
+    assert (folder / "out" / "n.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert "</table>" in (folder / "out" / "n.html").read_text(encoding="utf-8")
+
+
+def test_what_is_not_installed_is_told_before_the_first_charge(folder, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    more = '[[output]]\nrelease = "nights"\npath = "out/n.svg"\n'
+    with pytest.raises(ImportError, match=r"\.svg needs altair: pip install 'dpframe\[plot\]'"):
+        running.run(job(folder, text=TEXT + more))
+    assert not is_there(folder / "clinic.ledger")
+
+
+# Engines: one changed line
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_the_same_job_on_other_engines_by_one_changed_line(engine, folder):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    check_job_on(engine, folder)
+
+
+def test_a_table_of_a_database(folder):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
+        connection.execute(f"create table stays as select * from read_parquet('{folder}/stays.parquet')")
+    for place in ('table = "stays"', 'sql = "select * from stays where ward is not null"'):
+        source = f'database = "clinic.duckdb"\n{place}'
+        text = TEXT.replace('path = "stays.parquet"', source).replace('"polars"', '"duckdb"')
+        running.run(job(folder, f"w{len(place)}", text))
+    assert charges(folder) == 4
+    with pytest.raises(dpf.errors.SourceFailed, match="its message is withheld"):
+        running.run(job(folder, "w3", text.replace("from stays", "from s3cret")))
+    assert "s3cret" not in (folder / "audit.jsonl").read_text(encoding="utf-8")
+
+
+# Killed
+
+KILLING = """
+import os, signal, sys, types
+from dpframe.jobs import job_file, running, whole_files
+import dpframe.release.path as path
+def killed(*arguments, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+point = sys.argv[2]
+if point == "before rows are read":
+    path._measured = killed
+elif point == "before an output":
+    running._write = killed
+else:
+    whole_files.os = types.SimpleNamespace(**{**vars(os), "replace": killed})
+running.run(job_file.read(sys.argv[1], ["WEEK=w1"], {}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+@pytest.mark.parametrize(
+    ("point", "more"), [("before rows are read", 1), ("before an output", 0), ("amid an output", 0)]
+)
+def test_a_job_that_is_killed_is_run_again(point, more, folder):
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-c", KILLING, str(folder / "release.toml"), point]
+    killed = subprocess.run(words, capture_output=True, check=False, env=environ)
+    assert killed.returncode == -9, killed.stderr
+    assert not (folder / "out" / "wards.parquet").exists()
+    assert charges(folder) == 1
+    running.run(job(folder))
+    assert charges(folder) == 2 + more  # a charge whose answer was never stored is lost; it is never refunded
+    assert dpf.read_parquet(folder / "out" / "wards.parquet").height == 3
+    assert lines(folder)[-1]["status"] == "done"

@@ -1,0 +1,87 @@
+"""A ledger as a page, and the answers that it stores."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = dpf.Ledger(epsilon=3, path=tmp_path / "secret-place.ledger", dataset="<clinic>")
+    with ledger:
+        for snapshot in ("2026-04", "2026-05"):
+            PEOPLE.dp.count(epsilon=0.5, label="patients </script>", snapshot=snapshot)
+        PEOPLE.dp.count(epsilon=0.25, label="not stored")
+    ledger.raise_limit(epsilon=4, reason="the board agreed")
+    return ledger
+
+
+def test_answers_are_listed(ledger):
+    found = ledger.answers()
+    assert found.columns == ["entry", "time", "label", "snapshot", "query", "unit", "epsilon", "delta", "stored"]
+    assert found["snapshot"].to_list() == ["2026-04", "2026-05"]
+    assert found["entry"].to_list() == [1, 3]
+    assert found["stored"].to_list() == [2, 4]
+    assert found["epsilon"].to_list() == [0.5, 0.5]
+    assert ledger.to_frame().filter(pl.col("entry").is_in(found["entry"].to_list()))["kind"].unique().to_list() == [
+        "charge"
+    ]
+
+
+def test_a_ledger_in_memory_stores_none():
+    assert dpf.Ledger(epsilon=1).answers().height == 0
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(dpf.Ledger(epsilon=1).answers(like="pandas"), pandas.DataFrame)
+
+
+def test_a_page_says_what_was_spent(ledger, tmp_path):
+    with ledger:
+        wards = PEOPLE.dp.group_by("ward", keys=["A", "B"]).count(epsilon=0.5, label="wards <b>")
+    ledger.report(tmp_path / "x.html", wards, charts=False, title="Spring & fall")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    for words in ("Spring &amp; fall", "epsilon 1.75 of epsilon 4", ledger.verify()["head"], "the board agreed"):
+        assert words in page
+    for words in ("Stored answers", "2026-05", "wards &lt;b&gt;", "What was spent", "add-remove neighbors"):
+        assert words in page
+    assert "secret-place" not in page
+    assert "<b>" not in page
+    assert page.count("</script>") == 1
+    assert not re.search(r"(?:src|href)=.(?!#)", page)
+    assert "http:" not in page
+    assert "https:" not in page
+    (records,) = re.findall(r'<script type="application/json" id="records">(.*)</script>', page)
+    spent, release = json.loads(records)
+    assert spent["charges"][0]["label"] == "patients </script>"
+    assert release["label"] == "wards <b>"
+
+
+def test_a_page_of_a_ledger_that_spent_nothing(tmp_path):
+    dpf.Ledger(epsilon=1).report(tmp_path / "x.html", charts=False)
+    assert "Nothing was charged." in (tmp_path / "x.html").read_text(encoding="utf-8")
+    dpf.default_ledger().report(tmp_path / "x.html", charts=False)
+    assert "no limit" in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_a_page_has_charts_for_light_and_dark(ledger, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    ledger.report(tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "http:" not in page
+
+
+def test_what_is_no_release_is_refused(ledger, tmp_path):
+    with pytest.raises(dpf.InvalidType, match="released frames, not 3"):
+        ledger.report(tmp_path / "x.html", 3, charts=False)
+    with pytest.raises(dpf.NoProvenance, match="report the result"):
+        ledger.report(tmp_path / "x.html", PEOPLE, charts=False)
+    assert not (tmp_path / "x.html").exists()

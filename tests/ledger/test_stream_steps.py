@@ -1,0 +1,317 @@
+"""A stream in its ledger: charged once, each period drawn at most once whatever happens, and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import shutil
+import sqlite3
+import threading
+import warnings
+from contextlib import closing
+
+import pytest
+
+import dpframe as dpf
+from dpframe.ledger import heads, rows, seen, streams
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.release import stream_path
+from dpframe.release.stream_record import entry_of
+from tests import killed_streams
+from tests.killed_streams import STEPS, stays, stream_of, told
+
+STAYS = stays()
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "clinic.ledger"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(stream_path, "PATIENCE", 0.3)
+
+
+def made(path):
+    return dpf.Ledger(epsilon=1, path=path)
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, path):
+    return dpf.Ledger(epsilon=1) if request.param == "memory" else made(path)
+
+
+def test_a_stream_is_charged_once(ledger):
+    stream = stream_of(ledger)
+    assert ledger.spent.epsilon == 0.0
+    for week in (1, 2, 3):
+        stream.release(STAYS, week)
+        assert ledger.spent.epsilon == 0.5
+    assert ledger.to_frame().height == 1
+    assert ledger.to_frame()["kind"].to_list() == ["charge"]
+    assert "1 charge" in repr(ledger)
+
+
+def test_a_period_asked_again_is_the_stored_one(ledger):
+    stream = stream_of(ledger)
+    first = [told(stream.release(STAYS, week)) for week in (1, 2)]
+    others = STAYS.head(0)  # whatever the frame holds by now
+    assert [told(stream.release(others, week)) for week in (1, 2)] == first
+    assert [told(stream_of(ledger).release(STAYS.lazy(), week)) for week in (1, 2)] == first
+    assert stream.to_frame()["total"].to_list() == [value for one in first for value in one["total"]]
+
+
+def test_it_goes_on_in_a_ledger_that_was_opened_again(path):
+    first = told(stream_of(made(path)).release(STAYS, 1))
+    again = stream_of(dpf.Ledger.open(path))
+    assert told(again.release(STAYS, 1)) == first
+    again.release(STAYS, 2)
+    assert dpf.Ledger.open(path).spent.epsilon == 0.5
+    copied = pickle.loads(pickle.dumps(again))
+    assert told(copied.release(STAYS, 1)) == first
+
+
+def test_other_parameters_are_refused(ledger):
+    stream_of(ledger).release(STAYS, 1)
+    for changed, word in (
+        ({"epsilon": 0.25}, "price"),
+        ({"statistic": dpf.count("week")}, "statistic"),
+        ({"periods": [1, 2, 3, 4, 5]}, "periods"),
+        ({"keys": ["B", "A"]}, "keys"),
+    ):
+        with pytest.raises(dpf.LedgerError, match=rf"begun with other parameters: .*{word}"):
+            stream_of(ledger, **changed).release(STAYS, 2)
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_a_stream_that_costs_too_much_is_refused(ledger):
+    with pytest.raises(dpf.BudgetExceeded):
+        stream_of(ledger, epsilon=2).release(STAYS, 1)
+    assert ledger.to_frame().height == 0
+    stream_of(ledger).release(STAYS, 1)  # the name is still free
+
+
+def test_periods_are_drawn_in_order(ledger):
+    stream = stream_of(ledger)
+    with pytest.raises(dpf.InvalidArgument, match="in order, and 1 comes before 2"):
+        stream.release(STAYS, 2)
+    assert ledger.spent.epsilon == 0.0
+    stream.release(STAYS, 1)
+    with pytest.raises(dpf.InvalidArgument, match="in order, and 2 comes before 4"):
+        stream.release(STAYS, 4)
+
+
+def test_a_failing_engine_loses_no_period(ledger, monkeypatch):
+    stream = stream_of(ledger)
+    stream.release(STAYS, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(stream_path, "_or_none", lambda *_: None)
+        with pytest.raises(dpf.ReleaseFailed, match="can be asked for again"):
+            stream.release(STAYS, 2)
+    stream.release(STAYS, 2)
+
+
+# A process that is killed at any step
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """Another process, whose children ask and may be killed."""
+    with killed_streams.server() as ask:
+        yield ask
+
+
+@FORKS
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("week", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_a_killed_period_is_drawn_later_or_returned_or_lost(path, step, week, monkeypatch, elsewhere):
+    """At every step; and never is its noise drawn twice."""
+    ledger = made(path)
+    if week == 2:
+        stream_of(ledger).release(STAYS, 1)
+    _, outcome = STEPS[step]
+    assert elsewhere(path, [week], step) == ["killed"]
+    drawn = []
+    add_noise = Laplace.add_noise
+    monkeypatch.setattr(Laplace, "add_noise", lambda noise, totals: drawn.append(1) or add_noise(noise, totals))
+    again = dpf.Ledger.open(path)
+    stream = stream_of(again)
+    if outcome == "lost":
+        with pytest.raises(dpf.ReleaseFailed, match=f"is lost.*release {week + 1}"):
+            stream.release(STAYS, week)
+    else:
+        shown = told(stream.release(STAYS, week))
+        assert told(stream.release(STAYS, week)) == shown
+    assert len(drawn) == (outcome == "drawn")
+    following = stream.release(STAYS, week + 1)
+    assert following.dp.provenance["period"]["since"] == (week if outcome == "lost" else week + 1)
+    if outcome == "lost":
+        with pytest.raises(dpf.ReleaseFailed, match="is lost"):
+            stream.release(STAYS, week)
+    assert again.spent.epsilon == 0.5
+    assert again.verify(following)["releases"][0]["numbers"] == "as stored"
+
+
+def test_rows_of_a_lost_period_count_in_the_next(path, monkeypatch):
+    stream = stream_of(made(path), epsilon=1)
+    monkeypatch.setattr(Laplace, "add_noise", lambda noise, totals: totals)  # to see the exact numbers
+    stream.release(STAYS, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(streams, "keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stream.release(STAYS, 2)
+    frame = stream.release(STAYS, 3)
+    assert frame["total"].to_list() == pytest.approx([4, 2])
+    assert frame["period"].to_list() == pytest.approx([3, 1])
+    assert stream.release(STAYS, 4)["period"].to_list() == pytest.approx([0, 1], abs=1e-9)
+    assert stream.to_frame()["week"].to_list() == [1, 1, 3, 3, 4, 4]
+
+
+# Several at once
+
+
+def test_whoever_was_passed_by_shows_nothing(path, monkeypatch):
+    """A process that drew a period, and slept while another went on, may not store it any more."""
+    stream = stream_of(made(path))
+    keep = streams.keep
+
+    def overtaken(ledger, entry, period, content):
+        monkeypatch.setattr(streams, "keep", keep)
+        stream_of(dpf.Ledger.open(path)).release(STAYS, period + 1)
+        keep(ledger, entry, period, content)
+
+    monkeypatch.setattr(streams, "keep", overtaken)
+    with pytest.raises(dpf.ReleaseFailed, match="carried on without it"):
+        stream.release(STAYS, 1)
+    assert stream.to_frame()["week"].to_list() == [2, 2]
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_threads_that_race_get_the_same_numbers(kind, path, monkeypatch):
+    monkeypatch.setattr(stream_path, "PATIENCE", 60.0)
+    ledger = dpf.Ledger(epsilon=1) if kind == "memory" else made(path)
+    barrier, shown = threading.Barrier(4), []
+
+    def ask():
+        stream = stream_of(ledger)
+        for week in (1, 2, 3):
+            barrier.wait()
+            shown.append((week, str(told(stream.release(STAYS, week)))))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(shown) == 12
+    assert len(set(shown)) == 3
+    assert ledger.spent.epsilon == 0.5
+
+
+@FORKS
+def test_processes_that_race_get_the_same_numbers(path, elsewhere):
+    made(path)
+    answers = elsewhere(path, [1, 2], processes=3)
+    assert len(answers) == 3
+    assert len(set(answers)) == 1
+    ledger = dpf.Ledger.open(path)
+    assert ledger.spent.epsilon == 0.5
+    assert stream_of(ledger).to_frame().height == 4
+    ledger.verify()
+
+
+@FORKS
+def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
+    stream = stream_of(dpf.Ledger(epsilon=1))
+    stream.release(STAYS, 1)
+    entry = entry_of(stream.preview())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            streams.intended(stream.ledger, entry, 2)
+        except dpf.LedgerError:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+# Copies that were put back, and changes
+
+
+def test_a_recovered_ledger_draws_no_other_period(path, tmp_path):
+    """The older copy does not know that week 2 was drawn: it would draw it again."""
+    stream = stream_of(made(path))
+    first = told(stream.release(STAYS, 1))
+    shutil.copy(path, tmp_path / "older")
+    stream.release(STAYS, 2)
+    stream.ledger._store.database.close()
+    shutil.copy(tmp_path / "older", path)
+    with pytest.raises(dpf.LedgerError, match="older copy"):
+        stream_of(dpf.Ledger.open(path)).release(STAYS, 2)
+    seen._newest.clear()
+    recovered = dpf.Ledger.recover(path, reason="the disk was replaced")
+    again = stream_of(recovered)
+    assert told(again.release(STAYS, 1)) == first
+    with pytest.raises(dpf.LedgerError, match="recovered from an older copy"):
+        again.release(STAYS, 2)
+    stream_of(recovered, name="another").release(STAYS, 1)
+    recovered.verify()
+
+
+def changed(path, statement, *values):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+def test_changed_values_are_refused(path):
+    ledger = made(path)
+    stream = stream_of(ledger)
+    stream.release(STAYS, 1)
+    ledger._store.database.close()
+    changed(path, "UPDATE dpframe_answers SET content = ?", b"{}\n")
+    with pytest.raises(dpf.LedgerError, match="is not the one that was stored"):
+        stream.release(STAYS, 1)
+    with pytest.raises(dpf.LedgerError, match="stored answers are not those"):
+        dpf.Ledger.open(path).verify()
+
+
+@pytest.mark.parametrize("steps", [["intent", "intent"], ["values"], ["intent", "values", "values"]])
+def test_verify_refuses_steps_that_no_stream_takes(path, steps):
+    """Whoever can write entries can forge a chain; what it says must still be a stream."""
+    ledger = made(path)
+    stream_of(ledger).release(STAYS, 1)
+    store = ledger._store
+    found = [entry for _, entry in store.entries()]
+    intent, values = (dataclasses.replace(entry, period=2) for entry in found[1:3])
+    forged = {"intent": intent, "values": values}
+    for kind in steps:
+        with store._writing() as (connection, last):
+            mark = rows.append(connection, last, forged[kind])
+            if kind == "values":
+                rows.insert_answer(connection, mark.entry, store.contents(values)[1] if False else b"")
+        heads.write(store.database.address.file, store.terms, mark)
+    with pytest.raises(dpf.LedgerError, match="do not follow its steps"):
+        ledger.verify()
+    with pytest.raises(dpf.LedgerError, match="do not follow its steps"):
+        stream_of(ledger).release(STAYS, 3)
+
+
+def test_verify_tells_records_that_were_changed(path):
+    ledger = made(path)
+    frame = stream_of(ledger).release(STAYS, 1)
+    stream_of(ledger).release(STAYS, 2)
+    record = frame.dp.provenance
+    assert ledger.verify(frame, record)["releases"][0]["record"] == "as charged"
+    for name, value in (("period", {"name": "2", "number": 2, "since": 2}), ("sha256", "0" * 64)):
+        with pytest.raises(dpf.LedgerError, match="another"):
+            ledger.verify({**record, name: value})
+    with pytest.raises(dpf.LedgerError, match="commits to"):
+        ledger.verify({**record, "stream": {**record["stream"], "periods": 5}})
+    with pytest.raises(dpf.LedgerError, match="never stored"):
+        ledger.verify({**record, "period": {"name": "4", "number": 4, "since": 4}})

@@ -1,0 +1,67 @@
+"""The pictures of the README and the docs are those that docs/images/draw.py draws of what is kept beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import struct
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "docs" / "images"
+SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]*images/[^)]*)\)")
+PALETTE = 3  # a kind of PNG, of few colors
+
+altair = pytest.importorskip("altair")
+pytestmark = pytest.mark.skipif(int(altair.__version__.split(".")[0]) < 6, reason="an older Altair writes other words")
+
+
+@pytest.fixture(scope="module")
+def drawing():
+    """The names of the script that draws."""
+    return runpy.run_path(str(IMAGES / "draw.py"))
+
+
+def pages():
+    """The README and every page of the docs."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+KEPT = json.loads((IMAGES / "specifications.json").read_text(encoding="utf-8"))
+LARGE = ("taxi-city", "taxi-sample")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in sorted(KEPT)]
+)
+def test_a_picture_is_made_of_what_it_was_drawn_from(drawing, name):
+    """Where a difference is meant, run ``python docs/images/draw.py`` and look at what it drew."""
+    made = json.loads(json.dumps(drawing["specification"](drawing["PICTURES"][name]())))
+    assert made == KEPT[name]
+
+
+def test_every_picture_is_drawn_by_the_script_and_shown_with_words(drawing):
+    shown = [(page, *found) for page in pages() for found in SHOWN.findall(page.read_text(encoding="utf-8"))]
+    assert len(shown) >= 20
+    for page, words, path in shown:
+        file = (page.parent / path).resolve()
+        assert file.exists(), (page, path)
+        assert file.stem in drawing["PICTURES"], (page, path)
+        assert len(words) > 10, (page, path)
+    assert set(drawing["PICTURES"]) == set(KEPT) == {Path(path).stem for *_, path in shown}
+    assert {file.stem for file in IMAGES.glob("*.png")} == set(KEPT)
+
+
+def test_no_picture_is_quantised():
+    for file in IMAGES.glob("*.png"):
+        start = file.read_bytes()[:26]
+        assert struct.unpack(">B", start[25:26])[0] != PALETTE, file.name
+
+
+def test_what_is_drawn_is_found_beside_it(drawing):
+    used = {"taxi-roads", "jobs-central", "jobs-local", *KEPT}
+    kept = {file.stem for file in IMAGES.iterdir() if file.suffix in {".parquet", ".csv"}}
+    assert kept <= used

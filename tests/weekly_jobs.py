@@ -1,0 +1,100 @@
+"""A small weekly job, for the tests that run it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import dpframe as dpf
+from dpframe.frames import scans
+from dpframe.jobs import job_file, running
+
+STAYS = pl.DataFrame(
+    {"patient": range(600), "ward": ["A", "B", "C"] * 200, "nights": [1.0, 4.0, 9.0, None] * 150, "well": [True] * 600}
+)
+TEXT = """engine = "polars"
+snapshot = "${WEEK}"
+audit = "audit.jsonl"
+
+[source]
+path = "stays.parquet"
+
+[ledger]
+path = "clinic.ledger"
+dataset = "clinic"
+unit = "patient"
+epsilon = 1.0
+
+[[release]]
+label = "wards"
+verb = "agg"
+group_by = "ward"
+keys = ["A", "B", "C"]
+statistics.stays = {statistic = "count"}
+statistics.nights = {statistic = "mean", column = "nights", bounds = [0, 30]}
+max_rows = 2
+epsilon = 0.3
+
+[[release]]
+label = "nights"
+verb = "histogram"
+column = "nights"
+bins = [0, 2, 4, 8, 16]
+max_rows = 2
+epsilon = 0.2
+
+[[output]]
+release = "wards"
+path = "out/wards.parquet"
+
+[[output]]
+release = "nights"
+path = "out/nights-${WEEK}.csv"
+"""
+
+
+def lay_out(folder):
+    """The table and the job file, in a folder."""
+    STAYS.write_parquet(folder / "stays.parquet")
+    (folder / "release.toml").write_text(TEXT, encoding="utf-8")
+    return folder
+
+
+def job(folder, week="w1", text=None):
+    if text is not None:
+        (folder / "release.toml").write_text(text, encoding="utf-8")
+    return job_file.read(folder / "release.toml", [f"WEEK={week}"], {})
+
+
+EXACT = TEXT.replace("epsilon = 1.0", "epsilon = 1e9").replace("epsilon = 0.3", "epsilon = 4e8")
+COLUMNS = 'columns = {patient = "integer", ward = "string", nights = "number", well = "boolean", day = "date"}'
+ODD = '''patient,ward,nights,well,day
+1,A,1.5,true,2026-01-05
+2,"B, ""b""",1e1,false,2026-01-06
+3,,nan,TRUE,2026-13-01
+4,A,,,
+x,"C
+c",0x10,1,05.01.2026
+5, A,-2.25,true,2026-02-30
+'''
+READ = [
+    (1, "A", 1.5, True, "2026-01-05"),
+    (2, 'B, "b"', 10.0, False, "2026-01-06"),
+    (3, None, None, None, None),
+    (4, "A", None, None, None),
+    (None, "C\nc", None, None, None),
+    (5, " A", -2.25, True, None),
+]
+
+
+def check_job_on(engine, folder):
+    """An engine reads text files as the others do, and the same job gives the same totals."""
+    (folder / "odd.csv").write_text(ODD, encoding="utf-8")
+    kinds = {"patient": "integer", "ward": "string", "nights": "number", "well": "boolean", "day": "date"}
+    frame = scans.opened(engine, scans.Scan(str(folder / "odd.csv"), "csv", kinds))
+    rows = frame.fetchall() if engine == "duckdb" else frame.collect()
+    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    assert [(*row[:4], None if row[4] is None else str(row[4])) for row in rows] == READ
+    running.run(job(folder, engine, EXACT.replace('"polars"', f'"{engine}"')))
+    wards = dpf.read_parquet(folder / "out" / "wards.parquet")
+    assert [round(value, 3) for value in wards["stays"]] == [200, 200, 200]
+    assert [round(value, 3) for value in wards["nights"]] == [4.667, 4.667, 4.667]
