@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
-import importlib.util
 import inspect
 import json
 import pkgutil
