@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
-MODULES = sorted(found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe."))
+WITH_NUMBA = {"dpframe.engines.compiled"}
+NOT_HERE = set() if importlib.util.find_spec("numba") else WITH_NUMBA
+MODULES = sorted({found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe.")} - NOT_HERE)
 NEEDS = {
     "import pandas": "pandas",
     "import dask": "dask",
