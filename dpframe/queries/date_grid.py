@@ -127,6 +127,14 @@ def day_of(argument: str, value: Any) -> date:
     return day
 
 
+def python_time(value: np.datetime64 | np.timedelta64) -> Any:
+    """A NumPy date or duration by Python's, in whole microseconds; None beyond what NumPy can write in them."""
+    try:
+        return value.astype(f"{'datetime64' if value.dtype.kind == 'M' else 'timedelta64'}[us]").item()
+    except OverflowError:  # since NumPy 2.5; before, the number wrapped around, and is another's
+        return None
+
+
 def _plain_day(value: Any) -> date | None:
     if isinstance(value, str):
         try:
@@ -134,7 +142,8 @@ def _plain_day(value: Any) -> date | None:
         except ValueError:
             return None
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item() if value == value.astype("datetime64[us]") else None
+        plain = python_time(value)
+        value = plain if isinstance(plain, datetime) and value == np.datetime64(plain) else None
     if isinstance(value, datetime):
         whole = value == value and value.tzinfo is None and value.time() == MIDNIGHT
         return date(value.year, value.month, value.day) if whole and not getattr(value, "nanosecond", 0) else None

@@ -17,7 +17,7 @@ from dpframe.exact import is_whole
 from dpframe.queries.bins import BINS_MISSING, BinAxis, DateAxis, bin_axis, check_zones, date_axis
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
-from dpframe.queries.date_grid import DATES_EXAMPLE, Dates
+from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
 from dpframe.queries.intervals import are_intervals
 from dpframe.queries.placed import refuse_misplaced
 from dpframe.queries.sameness import same_key
@@ -281,7 +281,7 @@ def plain_key(value: object, argument: str = "keys") -> Any:
 
 def _plain_time(value: Any, argument: str) -> Any:
     """A NumPy date or duration as Python's, if it is exactly one."""
-    plain = value.astype(f"{value.dtype.name.partition('[')[0]}[us]").item()
+    plain = python_time(value)
     if not isinstance(plain, (datetime, timedelta)) or same_key(plain) != same_key(value):
         raise InvalidArgument(
             f"{argument} must be whole microseconds in the years 1 to 9999, unlike {value}. Leave it out."

@@ -97,7 +97,9 @@ def test_what_pip_is_told_uv_is_told(dev):
 
 
 def test_what_uv_is_told_already_stays(dev, monkeypatch):
-    monkeypatch.setenv("PIP_INDEX_URL", "https://of-pip/simple")
+    listed = subprocess.CompletedProcess([], 0, stdout=":env:.index-url='https://of-pip/simple'\n")
+    monkeypatch.setattr(dev.subprocess, "run", lambda *_, **__: listed)  # an environment that uv made has no pip
+    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
     assert dev.settings()["UV_DEFAULT_INDEX"] == "https://of-pip/simple"
     dev.settings.cache_clear()
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://of-uv/simple")
