@@ -198,23 +198,26 @@ def maps(junctions: pl.DataFrame, roads: pl.DataFrame, epsilon: float) -> Any:
     ends = roads.join(places, left_on="u", right_on="junction").join(places, left_on="v", right_on="junction")
     axis = {"axis": None, "scale": altair.Scale(zero=False, nice=False)}
     lines = (
-        altair.Chart(altair.Data(values=ends.select("x", "y", x2="x_right", y2="y_right").to_dicts()))
+        altair.Chart(altair.NamedData(name="roads"))
         .mark_rule(color="#ddd", strokeWidth=0.2)
         .encode(x=altair.X("x:Q", **axis), y=altair.Y("y:Q", **axis), x2="x2:Q", y2="y2:Q")
     )
     colors = altair.Scale(range="heatmap", domain=[0, top])
     charts = []
-    for name in SHOWN:
-        dots = places.with_columns(count=junctions[name].clip(0.0, top).round(1))
+    for place, name in enumerate(SHOWN):
         title = name if name == "true" else f"{name}: {rmse(junctions[name].to_numpy(), truth):.2f}"
-        points = (
-            altair.Chart(altair.Data(values=dots.sort("count", "junction").to_dicts()))
-            .mark_square(size=3.5, opacity=1.0)
-            .encode(x="x:Q", y="y:Q", color=altair.Color("count:Q", scale=colors, title="pick-ups"))
-        )
-        charts.append((lines + points).properties(width=110, height=245, title=altair.Title(title, fontSize=12)))
+        color = altair.Color(f"map{place}:Q", scale=colors, title="pick-ups")
+        points = altair.Chart(altair.NamedData(name="junctions")).mark_square(size=3.5, opacity=1.0)
+        both = lines + points.encode(x="x:Q", y="y:Q", color=color)
+        charts.append(both.properties(width=110, height=245, title=altair.Title(title, fontSize=12)))
     words = f"Pick-ups in one hour, epsilon {epsilon:g}, delta {DELTA:g}; root mean squared error by map"
-    return altair.hconcat(*charts, spacing=4, title=words)
+    together = altair.hconcat(*charts, spacing=4, title=words)
+    shown = {f"map{place}": junctions[name].clip(0.0, top).round(1) for place, name in enumerate(SHOWN)}
+    together.datasets = {  # once for all maps
+        "roads": ends.select("x", "y", x2="x_right", y2="y_right").to_dicts(),
+        "junctions": places.with_columns(**shown).sort("map0", "junction").to_dicts(),
+    }
+    return together
 
 
 def chart_of_errors(rows: list[dict[str, Any]]) -> Any:

@@ -71,6 +71,11 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     return output.replace(FETCHED, _relative("javascripts/iframe-worker.js", page.file.dest_uri))
 
 
+def on_post_template(output: str, **_: Any) -> str:
+    """The same of the page for addresses that are none, which has no address of its own."""
+    return output.replace(FETCHED, "/javascripts/iframe-worker.js")
+
+
 def _drawn(match: re.Match[str]) -> str:
     formula = unescape(match[3]).strip().replace(r"\_", "_")  # the converter would show the backslash
     return str(convert(formula, display="block" if match[2] == "[" else "inline"))

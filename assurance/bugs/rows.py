@@ -104,7 +104,7 @@ ROWS = (
     bug(
         "rows",
         "a column of objects refused where a column of numbers is not",
-        "check",
+        "schema.check",
         'column.kind not in {"number", *ANYTHING}',
         'column.kind not in {"number"}',
         "test_adversary.py::test_one_row_changes_nothing_but_the_noise",

@@ -39,6 +39,7 @@ from papers import (  # noqa: E402
 from papers.reporting import smaller  # noqa: E402
 
 SPECIFICATIONS = HERE / "specifications.json"
+TABLES = ("values", "roads", "junctions")
 SCALE = 2  # pixels of a picture for each of its chart
 
 Row = dict[str, Any]
@@ -215,6 +216,7 @@ def specification(chart: Any) -> Row:
     """The Vega-Lite of a chart without the number of its version, each table of data as its length and its hash."""
     plain = json.loads(json.dumps(chart.to_dict()))
     plain.pop("$schema")
+    plain["config"] = {"sha256": _hash(plain["config"])}
     return dict(_hashed(plain))
 
 
@@ -223,10 +225,15 @@ def _hashed(part: Any) -> Any:
         return [_hashed(one) for one in part]
     if not isinstance(part, dict):
         return part
-    if isinstance(rows := part.get("values"), list) and rows and isinstance(rows[0], dict):
-        text = json.dumps(rows, sort_keys=True, ensure_ascii=False)
-        return {"rows": len(rows), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
-    return {name: _hashed(one) for name, one in part.items()}
+    return {
+        name: {"rows": len(one), "sha256": _hash(one)} if name in TABLES and isinstance(one, list) else _hashed(one)
+        for name, one in part.items()
+    }
+
+
+def _hash(part: Any) -> str:
+    text = json.dumps(part, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def main() -> None:

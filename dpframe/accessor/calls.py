@@ -19,7 +19,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 def asks(verb: Verb) -> Verb:
     """Make a verb's signature and help from the table of options, and refuse in words what the signature rules out."""
     said = get_type_hints(verb)
-    kind = options_of(said)
+    kind: Any = options_of(said)
     options = parameters_of(kind)
     written = inspect.signature(verb)
     parameters = [parameter for parameter in written.parameters.values() if parameter.name != "options"]

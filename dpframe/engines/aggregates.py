@@ -162,7 +162,8 @@ def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
     if share is not None:
         steps, length = on_grid(values[row.columns[0][0]], row.columns[0][1]), share.upper - share.lower
         whole = ((steps - share.lower) * 2 ** (share.bits + 1) + length) // (2 * length)
-        return (whole if row.missing is None else whole.fill_null(row.missing)).alias(name)
+        filled: pl.Expr = whole if row.missing is None else whole.fill_null(row.missing)
+        return filled.alias(name)
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])

@@ -190,6 +190,14 @@ def test_every_accounting_takes_its_noise(accounting):
     assert book.spent == plain.spent  # what a count with Gaussian noise of that price costs
 
 
+def test_comparisons_know_its_curve():
+    """In every accounting a release costs what a count with Gaussian noise of that price does."""
+    plans = (people(50).dp.preview.marginals(COLUMNS, keys=KEYS, **PRICE), people(50).dp.preview.count(**PRICE))
+    found = [dpf.compare_accounting([plan] * 3, delta=1e-5) for plan in plans]
+    pairs = list(zip(*(compared.rows for compared in found), strict=True))
+    assert all(one.epsilon == pytest.approx(other.epsilon, rel=1e-6) for one, other in pairs if one.epsilon is not None)
+
+
 def test_together_within_replay_and_copies(tmp_path):
     frame = people(300)
     tables = frame.dp.preview.marginals(COLUMNS, keys=KEYS, **PRICE)
