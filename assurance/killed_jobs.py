@@ -2,9 +2,10 @@
 
     python -m assurance.killed_jobs --rounds 30
 
-Each round is a process that runs a job of two releases and is killed by SIGKILL somewhere between its first line and its
-last; then the job runs again. Every output must be there as a whole, a file that is there may not change, no release may
-have two answers, and one is charged twice only if it was killed before its answer was stored. Exits with 1 otherwise.
+Each round is a process that runs a job of two releases and is killed by SIGKILL somewhere between its first line and
+its last; then the job runs again. Every output must be there as a whole, a file that is there may not change, no
+release may have two answers, and one is charged twice only if it was killed before its answer was stored. Exits with 1
+otherwise.
 """
 
 from __future__ import annotations

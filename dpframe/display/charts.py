@@ -226,7 +226,7 @@ def titled(chart: Any, words: Words | None) -> Any:
     small_print = {"subtitle": notes} if notes else {}
     title = altair.TitleParams(lines if len(lines) > 1 else lines[0], fontSize=theme.TITLE_SIZE, **small_print)
     chart = chart.properties(title=title, description=words.alt or words.title)
-    themes = altair.theme if hasattr(altair.theme, "active") else altair.themes  # before Altair 5.5
+    themes = altair.theme if hasattr(getattr(altair, "theme", None), "active") else altair.themes  # before Altair 5.5
     active = themes.active
     if active in OUR_THEMES:  # who enabled a theme of their own wants that
         chart = chart.properties(config=altair.Config(**theme.config(dark=active == "dark")))

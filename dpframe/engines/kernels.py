@@ -37,7 +37,12 @@ def kernels_for(rows: int) -> ModuleType | None:
 
     What is done and said once is so whatever the number of rows, which is private.
     """
-    return _loaded() if ready() and rows >= FEW_ROWS else None
+    if not ready() or rows < FEW_ROWS:
+        return None
+    try:
+        return _loaded()
+    except Exception:  # compiled before, and now it does not load: no answer may depend on that, nor a word on the rows
+        return None
 
 
 @functools.cache

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,8 @@ def _csv(frame: Any, path: Path) -> None:
 
 
 def _html(frame: Any, path: Path) -> None:
-    """A page: the table with its errors, and the statement below."""
-    dp = released(frame)
-    title = escape(harmless(dp.provenance["label"]))
-    page = (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>\n<body>\n'
-        f"{dp.table().as_raw_html()}\n<p>{escape(harmless(dp.statement()))}</p>\n</body></html>\n"
-    )
-    path.write_text(page, encoding="utf-8")
+    """A page that needs nothing else; with charts where they can be drawn."""
+    released(frame).write_html(path, charts=all(map(_is_installed, PLOT)))
 
 
 def _markdown(frame: Any, path: Path) -> None:
@@ -70,6 +63,13 @@ def _picture(kind: str, frame: Any, path: Path) -> None:
     released(frame).plot().save(str(path), format=kind)
 
 
+PLOT = ("altair", "vl_convert")
+
+
+def _is_installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
 @dataclass(frozen=True)
 class Format:
     """A format: the ending of its files, how it is written, and what it needs."""
@@ -82,17 +82,16 @@ class Format:
     def check_installed(self) -> None:
         """Refuse before any charge what could not be written after it."""
         for module in self.modules:
-            if importlib.util.find_spec(module) is None:
+            if not _is_installed(module):
                 words = f"{self.ending} needs {module}: pip install 'dpframe[{self.extra}]'"
                 raise ImportError(words)
 
 
-PLOT = ("altair", "vl_convert")
 FORMATS: Mapping[str, Format] = {
     "parquet": Format(".parquet", _parquet),
     "csv": Format(".csv", _csv),
     "json": Format(".json", _record),
-    "html": Format(".html", _html, ("great_tables",), "tables"),
+    "html": Format(".html", _html),
     "markdown": Format(".md", _markdown),
     "png": Format(".png", partial(_picture, "png"), PLOT, "plot"),
     "svg": Format(".svg", partial(_picture, "svg"), PLOT, "plot"),

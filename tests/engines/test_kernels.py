@@ -205,6 +205,20 @@ def test_a_numba_that_fails_is_said_once_and_not_used(monkeypatch, caplog, tmp_p
     assert not (tmp_path / "mark").exists()
 
 
+def test_kernels_that_no_longer_load_are_not_used(always, monkeypatch, caplog):
+    def fail():
+        raise ImportError("no llvmlite")
+
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(kernels, "ready", lambda: True)
+    monkeypatch.setattr(kernels, "_loaded", fail)
+    frame = pl.DataFrame({"x": [0.5, None], "u": [1, 1]})
+    query = Query("agg", Keys(()), (("n", Count()), ("s", sum("x", (0, 1)))))
+    assert [*whole(frame, query).values()] == [[2], [2**29]]
+    assert [*whole(frame, query, PrivacyUnit("u", max_rows=2)).values()] == [[2 * 2**20], [2**29]]
+    assert caplog.text == ""
+
+
 @fast
 def test_compiling_is_said_once_for_any_number_of_rows(monkeypatch, caplog, tmp_path):
     caplog.set_level(logging.INFO)

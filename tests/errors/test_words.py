@@ -170,6 +170,7 @@ def test_110_the_budget_chart_of_an_older_ledger_can_be_written(kept):
 
 
 def test_110_the_command_line_shows_older_ledgers_harmlessly(tmp_path, capsys):
+    pytest.importorskip("typer", reason="the extra cli")
     path = tmp_path / "older.ledger"
     ledger = Ledger(epsilon=1, path=path)
     texts = [SURROGATE, ESCAPE, TURNED, "=1+1", "@sum", "+1", "-1", "\tx", "\rx", "plain", "1-2"]
@@ -189,6 +190,7 @@ def test_110_the_command_line_shows_older_ledgers_harmlessly(tmp_path, capsys):
 
 
 def test_110_numbers_in_a_csv_stay_numbers(tmp_path):
+    pytest.importorskip("typer", reason="the extra cli")
     path, output = tmp_path / "people.ledger", tmp_path / "charges.csv"
     ledger = dpf.Ledger(epsilon=1, path=path)
     pl.DataFrame({"x": [1]}).dp.count(epsilon=0.25, ledger=ledger, label="-1")

@@ -182,7 +182,6 @@ def test_outputs_for_people_and_programs(folder):
 @pytest.mark.slow
 def test_pictures_and_pages(folder):
     pytest.importorskip("vl_convert")
-    pytest.importorskip("great_tables")
     more = '[[output]]\nrelease = "nights"\npath = "out/n.svg"\n[[output]]\nrelease = "nights"\npath = "out/n.html"\n'
     running.run(job(folder, text=TEXT + more))
     assert (folder / "out" / "n.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -190,7 +189,7 @@ def test_pictures_and_pages(folder):
 
 
 def test_what_is_not_installed_is_told_before_the_first_charge(folder, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("dpframe.jobs.output_formats._is_installed", lambda name: False)
     more = '[[output]]\nrelease = "nights"\npath = "out/n.svg"\n'
     with pytest.raises(ImportError, match=r"\.svg needs altair: pip install 'dpframe\[plot\]'"):
         running.run(job(folder, text=TEXT + more))

@@ -174,6 +174,7 @@ def test_20_a_pickle_of_0_1_leads_to_it(path):
 
 
 def test_20_the_command_line_names_old_entries(path, capsys):
+    pytest.importorskip("typer", reason="the extra cli")
     assert main(["ledger", "verify", str(path), str(DATA / "count.parquet")]) == 0
     said = capsys.readouterr().out
     assert "intact: 5 entries, spent epsilon 0.875 of epsilon 2, and it knows 1 of 1 releases" in said

@@ -272,6 +272,7 @@ def test_95_a_bottomless_record_is_refused(ledger):
 
 
 def test_95_the_command_line_holds_numbers_against_the_ledger(ledger, tmp_path, capsys):
+    pytest.importorskip("typer", reason="the extra cli")
     result = pl.DataFrame(COLUMNS).dp.count(epsilon=1, ledger=ledger, label="first")
     result.dp.write_parquet(tmp_path / "first.parquet")
     words = ["ledger", "verify", str(tmp_path / "clinic.ledger"), str(tmp_path / "first.parquet")]

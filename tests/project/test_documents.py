@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
-MODULES = sorted(found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe."))
+WITH_NUMBA = {"dpframe.engines.compiled"}
+NOT_HERE = set() if importlib.util.find_spec("numba") else WITH_NUMBA
+MODULES = sorted({found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe.")} - NOT_HERE)
 NEEDS = {
     "import pandas": "pandas",
     "import dask": "dask",
@@ -162,7 +164,7 @@ def test_no_document_names_a_machine_path(file):
 def test_pictures_are_small():
     pictures = list((ROOT / "docs" / "images").glob("*"))
     assert pictures
-    assert all(picture.stat().st_size < 150_000 for picture in pictures)
+    assert all(picture.stat().st_size < 450_000 for picture in pictures)
 
 
 # The provenance against its schema ----------------------------------------------------------------------------------
