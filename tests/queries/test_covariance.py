@@ -286,7 +286,7 @@ def test_a_map_of_pairs():
     ledger = dpf.Ledger(epsilon=9.0)
     found = people().dp.correlation(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
     chart = found.dp.plot().to_dict()
-    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["rect", "text"]
+    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["rect", "text", "text"]
     assert len(chart["data"]["values"]) == 3
     by_group = people().dp.group_by("g", keys=["A", "B"])
     grouped = by_group.covariance(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)

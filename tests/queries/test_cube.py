@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.engines import weights
+from dpframe.engines import kernel_units
 from dpframe.engines.choice import engine_of
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
@@ -240,8 +240,8 @@ def test_a_unit_in_many_cells_stays_within_the_bound(p):
 
 def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     """The test has power: with the weights of the cells, a unit in four cells sways the total twice as far."""
-    alone = weights.bounded
-    monkeypatch.setattr(weights, "bounded", lambda *given, merged: alone(*given, merged=False))
+    alone = kernel_units.bounded
+    monkeypatch.setattr(kernel_units, "bounded", lambda *given, merged: alone(*given, merged=False))
     mine = [(cell, 4.0) for cell in CELLS for _ in range(50)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
     assert found[Total(None, by=())] == pytest.approx(2.0, rel=1e-3)

@@ -136,7 +136,7 @@ def test_97_label_columns_that_cannot_be_built_are_refused(engine, monkeypatch):
 
 def test_97_a_provenance_that_is_not_json_is_refused(engine, monkeypatch):
     monkeypatch.setattr(rehearsal, "_passed", set())
-    monkeypatch.setattr(results.provenance, "_statistic", lambda part: {"scale": part})
+    monkeypatch.setattr(results.provenance, "noise_facts", lambda part: {"scale": part})
     error = refused(lambda ledger: engine({"x": [1]}).dp.count(epsilon=1, ledger=ledger), dpf.InvalidArgument)
     assert "plain JSON" in str(error)
 
