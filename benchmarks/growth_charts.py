@@ -1,17 +1,15 @@
 """The charts of docs/speed.md, from the figures that ``benchmarks.growth`` recorded; nothing is measured here.
 
-python -m benchmarks.growth_charts
+``python docs/images/draw.py`` draws them.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-from benchmarks.growth import AXES, RECORD
+from benchmarks.growth import RECORD
 
-FOLDER = Path(__file__).parents[1] / "docs" / "images"
 ACROSS = {
     "rows": "rows: a count and a sum by 24 keys",
     "cells": "cells: a count of a million rows by so many keys",
@@ -49,14 +47,6 @@ def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
     return panel("seconds", "seconds of the processor", 1e-4)
 
 
-def main() -> None:
-    """Draw each chart."""
-    figures = json.loads(RECORD.read_text())["figures"]
-    for axis in AXES:
-        path = FOLDER / f"growth-{axis}.png"
-        chart(axis, figures).save(path, scale_factor=2)
-        print(path)
-
-
-if __name__ == "__main__":
-    main()
+def recorded() -> list[dict[str, Any]]:
+    """The figures of all sizes."""
+    return list(json.loads(RECORD.read_text(encoding="utf-8"))["figures"])

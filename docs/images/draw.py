@@ -14,6 +14,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))  # where papers/, benchmarks/ and examples/ are
 
 import dpframe as dpf  # noqa: E402
-from benchmarks import local_model, which_noise  # noqa: E402
+from benchmarks import growth_charts, local_model, which_noise  # noqa: E402
 from dpframe.display import charts, pages  # noqa: E402
 from dpframe.display.charts import Words  # noqa: E402
 from examples import taxi, weekly_stream  # noqa: E402
@@ -142,7 +143,16 @@ def distances(fields: dict[str, str]) -> Callable[[list[Row]], Any]:
 
 
 BOTH = {"l1": "l1 distance", "kl": "KL divergence"}
+
+
+def growth(axis: str) -> Any:
+    """Processor's time against one size."""
+    chart = growth_charts.chart(axis, growth_charts.recorded())
+    return titled(chart, "Seconds of the processor, and how they grow", "both sides logarithmic; lower is faster")
+
+
 PICTURES: dict[str, Callable[[], Any]] = {
+    **{f"growth-{axis}": partial(growth, axis) for axis in growth_charts.ACROSS},
     "age": lambda: result("age"),
     "religious": lambda: result("religious"),
     "age_and_marriage": lambda: result("age_and_marriage"),
