@@ -72,6 +72,11 @@ class Stream:
         Accepted, and of no effect: rows are counted over all groups.
     epsilon, delta : float
         The price of the whole series; with a delta, and in ledgers that know one, the noise is Gaussian.
+    within : float or dict, optional
+        In place of `epsilon`: the largest error that any `total` and any `period` may have, or a dict of both. The
+        smallest epsilon of six digits that keeps it is the price.
+    confidence : float, optional
+        Of the intervals that `within` speaks of; 0.95. The errors that are shown are always those of 95%.
     mechanism : {"laplace", "gaussian"}, optional
         The noise.
     unit : PrivacyUnit or str, optional
@@ -123,6 +128,8 @@ class Stream:
     max_groups: int | None = None
     epsilon: Any = None
     delta: Any = None
+    within: Any = None
+    confidence: Any = None
     mechanism: str | None = None
     unit: PrivacyUnit | str | None = None
     ledger: Ledger | None = None
@@ -159,6 +166,8 @@ class Stream:
             self.max_rows,
             self.max_groups,
             self.ledger,
+            self.within,
+            self.confidence,
         )
         object.__setattr__(self, "_request", request)
 

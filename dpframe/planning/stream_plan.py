@@ -20,7 +20,7 @@ from dpframe.planning.stream_reach import StreamReach
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.stream_design import half_widths
+from dpframe.queries.stream_design import half_width, half_widths, weights_of_period, weights_of_total
 from dpframe.queries.total import Total
 
 ROWS = 8  # of the printed table
@@ -99,6 +99,12 @@ class StreamPlan:
         """The expected 95% half-widths by period: of the running total, and of the period alone."""
         total, period = half_widths(self.mechanism, len(self.periods), CONFIDENCE)
         return {"total": total.tolist(), "period": period.tolist()}
+
+    def largest_errors(self, confidence: float) -> dict[str, float]:
+        """The half-widths in the last period, where both are the largest: a later one adds draws to those before."""
+        everything = tuple(range(1, len(self.periods) + 1))
+        weights = {"total": weights_of_total(everything), "period": weights_of_period(everything)}
+        return {name: half_width(self.mechanism, each, confidence) for name, each in weights.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import Amount
+from dpframe.exact import Amount, exact_delta
+from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.stream_plan import StreamPlan, planned
 from dpframe.privacy import Price, PrivacyUnit, checked_bound
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 
+COLUMNS = ("total", "period")  # that have an error
 MECHANISMS = (None, "laplace", "gaussian")
 
 
@@ -29,6 +32,8 @@ class StreamRequest:
     max_rows: int | None
     max_groups: int | None
     ledger: Any
+    within: Any = None
+    confidence: Any = None
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
@@ -36,24 +41,48 @@ class StreamRequest:
                 f"mechanism must be 'laplace', 'gaussian' or None for a stream, not {shown(self.mechanism)}: a unit "
                 "moves the numbers of many periods, which no other noise covers. Leave it out."
             )
-        Price.of(self.epsilon, self.delta, None)  # what is wrong with it is told now
+        self._check_price()  # what is wrong with it is told now
         for argument in ("max_rows", "max_groups"):
             checked_bound(argument, getattr(self, argument))
+
+    def _check_price(self) -> None:
+        if self.within is None:
+            Price.of(self.epsilon, self.delta, None)
+            if self.confidence is not None:
+                raise InvalidArgument("confidence must come with within=: it is that of the error. Leave it out.")
+            return
+        if self.epsilon is not None:
+            raise InvalidArgument(
+                "within and epsilon must not both be given: each says what the stream costs. Keep one."
+            )
+        Accuracy.of(self.within, self.confidence).targets(COLUMNS)
 
     def plan(self, unit: PrivacyUnit, accounting: Accounting, limit: Amount | None) -> StreamPlan:
         """The plan for a ledger that protects this unit."""
         bounded = unit.bounded(self.max_rows, self.max_groups)
         # rows count over all groups together: however many groups are allowed, it is the same stream
         whole = bounded if unit.column is None else unit.who.bounded(bounded.contribution.max_rows, 1)
-        return planned(
-            self.name,
-            self.query,
-            unit=whole,
-            price=Price.of(self.epsilon, self.delta, None),
-            mechanism=self.mechanism,
-            accounting=accounting,
-            limit=limit,
-        )
+
+        def planned_at(price: Price) -> StreamPlan:
+            return planned(
+                self.name,
+                self.query,
+                unit=whole,
+                price=price,
+                mechanism=self.mechanism,
+                accounting=accounting,
+                limit=limit,
+            )
+
+        if self.within is None:
+            return planned_at(Price.of(self.epsilon, self.delta, None))
+        accuracy = Accuracy.of(self.within, self.confidence)
+        delta = None if self.delta is None else exact_delta(self.delta)
+
+        def errors_at(epsilon: Fraction) -> dict[str, float]:
+            return planned_at(Price(epsilon, delta)).largest_errors(accuracy.confidence)
+
+        return planned_at(Price(smallest_epsilon(accuracy.targets(COLUMNS), errors_at), delta))
 
 
 def check_statistic(statistic: object) -> Statistic:

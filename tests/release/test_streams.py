@@ -320,3 +320,40 @@ def test_provenances_are_as_documented():
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((Path(__file__).parents[2] / "docs" / "provenance.schema.json").read_text())
     jsonschema.validate(stream_of().release(pl.DataFrame(stays()), "2026-W02").dp.provenance, schema)
+
+
+@pytest.mark.parametrize("noised", [{}, {"delta": 1e-6}], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("within", [30, {"total": 12.5, "period": 40}], ids=["number", "dict"])
+def test_within_is_the_least_price_that_keeps_both_errors(within, noised):
+    wide = {**noised, "ledger": dpf.Ledger(epsilon=100, **noised), "epsilon": None}
+    stream = stream_of(**wide, within=within, by="ward", keys=["A", "B"])
+    plan = stream.preview()
+    targets = within if isinstance(within, dict) else dict.fromkeys(("total", "period"), within)
+    assert all(max(plan.errors[name]) <= target for name, target in targets.items())
+    assert plan.largest_errors(0.95) == pytest.approx({name: max(each) for name, each in plan.errors.items()})
+    less = stream_of(**{**wide, "epsilon": float(plan.price.epsilon) * 0.999}, by="ward", keys=["A", "B"]).preview()
+    assert any(max(less.errors[name]) > target for name, target in targets.items())
+    released = stream.release(pl.DataFrame(stays()), START)
+    again = stream_of(**wide, within=within, by="ward", keys=["A", "B"])
+    assert again.release(pl.DataFrame(stays()), START).equals(released)
+    assert stream.ledger.spent.epsilon == pytest.approx(float(plan.price.epsilon), rel=1e-9)
+
+
+def test_within_speaks_of_the_confidence_that_is_asked():
+    surer, plain = (stream_of(epsilon=None, within=30, confidence=level).preview() for level in (0.99, None))
+    assert surer.largest_errors(0.99)["total"] <= 30 < surer.largest_errors(0.999)["total"]
+    assert surer.price.epsilon > plain.price.epsilon
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"within": 5}, "within and epsilon must not both be given"),
+        ({"confidence": 0.9}, "confidence must come with within="),
+        ({"epsilon": None, "within": {"total": 5}}, "within must name every output column once"),
+        ({"epsilon": None, "within": -1}, "within must be a finite number of at least 0"),
+    ],
+)
+def test_within_is_refused_in_words(asked, words):
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        stream_of(**asked)
