@@ -13,7 +13,7 @@ A draw of the law of a table (``dpframe/noise/guide_tables.py``) is one of three
 
 Whether a point is kept is the only comparison of numbers that are not whole. Double precision decides it unless its
 error bound leaves it open, and then more bits and mpmath do. So integers have exactly their law, given that densities
-in double precision err by less than their stated bound; ``tests/test_noise.py`` measures them against mpmath.
+in double precision err by less than their stated bound; ``tests/noise/test_noise.py`` measures them against mpmath.
 """
 
 from __future__ import annotations
