@@ -1,7 +1,8 @@
 """A scheduled job, as cron would run it: three weeks, one of them twice, and a week that the budget has no room for.
 
 The job is the file ``weekly_job.toml`` beside this one. Run it with ``python examples/weekly_job.py FOLDER``; it wants
-``pip install 'dpframe[cli]' pandas statsmodels``. The survey is one that statsmodels ships: 6,366 women and their marriages.
+``pip install 'dpframe[cli]' pandas statsmodels``. The survey is one that statsmodels ships: 6,366 women and their
+marriages.
 """
 
 from __future__ import annotations

@@ -179,7 +179,9 @@ class Stream:
         ----------
         frame : DataFrame or LazyFrame
             Of pandas, Polars or Arrow, or ``dpf.of(frame)``: *all* rows up to the period. Rows of later periods are
-            left out. A LazyFrame is run, and only the columns that are needed are brought to memory.
+            left out. Whoever hands over the rows of the new period alone breaks the promise where a unit has a
+            column: `max_rows` rows of a unit would count in each period. A LazyFrame is run, and only the columns that
+            are needed are brought to memory.
         period : str, date or number
             Its label; of ``dpf.dates`` its first day, which ``"2026-W07"`` is for a week. Periods are released in their
             order, each once; one that was released is given back as it was, and the frame is not read.

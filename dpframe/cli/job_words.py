@@ -22,7 +22,7 @@ Values = Annotated[
 @contextmanager
 def opened(file: str, values: list[str] | None) -> Iterator[Job]:
     """The job; no refusal shows what the environment holds for its variables."""
-    job = job_file.read(file, values or [])
+    job = job_file.read(file, values or [])  # which hides them by itself
     try:
         yield job
     except DpframeError as error:

@@ -11,6 +11,7 @@ from dpframe.display.denoised import denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
 from dpframe.display.statements import chosen_words, is_pairs, subject
+from dpframe.errors.words import no_markup
 from dpframe.frames import foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY
@@ -42,7 +43,7 @@ def axis_title(names: Sequence[str], facts: Facts) -> str:
     if len(names) == 1 and "bounds" in statistic and "q" not in statistic:
         lower, upper = statistic["bounds"]
         text = f"{text}, values clipped to [{lower:,g}, {upper:,g}]"
-    return text
+    return no_markup(text)
 
 
 def described(name: str, facts: Facts) -> str:
@@ -60,7 +61,7 @@ def described(name: str, facts: Facts) -> str:
         text = f"share of values of {statistic['column']} up to here"
     else:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
-    return text + noisy
+    return no_markup(text) + noisy
 
 
 def quantile(statistic: Mapping[str, Any]) -> str:

@@ -41,15 +41,15 @@ def formatted(table: Table, name: str) -> Any:
 
 def markdown(table: Table) -> str:
     """A table of GitHub's Markdown, its title above and its notes below."""
-    head = [_marked(column.title) for column in table.columns]
+    head = [marked(column.title) for column in table.columns]
     rules = ["---:" if column.is_number else ":---" for column in table.columns]
-    lines = [head, rules, *(list(map(_marked, row)) for row in table.texts())]
+    lines = [head, rules, *(list(map(marked, row)) for row in table.texts())]
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "\n".join(f"- {_marked(note)}" for note in table.notes)
-    return f"**{_marked(table.title)}**\n\n{_marked(table.subtitle)}\n\n{rows}\n\n{notes}\n"
+    notes = "\n".join(f"- {marked(note)}" for note in table.notes)
+    return f"**{marked(table.title)}**\n\n{marked(table.subtitle)}\n\n{rows}\n\n{notes}\n"
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Text for Markdown, of which no letter is read as more."""
     return MARKDOWN.sub(r"\\\1", harmless(text))
 

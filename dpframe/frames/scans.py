@@ -1,7 +1,8 @@
 """Tables that a job names, opened by an engine: names and dtypes are asked for here, and no row is read.
 
 Text files are read alike by all engines: every field as text, then what is written as the declared type, and anything
-else is missing. No field can fail, so neither success nor failure tells of one.
+else is missing. That is so of files that a program wrote, with quotes where they belong: a quote in the wrong place can
+still fail, or take the lines after it into one field (``docs/limits.md``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import polars as pl
 INTEGER = r"^-?[0-9]{1,18}$"
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+LONGEST = 2**30  # bytes of a line
 PATTERNS = {"integer": INTEGER, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
 OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
@@ -59,7 +61,7 @@ def _polars(scan: Scan) -> Any:
     if scan.format == "parquet":
         frame = pl.scan_parquet(path)
     else:
-        texts = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True)
+        texts = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy")
         frame = texts.select(_read_by_polars(name, kind).alias(name) for name, kind in scan.columns.items())
     frame.collect_schema()
     return frame
@@ -96,6 +98,9 @@ def _duckdb(scan: Scan) -> Any:
             quotechar='"',
             escapechar='"',
             null_padding=True,
+            strict_mode=False,
+            ignore_errors=True,  # a line that it cannot read is left out
+            max_line_size=LONGEST,
             parallel=False,  # a field may hold a line break
             columns=dict.fromkeys(_header(scan.files[0]), "VARCHAR"),
         )
@@ -154,8 +159,9 @@ def _read_by_sql(name: str, kind: str, dialect: Dialect) -> str:
 
 def _header(path: str) -> list[str]:
     """The names in the first line of a text file: the schema, and no row."""
-    with open(path, encoding="utf-8-sig", newline="") as lines:
-        return next(csv.reader(lines), [])
+    with open(path, "rb") as file:
+        line = file.readline().decode("utf-8-sig", errors="replace")  # and nothing of the rows is decoded
+    return next(csv.reader([line]), [])
 
 
 ENGINES: Mapping[str, Callable[[Scan], Any]] = {"polars": _polars, "duckdb": _duckdb, "spark": _spark}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.errors.words import harmless
 from dpframe.frames.scans import ENGINES, TYPES, Scan
 from dpframe.jobs.arguments import question_of
@@ -50,7 +50,13 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
         parsed = tomllib.loads(text.decode("utf-8"), parse_float=Decimal)  # 0.1 is a tenth, to the last digit
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{name}: a job must be a TOML file, and this one cannot be read: {error}.") from None
-    top = Table(name, variables.filled(parsed))
+    try:
+        return _job(Table(name, variables.filled(parsed)), path, text, variables)
+    except DpframeError as error:
+        raise type(error)(variables.hidden(str(error))) from None
+
+
+def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
     variables.check_used()
     top.check_keys(TOP)
     engine = top.choice("engine", ENGINES, top.text("engine", 'engine = "polars"'))
@@ -58,7 +64,7 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
     folder = path.resolve().parent
     questions = _questions(top)
     audit = top.maybe_text("audit")
-    return Job(
+    job = Job(
         path,
         hashlib.sha256(text).hexdigest(),
         engine,
@@ -70,6 +76,24 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
         None if audit is None else folder / audit,
         variables,
     )
+    _check_written(job, path)
+    return job
+
+
+def _check_written(job: Job, path: Path) -> None:
+    """Refuse to write over the table, the ledger, the job or the audit trail, or twice over one file."""
+    ledger = os.path.realpath(job.ledger.place)
+    read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
+    read |= {ledger + end for end in ("", ".head", ".lock", "-journal", "-wal", "-shm")}
+    written = [(one.where, "path", one.path) for one in job.outputs]
+    written += [] if job.audit is None else [(path.name, "audit", job.audit)]
+    for where, key, place in written:
+        if (real := os.path.realpath(place)) in read:
+            raise InvalidArgument(
+                f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, is "
+                "its ledger, or is written twice. Take another name."
+            )
+        read.add(real)
 
 
 def _scan(table: Table, engine: str, folder: Path) -> Scan:
@@ -118,7 +142,7 @@ def _format_of(path: str | None) -> str:
 def _texts(table: Table, key: str) -> dict[str, str]:
     values = table.values.get(key, {})
     if not isinstance(values, dict) or not all(isinstance(one, str) for one in values.values()):
-        raise InvalidType(f"{table.where}: {key} must be a table of strings, not {shown(values)}.")
+        raise InvalidType(f"{table.where}: {key} must be a table of strings. Write each of its values in quotes.")
     return values
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpframe.accessor import released
 from dpframe.display.pages import number
+from dpframe.display.table_formats import marked
 from dpframe.errors.words import harmless, no_formula
 from dpframe.frames import build
 
@@ -51,8 +52,7 @@ def _row(cells: list[str]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    text = number(value) if isinstance(value, float) else harmless(str(value))
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return marked(number(value) if isinstance(value, float) else str(value))
 
 
 def _record(frame: Any, path: Path) -> None:

@@ -59,6 +59,7 @@ class Variables:
         secrets = {value: name for name, value in self.used.items() if name not in self.said}
         for value in sorted(secrets, key=len, reverse=True):
             name = f"${{{secrets[value]}}}"
+            words = words.replace(shown(value), name)  # which is cut, or has escapes
             if len(value) >= SHORT:
                 words = words.replace(value, name)
             else:

@@ -81,9 +81,9 @@ class MemoryStore:
         with self._lock:
             step = decide(self.stream(entry), self._last)
             if step is not None:
+                if step[1] is not None:  # first, for whoever sees the entry looks for it
+                    self._contents[len(self._entries) + 1] = step[1]
                 self._append(step[0])
-                if step[1] is not None:
-                    self._contents[len(self._entries)] = step[1]
             return self.stream(entry)
 
     def contents(self, entry: Entry) -> dict[int, bytes]:

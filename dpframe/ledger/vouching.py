@@ -22,6 +22,7 @@ SINGLE = (
 )  # how the words begin of what was released alone
 AS_CHARGED, IN_PART = "as charged", "in part"
 AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
+ROUNDED = "rounded, not compared"  # no ledger knows rounded numbers: anybody could have written them
 
 
 def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
@@ -72,11 +73,11 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     if number > terms.plain:
         _compare_promises(record, entry)
     is_stored = _compare_stored(record, entry, stored)
-    numbers = AS_RECORDED if has_numbers else NOT_GIVEN
+    numbers = AS_STORED if is_stored else AS_RECORDED if has_numbers else NOT_GIVEN
     return {
         "entry": number,
         "record": AS_CHARGED if entry.promises or is_stored else IN_PART,
-        "numbers": AS_STORED if is_stored and "rounded" not in record else numbers,  # no ledger knows rounded ones
+        "numbers": ROUNDED if "rounded" in record else numbers,
     }
 
 

@@ -67,8 +67,10 @@ def entry_of(plan: StreamPlan) -> Entry:
         "time or periods": time,
         "by or keys": Keys(tuple(groups)),
         "max_rows": plan.reach.rows,
+        "unit": plan.unit.who,  # which a ledger without terms does not fix
         "price": plan.price,
         "noise": plan.mechanism,
+        "random bits": noise.is_secure(),  # totals are read off all periods, so none may be of seeded bits
     }
     return Entry(
         now(),

@@ -177,3 +177,31 @@ def test_the_jobs_on_the_pages_are_jobs(page, tmp_path):
     assert whole
     for block in whole:
         assert read(tmp_path, block, [], WEEK="2026-W47", CLINIC_LEDGER="clinic.ledger").questions
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ("path", "clinic.ledger"),
+        ("path", "clinic.ledger.head"),
+        ("path", "stays.parquet"),
+        ("path", "../{folder}/release.toml"),
+        ("audit", "clinic.ledger"),
+    ],
+)
+def test_nothing_is_written_over_what_the_job_needs(tmp_path, key, place):
+    (tmp_path / "stays.parquet").touch()
+    place = place.format(folder=tmp_path.name)
+    more = f'\n[[output]]\nrelease = "wards"\npath = "{place}"\nformat = "parquet"\n'
+    text = TEXT + more if key == "path" else f'audit = "{place}"\n' + TEXT
+    with pytest.raises(dpf.InvalidArgument, match=f"{key} must be a file of its own"):
+        read(tmp_path, text)
+
+
+def test_no_refusal_of_a_file_shows_the_environment(tmp_path):
+    secret = "AKIAverysecret99"
+    spark = '[source]\nsettings = {"a.secret" = "${PW}", "spark.executor.cores" = 4}'
+    for wrong in (TEXT.replace("[source]", spark), TEXT.replace('"polars"', '"${PW}"')):
+        with pytest.raises(dpf.DpframeError) as refused:
+            read(tmp_path, wrong, PW=secret)
+        assert "AKIA" not in str(refused.value)

@@ -12,6 +12,7 @@ import pytest
 from weekly_jobs import TEXT, check_job_on, job, lay_out
 
 import dpframe as dpf
+from dpframe.frames import scans
 from dpframe.jobs import running
 from dpframe.jobs.planning_jobs import planned
 from dpframe.ledger.presence import is_there
@@ -174,7 +175,7 @@ def test_outputs_for_people_and_programs(folder):
     )
     running.run(job(folder, text=text + OUTPUTS.replace('"nights"', '"=nights | <b>"')))
     page = (folder / "out" / "n.md").read_text(encoding="utf-8")
-    assert page.startswith("# =nights \\| &lt;b>\n\n| nights_left | nights_right | count |")
+    assert page.startswith("# =nights \\| \\<b\\>\n\n| nights\\_left | nights\\_right | count |")
     assert "The numbers were computed exactly" in page
     assert json.loads((folder / "out" / "n.json").read_text(encoding="utf-8"))["label"] == "=nights | <b>"
 
@@ -255,3 +256,26 @@ def test_a_job_that_is_killed_is_run_again(point, more, folder):
     assert charges(folder) == 2 + more  # a charge whose answer was never stored is lost; it is never refunded
     assert dpf.read_parquet(folder / "out" / "wards.parquet").height == 3
     assert lines(folder)[-1]["status"] == "done"
+
+
+HARD = {
+    "bytes that are no UTF-8": b"2,J\xf6rg\n",
+    "a field too many": b"2,B,3,4\n",
+    "a field too few": b"2\n",
+    "a long field": b"2," + b"x" * 3_000_000 + b"\n",
+    "a null byte": b"2,a\x00b\n",
+}
+
+
+@pytest.mark.parametrize("line", HARD.values(), ids=HARD)
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_no_such_line_of_a_text_file_makes_a_run_fail(tmp_path, engine, line):
+    """Nor a preview, which decodes nothing but the names; the other rows count as they are."""
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    file = tmp_path / "stays.csv"
+    file.write_bytes(b"p,w\n1,A\n" + line + b"3,A\n")
+    frame = scans.opened(engine, scans.Scan(str(file), "csv", {"p": "integer", "w": "string"}))
+    ledger = dpf.Ledger(epsilon=1e9)
+    found = dpf.of(frame).group_by("w", keys=["A"]).count(epsilon=1e6, ledger=ledger)
+    assert found["count"].to_list() == [2]

@@ -306,7 +306,7 @@ def test_charts_and_tables_show_both_margins(engine):
     drawn = found.dp.plot().to_dict()
     assert len(drawn["concat"]) == 8
     assert [panel["title"]["text"] for panel in drawn["concat"][:4]] == [
-        *("n by ward and age", "n by ward", "n by age", "n, all together")
+        *("n, by ward and age", "n, by ward", "n, by age", "n, all together")
     ]
     assert found.dp.table().as_raw_html().count(">all<") == 7
 

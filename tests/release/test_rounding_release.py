@@ -62,7 +62,7 @@ def test_a_ledger_knows_the_release(ledger):
     twice = stored.dp.round(-2)
     for made in (plain, stored, twice):
         (said,) = ledger.verify(made)["releases"]
-        assert (said["record"], said["numbers"]) == ("as charged", "as in its record")
+        assert (said["record"], said["numbers"]) == ("as charged", "rounded, not compared")
 
 
 def test_a_forged_rounding_is_found(ledger):

@@ -357,3 +357,25 @@ def test_within_speaks_of_the_confidence_that_is_asked():
 def test_within_is_refused_in_words(asked, words):
     with pytest.raises(dpf.InvalidArgument, match=words):
         stream_of(**asked)
+
+
+def test_who_is_protected_stays_the_same_where_the_ledger_does_not_say_it():
+    """On the default ledger each call names its unit: one of patients goes on with no other."""
+    frame = pl.DataFrame({"patient": [1, 1, 2], "doctor": [1, 2, 3], "day": [START] * 3})
+    ledger = dpf.Ledger._unlimited()  # as the default one is
+    asked = {"statistic": dpf.count(), "time": "day", "periods": WEEKS, "epsilon": 1.0, "max_rows": 1, "ledger": ledger}
+    dpf.Stream("of whom", **asked, unit="patient").release(frame, START)
+    for other in ("doctor", dpf.PrivacyUnit("patient", nulls="one-unit"), dpf.PrivacyUnit(neighbors="add-remove")):
+        more = {**asked, "max_rows": None} if isinstance(other, dpf.PrivacyUnit) and other.column is None else asked
+        with pytest.raises(dpf.LedgerError):
+            dpf.Stream("of whom", **more, unit=other).release(frame, START + timedelta(days=7))
+
+
+def test_periods_of_seeded_bits_are_of_no_stream_that_promises_anything():
+    ledger = dpf.Ledger(epsilon=9)
+    frame = pl.DataFrame(stays())
+    with noise.insecure_bits(3):
+        seeded = stream_of(ledger).release(frame, START)
+    assert "NOT PRIVATE" in seeded.dp.provenance["warning"]
+    with pytest.raises(dpf.LedgerError, match="random bits"):
+        stream_of(ledger).release(frame, START + timedelta(days=7))
