@@ -200,7 +200,10 @@ def _draw(
     labels: Mapping[str, Any],
     library: str,
 ) -> bool:
-    """Write the intent, draw, store; False where another call draws it. No signal breaks it off."""
+    """Write the intent, draw, store; False where another call draws it.
+
+    A signal waits until it is done, but for one that comes while the ledger's lock is waited for: that loses the period.
+    """
     mine, state = streams.intended(ledger, entry, number)
     if not mine:
         return False
