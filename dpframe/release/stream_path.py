@@ -202,7 +202,8 @@ def _draw(
 ) -> bool:
     """Write the intent, draw, store; False where another call draws it.
 
-    A signal waits until it is done, but for one that comes while the ledger's lock is waited for: that loses the period.
+    A signal waits until it is done, but for one that comes while the ledger's lock is waited for: then the period is
+    lost.
     """
     mine, state = streams.intended(ledger, entry, number)
     if not mine:
