@@ -29,7 +29,9 @@ def by_matching(unit, value, units, values, most):
     """Each unit as so many copies, matched by SciPy."""
     copies = np.concatenate([unit * most + copy for copy in range(most)])
     edges = (np.ones(copies.size, dtype=np.int8), (copies, np.tile(value, most)))
-    matched = maximum_bipartite_matching(csr_array(edges, shape=(units * most, values)), perm_type="column")
+    graph = csr_array(edges, shape=(units * most, values))
+    graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)  # as SciPy 1.12 wants
+    matched = maximum_bipartite_matching(graph, perm_type="column")
     return int((matched >= 0).sum())
 
 
