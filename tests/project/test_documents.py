@@ -26,7 +26,9 @@ NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 WITH_NUMBA = {"dpframe.engines.compiled"}
 NOT_HERE = set() if importlib.util.find_spec("numba") else WITH_NUMBA
+COMMANDS = () if importlib.util.find_spec("typer") else ("dpframe.cli.", "dpframe.__main__")
 MODULES = sorted({found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe.")} - NOT_HERE)
+MODULES = [name for name in MODULES if not name.startswith(COMMANDS)]
 NEEDS = {
     "import pandas": "pandas",
     "import dask": "dask",
