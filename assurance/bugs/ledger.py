@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import REGISTER, bug, bugs
+from assurance.bugs.seeding import REGISTER, bug
 
 LEDGER = (
     bug(
@@ -13,29 +13,24 @@ LEDGER = (
         "        return\n",
         "test_ledger.py::test_a_refused_charge_leaves_the_rest_to_smaller_ones",
     ),
-    bugs(
+    bug(
         "ledger",
         "rows read before the charge",
-        (
-            (
-                "path.release",
-                "    receipt = ledger.take(entry)",
-                "    exact = _measured(plan)\n    receipt = ledger.take(entry)",
-            ),
-            ("path.measure", "    exact = _measured(plan)\n    if exact is None:", "    if exact is None:"),
-        ),
+        "path.release",
+        "    receipt = ledger.take(entry)",
+        "    exact = _measured(plan)\n    receipt = ledger.take(entry)",
         "test_ledger.py::test_the_charge_stands_before_any_row_is_read",
         "test_ledger.py::test_nothing_is_read_when_the_budget_is_exceeded",
     ),
     bug(
         "ledger",
         "a refund when the engine fails",
-        "path.measure",
-        "    if exact is None:\n        raise ReleaseFailed(",
-        "    if exact is None:\n"
+        "path.release",
+        "    exact = measure(plan)",
+        "    try:\n        exact = measure(plan)\n    except Exception:\n"
         "        spent = tuple(a - b for a, b in zip(ledger._store._last.total, plan.amount))\n"
         "        ledger._store._last = replace(ledger._store._last, total=spent)\n"
-        "        raise ReleaseFailed(",
+        "        raise",
         "test_ledger.py::test_a_failing_engine_keeps_the_charge_and_says_nothing",
     ),
     bug(

@@ -70,7 +70,7 @@ RESULTS = (
     bug(
         "results",
         "the error of the engine told to the caller",
-        "path._measured",
+        "one_look._or_none",
         "    except BaseException:  # a panic of the Polars engine",
         "    except BaseException as error:\n"
         '        raise ReleaseFailed(f"the engine failed: {error}") from error\n'

@@ -15,7 +15,7 @@ from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.schema import check
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
-from dpframe.errors import InvalidArgument, ReleaseFailed
+from dpframe.errors import InvalidArgument
 from dpframe.exact import exact_delta
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
@@ -33,6 +33,7 @@ from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import Query
 from dpframe.release import discovering, replay, results
 from dpframe.release.denoising import check_denoising
+from dpframe.release.one_look import looked
 from dpframe.release.order import ordered_axes
 from dpframe.release.rehearsal import rehearse
 
@@ -168,25 +169,12 @@ def rehearsed(plan: Plan) -> dict[str, Any]:
 
 def measure(plan: Plan) -> Any:
     """The exact totals, or of keys that are to be found a table of them: the only look at rows."""
-    exact = _measured(plan)
-    if exact is None:
-        raise ReleaseFailed(
-            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
-            "values; the charge stands. Run the frame's own computation by itself to see the cause."
-        )
-    return exact
+    return looked(lambda: _measured(plan))
 
 
 def _measured(plan: Plan) -> Any:
-    """The exact totals, or None where the engine failed: its error must not be chained, for it may hold values."""
     reading = Reading(plan.asked.reading.bytes, plan.asked.reading.progress)
-    try:
-        if plan.query.found is not None:
-            return discovering.keys_of(plan, plan.frame, reading)
-        secret = noise.fresh_key() if plan.query.gathers else 0
-        return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading, secret)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
-        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
-        raise
-    except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
-        return None
+    if plan.query.found is not None:
+        return discovering.keys_of(plan, plan.frame, reading)
+    secret = noise.fresh_key() if plan.query.gathers else 0
+    return totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading, secret)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeGuard
 
@@ -18,7 +18,7 @@ from dpframe.engines.choice import check_whole
 from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, ReleaseFailed, WrongDtype, checked_name, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
 from dpframe.exact import shown_up
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
@@ -33,6 +33,7 @@ from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
+from dpframe.release.one_look import STOPS, in_short, looked
 from dpframe.release.provenance import SCHEMA
 
 REPLACE = (
@@ -41,7 +42,6 @@ REPLACE = (
     'Make one with dpf.Ledger(epsilon=..., unit=dpf.PrivacyUnit(neighbors="replace")).'
 )
 ANSWERS = ("question", "reports", "facts")
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
 
 log = logging.getLogger("dpframe")
 
@@ -121,7 +121,7 @@ def randomized(
     ambient.warn_unlimited(payer, whose, depth=5)
     receipt = payer.take(entry)
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
-    reports = _looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))
+    reports = looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))
     log.info("released %s for %s, protecting %s", words, cost, whose)
     return recorded(reports, facts, receipt)
 
@@ -135,26 +135,6 @@ def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:
 
 def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
     return typed_frame(column, method.reports(rows), method.examples, library)
-
-
-def _looked(look: Callable[[], Any]) -> Any:
-    """The result of the engine; its error must not be chained, for it may hold values."""
-    result = _or_none(look)
-    if result is None:
-        raise ReleaseFailed(
-            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
-            "values; the charge stands. Run the frame's own computation by itself to see the cause."
-        )
-    return result
-
-
-def _or_none(look: Callable[[], Any]) -> Any:
-    try:
-        return look()
-    except STOPS:
-        raise
-    except BaseException:
-        return None
 
 
 def _rehearse(
@@ -173,10 +153,10 @@ def _rehearse(
     except STOPS:
         raise
     except BaseException as error:
-        said = shown(" ".join(f"{type(error).__name__}: {error}".split()))
         raise WrongDtype(
-            f"the method must suit the column {column!r}, and it fails even without rows ({said}). Nothing was "
-            "charged. Declare categories in the dtype of their column, or cast the column."
+            f"the method must suit the column {column!r}, and it fails even without rows "
+            f"({in_short(error)}). Nothing was charged. Declare categories in the dtype of their column, or cast the "
+            "column."
         ) from None
 
 

@@ -21,11 +21,11 @@ from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.release import discovering
 from dpframe.release.denoising import denoised, is_own
+from dpframe.release.one_look import STOPS
 from dpframe.release.results import stand_in
 
 MOST_PASSED = 1_000
 LONGEST_MESSAGE = 300
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
 
 _passed: set[bytes] = set()  # hashes of questions of schemas that the engine could answer: they need not be tried again
 

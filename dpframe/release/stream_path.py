@@ -35,11 +35,11 @@ from dpframe.queries.date_grid import day_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
+from dpframe.release.one_look import STOPS, in_short, looked
 from dpframe.release.stream_record import COLUMNS, Stored, entry_of, frame_of, read_off, record_of
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
 
 log = logging.getLogger("dpframe")
 
@@ -170,24 +170,11 @@ def _lost(plan: StreamPlan, number: int) -> str:
 
 
 def _looked(plan: StreamPlan, frame: Any, number: int) -> Any:
-    """The exact totals of all periods up to this one: the only look at rows. The engine's error may hold values."""
-    exact = _or_none(plan, frame, number)
-    if exact is None:
-        raise ReleaseFailed(
-            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
-            "values; the charge stands, and the period can be asked for again. Run the frame's own computation by "
-            "itself to see the cause."
-        )
-    return exact
-
-
-def _or_none(plan: StreamPlan, frame: Any, number: int) -> Any:
-    try:
-        return stream_totals(frame, plan.query, plan.unit, number)
-    except STOPS:
-        raise
-    except BaseException:
-        return None
+    """The exact totals of all periods up to this one: the only look at rows."""
+    return looked(
+        lambda: stream_totals(frame, plan.query, plan.unit, number),
+        "the charge stands, and the period can be asked for again",
+    )
 
 
 @unbroken
@@ -240,10 +227,10 @@ def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     except STOPS:
         raise
     except BaseException as error:
-        said = shown(" ".join(f"{type(error).__name__}: {error}".split()))
         raise WrongDtype(
             f"periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without "
-            f"rows ({said}). Nothing was charged. Write keys in the dtype of their column, or cast the column."
+            f"rows ({in_short(error)}). Nothing was charged. Write keys in the dtype of their column, or cast the "
+            "column."
         ) from None
     try:
         labels = Keys(plan.query.keys.axes[1:]).labels()
@@ -255,9 +242,8 @@ def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     except STOPS:
         raise
     except BaseException as error:
-        said = shown(" ".join(f"{type(error).__name__}: {error}".split()))
         raise InvalidArgument(
-            f"keys and names must be such that a record of them can be written, and it cannot ({said}). Nothing was "
-            "charged. Let keys be numbers and strings of ordinary length."
+            "keys and names must be such that a record of them can be written, and it cannot "
+            f"({in_short(error)}). Nothing was charged. Let keys be numbers and strings of ordinary length."
         ) from None
     return built

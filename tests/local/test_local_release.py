@@ -95,7 +95,7 @@ def test_nothing_is_read_before_the_charge(monkeypatch):
         raise AssertionError("rows were read")
 
     ledger = paid(0.4)
-    monkeypatch.setattr(randomizing, "_looked", looked)
+    monkeypatch.setattr(randomizing, "looked", looked)
     with pytest.raises(dpf.BudgetExceeded):
         asked(ledger=ledger)
     assert ledger.spent.epsilon == 0

@@ -1,0 +1,37 @@
+"""The one look at rows, of which nothing is told if it fails: an engine prints values in its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpframe.errors import ReleaseFailed, shown
+
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
+
+
+def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
+    """The result of an engine that reads rows, after the charge; ReleaseFailed without its words where it fails."""
+    result = _or_none(look)
+    if result is None:
+        raise ReleaseFailed(
+            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
+            f"values; {stands}. Run the frame's own computation by itself to see the cause."
+        )
+    return result
+
+
+def _or_none(look: Callable[[], Any]) -> Any:
+    """The result, or None where the engine failed: its error must not be chained, for it may hold values."""
+    try:
+        return look()
+    except STOPS as stopped:
+        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
+        raise
+    except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
+        return None
+
+
+def in_short(error: BaseException) -> str:
+    """The text of an error that has seen no row, on one short line."""
+    return shown(" ".join(f"{type(error).__name__}: {error}".split()))
