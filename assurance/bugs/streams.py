@@ -94,8 +94,8 @@ STREAMS = (
         "streams",
         "other parameters under an old name",
         "streams._refuse_other",
-        "    if differ:",
-        "    if False:",
+        "    if differ := differing(entry, earlier):",
+        '    if differ := "":',
         f"{STEPS}::test_other_parameters_are_refused",
     ),
     bug(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dpframe.cli.ledger_words import File
 from dpframe.cli.screen import Screen
 from dpframe.errors import InvalidArgument
-from dpframe.errors.words import harmless, no_formula
+from dpframe.errors.words import spreadsheet
 from dpframe.frames import build
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.statement import COLUMNS
@@ -40,12 +39,8 @@ def export(
         raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
     frame = Ledger.open(file).to_frame()
     if kind == Format.csv:
-        frame = build.of_rows([_as_cells(row) for row in build.rows(frame)], "polars", COLUMNS)
+        rows = [{name: spreadsheet(value) for name, value in row.items()} for row in build.rows(frame)]
+        frame = build.of_rows(rows, "polars", COLUMNS)
     written = getattr(frame, f"write_{kind}")(*([output] if output else []))
     if output is None:
         Screen().say(written.rstrip("\n"))
-
-
-def _as_cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for a spreadsheet: text that reads as a formula there is quoted, and nothing breaks a line."""
-    return {name: no_formula(harmless(value)) if isinstance(value, str) else value for name, value in row.items()}

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from dpframe.cli.exit_codes import EXPECTED, NOT_INSTALLED, NOT_UNDERSTOOD, STOPPED, code_of
 from dpframe.errors.words import harmless
 
 MISSING = 'dpframe: the command line needs typer and rich. Install them: pip install "dpframe[cli]"'
-NO_TYPER = 6  # as exit_codes.NOT_INSTALLED, which tells of it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,10 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import typer
     except ModuleNotFoundError:
         print(MISSING, file=sys.stderr)
-        return NO_TYPER
+        return NOT_INSTALLED
     del rich
     from dpframe.cli.app import application
-    from dpframe.cli.exit_codes import EXPECTED, NOT_UNDERSTOOD, STOPPED, code_of
     from dpframe.cli.screen import complain
 
     command: Any = typer.main.get_command(application())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan
 LONGEST_REASON = 2_000
@@ -62,6 +63,11 @@ def writable(text: str) -> str:
 def no_formula(text: str) -> str:
     """The text as a cell of a spreadsheet that stays text."""
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def spreadsheet(value: Any) -> Any:
+    """A value for a cell of a spreadsheet: text that would be a formula there stays text, and breaks no line."""
+    return no_formula(harmless(value)) if isinstance(value, str) else value
 
 
 def no_markup(text: str) -> str:

@@ -85,15 +85,18 @@ def _check_written(job: Job, path: Path) -> None:
     ledger = os.path.realpath(job.ledger.place)
     read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
     read |= {ledger + end for end in ("", ".head", ".lock", "-journal", "-wal", "-shm")}
-    written = [(one.where, "path", one.path) for one in job.outputs]
-    written += [] if job.audit is None else [(path.name, "audit", job.audit)]
-    for where, key, place in written:
-        if (real := os.path.realpath(place)) in read:
+    written: set[str] = set()
+    outputs = [(one.where, "path", one.path) for one in job.outputs]
+    for where, key, place in [*outputs, *([] if job.audit is None else [(path.name, "audit", job.audit)])]:
+        real = os.path.realpath(place)
+        if real in written:
+            raise InvalidArgument(f"{where}: {key} must differ from that of every other output. Take another.")
+        if real in read:
             raise InvalidArgument(
-                f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, is "
-                "its ledger, or is written twice. Take another name."
+                f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
+                "is its ledger. Take another name."
             )
-        read.add(real)
+        written.add(real)
 
 
 def _scan(table: Table, engine: str, folder: Path) -> Scan:
@@ -209,7 +212,5 @@ def _outputs(tables: list[Table], questions: Sequence[Question], folder: Path) -
             raise InvalidArgument(
                 f"{table.where}: path must end in {', '.join(ENDINGS)}, not {shown(path.name)}. Or say format."
             )
-        if any(path == one.path for one in outputs):
-            raise InvalidArgument(f"{table.where}: path must differ from that of every other output. Take another.")
         outputs.append(Output(table.where, label, path, kind))
     return tuple(outputs)

@@ -14,7 +14,7 @@ from typing import Any
 from dpframe.accessor import released
 from dpframe.display.pages import number
 from dpframe.display.table_formats import marked
-from dpframe.errors.words import harmless, no_formula
+from dpframe.errors.words import spreadsheet
 from dpframe.frames import build
 
 
@@ -26,9 +26,9 @@ def _csv(frame: Any, path: Path) -> None:
     """Text for spreadsheets: what would be a formula there stays text."""
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow([no_formula(harmless(name)) for name in frame.columns])
+        lines.writerow(map(spreadsheet, frame.columns))
         for row in build.rows(frame):
-            lines.writerow([no_formula(harmless(one)) if isinstance(one, str) else one for one in row.values()])
+            lines.writerow(map(spreadsheet, row.values()))
 
 
 def _html(frame: Any, path: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpframe.errors import OutputFailed
+from dpframe.ledger import heads
 
 OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
 
@@ -21,9 +22,8 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
         _remove_old(path)
         write(part)
         with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        _to_disk(path.parent)
+            heads.bring_to_disk(file.fileno())
+        heads.put_in_place(str(part.absolute()), str(path.absolute()))
     except Exception as error:  # public numbers are written here, and whatever fails, they are in the ledger
         raise OutputFailed(
             f"{path.name} cannot be written ({type(error).__name__}: {error}). What was released is in the ledger: "
@@ -58,14 +58,3 @@ def _remove_old(path: Path) -> None:
 
 def _literal(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _to_disk(folder: Path) -> None:
-    """Bring the folder's new entry to disk, where folders can be."""
-    if os.name == "nt":
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

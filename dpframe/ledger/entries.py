@@ -238,14 +238,18 @@ def answered(entry: Entry, content: bytes) -> Entry:
 
 def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
     """One name, one question: refuse a release whose public facts are not those that its name had before."""
-    known, facts = earlier.asked or {}, entry.asked or {}
-    differ = [fact for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
-    if differ:
+    if differ := differing(entry, earlier):
         raise LedgerError(
             f"label {shown(entry.label)} and snapshot {shown(entry.snapshot)} name another release of this ledger: "
-            f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}. Nothing was charged. "
-            "Ask exactly as before, or take another label or another snapshot."
+            f"{differ}. Nothing was charged. Ask exactly as before, or take another label or another snapshot."
         )
+
+
+def differing(entry: Entry, earlier: Entry) -> str:
+    """The public facts that two questions of one name do not share, in words; none in no word."""
+    known, facts = earlier.asked or {}, entry.asked or {}
+    differ = [fact for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
+    return f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}" if differ else ""
 
 
 def link(previous: str, body: str) -> str:

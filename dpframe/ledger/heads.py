@@ -101,9 +101,19 @@ def _begin(path: str, text: bytes, size: int) -> None:
     with open(f"{path}.new", "wb") as opened:
         opened.write((text.ljust(size - 1) + b"\n") * 2)
         opened.flush()
-        os.fsync(opened.fileno())
-        synchronized(opened.fileno())
-    _put(f"{path}.new", path)
+        bring_to_disk(opened.fileno())
+    put_in_place(f"{path}.new", path)
+
+
+def bring_to_disk(opened: int) -> None:
+    """Wait until a new file is on the disk, its size with it."""
+    os.fsync(opened)
+    synchronized(opened)
+
+
+def put_in_place(new: str, path: str) -> None:
+    """Put a file in the place of another, in one step, and wait until the folder's entry is on the disk."""
+    _put(new, path)
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -113,7 +123,7 @@ def _begin(path: str, text: bytes, size: int) -> None:
 
 
 def _put(new: str, path: str) -> None:
-    """Put a file in the place of another. Windows refuses while somebody, a backup for instance, has the other open."""
+    """Replace one file by another. Windows refuses while somebody, a backup for instance, has the other open."""
     until = time.monotonic() + PATIENCE
     while True:
         try:

@@ -34,17 +34,7 @@ COLUMNS = {
     "amount": str,
 }
 
-ANSWERS = {
-    "entry": int,
-    "time": str,
-    "label": str,
-    "snapshot": str,
-    "query": str,
-    "unit": str,
-    "epsilon": float,
-    "delta": float,
-    "stored": int,
-}
+ANSWERS = {name: kind for name, kind in COLUMNS.items() if name not in ("kind", "amount")} | {"stored": int}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""StreamState in a ledger: charged once for all their periods, each of which is drawn at most once, in order.
+"""Streams in a ledger: charged once for all their periods, each of which is drawn at most once, in order.
 
 A period takes two steps. First an entry says that its noise is about to be drawn (`intent`), and is on disk before a
 random bit is. Then the noisy numbers are stored with an entry of their hash (`values`), before anybody sees them. What
@@ -6,7 +6,7 @@ happens in between, a period is stored or it is lost: an intent is written by on
 for the last intent. After a loss the stream goes on with the next period, whose entry says so; whoever was slow, and
 comes with the values of a period that was passed by, is refused and shows nothing.
 
-An older copy of a ledger does not know which periods were drawn since. So a recovery closes the stream that were begun
+An older copy of a ledger does not know which periods were drawn since. So a recovery closes the streams that were begun
 before it: their stored periods stay, and no other is drawn.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import replace
 from dpframe.errors import LedgerError, ReleaseFailed, shown
 from dpframe.exact import checked_amount, plus
 from dpframe.ledger.canonical import digest, now
-from dpframe.ledger.entries import Entry, Mark
+from dpframe.ledger.entries import Entry, Mark, differing
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.stream_state import Step, StreamState
 from dpframe.privacy import PrivacyLoss
@@ -90,11 +90,8 @@ def _free(entry: Entry, kind: str, period: int) -> Entry:
 
 def _refuse_other(entry: Entry, earlier: Entry) -> None:
     """One name, one stream."""
-    asked, before = entry.asked or {}, earlier.asked or {}
-    differ = [name for name in sorted({*asked, *before}) if asked.get(name) != before.get(name)]
-    if differ:
+    if differ := differing(entry, earlier):
         raise LedgerError(
-            f"the stream {shown(entry.stream)} of this ledger was begun with other parameters: {' and '.join(differ)} "
-            f"{'differs' if len(differ) == 1 else 'differ'}. Nothing was charged. Open it exactly as it was begun, or "
-            "give the new stream another name."
+            f"the stream {shown(entry.stream)} of this ledger was begun with other parameters: {differ}. Nothing was "
+            "charged. Open it exactly as it was begun, or give the new stream another name."
         )
