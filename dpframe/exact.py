@@ -224,6 +224,13 @@ def typed_down(value: Fraction) -> float:
     return number
 
 
+def root_up(power: Fraction, estimate: float, p: int = 2) -> float:
+    """The estimate of a p-th root, raised until its power is not below: sensitivities are never understated."""
+    while Fraction(estimate) ** p < power:
+        estimate = math.nextafter(estimate, math.inf)
+    return estimate
+
+
 def root_down(value: Fraction) -> float:
     """The largest float whose square is not above `value`, or one next to it: less mu, and so more noise."""
     root = math.sqrt(down(value))

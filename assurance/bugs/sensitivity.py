@@ -57,8 +57,8 @@ SENSITIVITY = (
     bug(
         "sensitivity",
         "a root rounded to nearest",
-        "sensitivity._root_up",
-        "while Fraction(estimate) ** 2 < single * single * powers:",
+        "exact.root_up",
+        "while Fraction(estimate) ** p < power:",
         "while False:",
         NORMS,
     ),

@@ -40,7 +40,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import down, exact_epsilon, exactly, positive, rounded_up, up
+from dpframe.exact import down, exact_epsilon, exactly, positive, root_up, rounded_up, up
 from dpframe.mechanisms.gaussian_curve import LARGER, edge
 from dpframe.mechanisms.generalized_curve import checked_shape
 
@@ -293,9 +293,7 @@ def _root_up(power: Fraction, p: int) -> float:
 
     with mpmath.workdps(DIGITS):
         estimate = rounded_up(mpmath.root(mpmath.mpf(power.numerator) / power.denominator, p))
-    while Fraction(estimate) ** p < power:
-        estimate = math.nextafter(estimate, math.inf)
-    return estimate
+    return root_up(power, estimate, p)
 
 
 def checked_bounded_shape(p: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
-from dpframe.exact import checked_whole, positive, up
+from dpframe.exact import checked_whole, positive, root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.query import Query
@@ -218,7 +218,5 @@ def _root_up(single: int, powers: Fraction, p: float) -> float:
         return up(single * powers)
     estimate: float = single * float(powers) ** (1.0 / p)
     if p == 2:
-        while Fraction(estimate) ** 2 < single * single * powers:
-            estimate = math.nextafter(estimate, math.inf)
-        return estimate
+        return root_up(single * single * powers, estimate)
     return estimate * (1.0 + 2.0**-40)  # a power of floats errs by far less

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.exact import up
+from dpframe.exact import root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.prefix_sums import BITS, PrefixSums
 from dpframe.queries.total import Total
@@ -78,7 +78,4 @@ class StreamReach:
 
 def _root_up(square: int) -> float:
     """The square root, never below."""
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
+    return root_up(Fraction(square), math.sqrt(square))
