@@ -122,7 +122,7 @@ UNITS = (
     bug(
         "units",
         "rows without a unit kept where they are to be left out",
-        "Task.coded",
+        "Task._coded",
         'if self.unit.nulls == "drop" and table["unit"].null_count():',
         "if False:",
         "test_totals.py::test_missing_units_are_left_out_or_one_unit",

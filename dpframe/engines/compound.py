@@ -39,6 +39,11 @@ class Parts:
     terms: Terms
 
     @classmethod
+    def of_query(cls, query: Query, unit: PrivacyUnit) -> Parts:
+        """The parts of a question's Totals."""
+        return cls.of(query.of_cells, unit.column is not None)
+
+    @classmethod
     def of(cls, totals: tuple[Total, ...], by_units: bool) -> Self:
         """Sort them; where each row is a unit, what a unit adds is what its row adds."""
         plain: dict[Total, tuple[Total, ...]] = {}
@@ -91,19 +96,18 @@ def compound(query: Query) -> bool:
     return query.gathers or any(total.per_unit or total.vector is not None for total in query.of_cells)
 
 
-def totals_at_once(source: Source, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers] | None:
+def totals_at_once(
+    source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit, p: float
+) -> dict[Total, Integers] | None:
     """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
-    parts = Parts.of(query.of_cells, unit.column is not None)
-    if query.gathers or contrasts_in(query) is not None or parts.others:
+    if query.gathers or parts.others:
         return None
-    cells = Cells.of(source, query.keys)
     if unit.column is None:
-        sums = of_rows_alone(source, cells, parts.terms)
+        sums: dict[Total, Integers] | None = of_rows_alone(source, cells, parts.terms)
     else:
-        of_kernels = of_units(source, cells, parts.terms, unit, p, merged=False)
-        if of_kernels is None:
-            return None
-        sums = of_kernels
+        sums = of_units(source, cells, parts.terms, unit, p, merged=False)
+    if sums is None:
+        return None
     return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
 
 
@@ -111,7 +115,11 @@ def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFra
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     if (contrasts := contrasts_in(query)) is not None:
         return declared_rows(source, contrasts, unit)
-    cells, parts = Cells.of(source, query.keys), Parts.of(query.of_cells, unit.column is not None)
+    return prepared_rows(source, Cells.of(source, query.keys), Parts.of_query(query, unit), query, unit)
+
+
+def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
+    """As `compound_rows`, where no Total is of contrasts, by cells and parts that are known already."""
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
     if owner and drops_groups(query, unit):
         owner.append((ORDERED, owner[0][1], "found", None))
@@ -130,7 +138,7 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
     """The Totals of coded rows; where there is a unit, of all rows of some units."""
     if contrasts_in(query) is not None:
         return contrasts_of_rows(table, query, unit)
-    parts = Parts.of(query.of_cells, unit.column is not None)
+    parts = Parts.of_query(query, unit)
     if unit.column is not None:
         sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.totals else {}
     else:

@@ -20,7 +20,7 @@ from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing
 from dpframe.engines.kernel_steps import Slots, Tables, loaded
-from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, ready, strips, threads
+from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
 from dpframe.engines.source import Source
 from dpframe.engines.weights import SHAVE, Reach, bounded, unit_codes
 from dpframe.privacy import PrivacyUnit
@@ -154,7 +154,7 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
     def counted(thread: int) -> Integers:
         counts = np.zeros(parts, dtype=np.int64)
         for start, stop in shares[thread]:
-            kernels.count_parts(_read_only(rows.codes[start:stop]), counts)
+            kernels.count_parts(read_only(rows.codes[start:stop]), counts)
         return counts
 
     counts = np.array(in_threads(counted, workers)).T  # of each part, what each thread sends to it
@@ -173,7 +173,7 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
         for start, stop in shares[thread]:
             places, columns = rows.block(start, stop)
             for strip in strips(stop - start):
-                here, codes = places[strip], _read_only(rows.codes[start:stop][strip])
+                here, codes = places[strip], read_only(rows.codes[start:stop][strip])
                 target = targets[: here.size]
                 kernels.targets_of(codes, here, free, rows.count, target)
                 kernels.send_codes(target, codes, bits, sent.units)
@@ -190,9 +190,3 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
 def _parts(rows: int) -> int:
     """A power of two, such that a part has about PART_ROWS rows."""
     return int(min(MOST_PARTS, 2 ** (rows // PART_ROWS).bit_length()))
-
-
-def _read_only(codes: Integers) -> Integers:
-    view = codes.view()
-    view.flags.writeable = False
-    return view

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import polars as pl
+from numpy.typing import NDArray
 
 log = logging.getLogger("dpframe")
 
@@ -112,8 +113,8 @@ def strips(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + STRIP, rows)) for start in range(0, rows, STRIP))
 
 
-def read_only(column: pl.Series) -> Any:
+def read_only(values: pl.Series | NDArray[Any]) -> Any:
     """A column without missing values as an array that is not written to, which is a type of its own to Numba."""
-    values = column.to_numpy().view()
-    values.flags.writeable = False
-    return values
+    view = (values.to_numpy() if isinstance(values, pl.Series) else values).view()
+    view.flags.writeable = False
+    return view

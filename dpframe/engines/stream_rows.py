@@ -19,6 +19,7 @@ from dpframe.engines.row_totals import by_cell, coded_rows
 from dpframe.engines.source import ColumnRequest, source_of
 from dpframe.engines.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.mixing import GOLDEN, mixed
 from dpframe.queries.query import Query
 
 
@@ -64,8 +65,5 @@ def _earliest(code: Integers, periods: Integers, cell: Integers, added: Integers
 
 
 def _shuffled(cell: Integers, added: Integers) -> NDArray[np.uint64]:
-    """A number for each pair that looks random (the finalizer of SplitMix64), modulo 2**64."""
-    mixed = cell.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + added.astype(np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    """A number for each pair that looks random, modulo 2**64."""
+    return mixed(cell.astype(np.uint64) * GOLDEN + added.astype(np.uint64))

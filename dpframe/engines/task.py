@@ -10,13 +10,14 @@ import polars as pl
 from dpframe.engines import kernel_units, unit_counts, weights
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
-from dpframe.engines.compound import Parts, compound, compound_rows, of_coded, totals_at_once
+from dpframe.engines.compound import Parts, compound, compound_rows, of_coded, prepared_rows, totals_at_once
+from dpframe.engines.contrast_counts import contrasts_in
 from dpframe.engines.distinct import gathered
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.no_rows import columns_of
 from dpframe.engines.row_task import RowTask
 from dpframe.engines.row_totals import coded_rows, of_rows_alone
-from dpframe.engines.source import ColumnType, collected, types_of
+from dpframe.engines.source import ColumnType, Source, collected, types_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
 
@@ -48,16 +49,23 @@ class Task(RowTask):
         if self.query.grouping is not None:
             return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
-            found = totals_at_once(source, self.query, self.unit, self.p)
-            if found is not None:
-                return Partial(found)
-            return self._of_coded(compound_rows(source, self.query, self.unit))
+            return self._compound(source)
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
         if self.by is not None:
             merged = self.query.subtotals is not None
             found = kernel_units.of_units(source, cells, terms, self.unit, self.p, merged=merged)
-            return self._weighed(self.coded(frame)) if found is None else Partial(found)
+            return self._weighed(self._coded(source, cells, terms)) if found is None else Partial(found)
         return Partial(of_rows_alone(source, cells, terms))
+
+    def _compound(self, source: Source) -> Partial:
+        """The totals of which some are compound: at once where that can be, else of coded rows."""
+        if contrasts_in(self.query) is not None:
+            return self._of_coded(compound_rows(source, self.query, self.unit))
+        cells, parts = Cells.of(source, self.query.keys), Parts.of_query(self.query, self.unit)
+        found = totals_at_once(source, cells, parts, self.query, self.unit, self.p)
+        if found is not None:
+            return Partial(found)
+        return self._of_coded(prepared_rows(source, cells, parts, self.query, self.unit))
 
     def coded(self, frame: Any) -> pl.DataFrame:
         """Rows of units by the numbers of their cells, with the integers that are summed."""
@@ -67,7 +75,10 @@ class Task(RowTask):
             return unit_counts.coded_units(source, self.query.grouping, self.unit)
         if compound(self.query):
             return compound_rows(source, self.query, self.unit)
-        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
+        return self._coded(source, Cells.of(source, self.query.keys), Terms.of(self.query.of_cells))
+
+    def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
+        assert self.by is not None
         lazy = source.load([*cells.requests(), *terms.requests(), ("unit", self.by, "unit", None)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
         if self.unit.nulls == "drop" and table["unit"].null_count():
