@@ -223,7 +223,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         shares, sums = checked_flag("normalize", normalize), checked_flag("ranges", ranges)
         if sums:
-            sum_options, shape = summed(options, normalize=shares), sums_of_bins.of_axes(axes)
+            sum_options, shape = summed(options, normalize=shares), sums_of_bins.shape_of(axes)
             fixed = bool(self._axes) or is_fixed(options)
             counted = Ranges(shape) if fixed else StagedRanges(shape)
             return self._inside(axes)._asked("histogram", {"count": counted}, sum_options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpframe.denoise.noise_law import Floats, Integers
+from dpframe.denoise.sums import adding_up
 
 ROUNDS = 4  # of giving the cells what their bucket lacks, each of which cuts some at 0
 
@@ -88,10 +89,7 @@ def shared_out(sums: Floats) -> Floats:
         levels.append(np.add.reduceat(levels[-1], np.arange(0, levels[-1].size, 2)))
     whole = np.maximum(levels[-1], 0.0)
     for parts in reversed(levels[:-1]):
-        first, second = parts[0::2], np.append(parts[1::2], [0.0] * (parts.size % 2))
-        alone = np.arange(first.size) * 2 + 1 == parts.size  # a last one without a second half
-        here = np.where(alone, whole, np.clip((first - second + whole) / 2.0, 0.0, whole))
-        whole = np.stack([here, whole - here], axis=1).ravel()[: parts.size]
+        whole = adding_up(parts, np.ones(parts.size), np.arange(parts.size) // 2, whole, True)
     return whole
 
 

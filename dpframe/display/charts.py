@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -79,6 +79,19 @@ def pair_map(
         for strong, style in ((False, "words"), (True, "words-on-strong"))
     ]
     return titled(altair.layer(squares, *said).properties(width=side, height=height), words)
+
+
+def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: str, error: str) -> list[dict[str, Any]]:
+    """The cells of a map of two columns of names, from the rows of a result."""
+    return [
+        {
+            "across": str(row[across]),
+            "up": str(row[up]),
+            "value": row[value],
+            "text": f"{pages.number(row[value])} ± {pages.number(row[error])}",
+        }
+        for row in rows
+    ]
 
 
 def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str) -> Any:

@@ -50,16 +50,7 @@ def _panel(name: str, columns: Sequence[str], table: Sequence[Row]) -> Any:
         bars_of = Dimension(columns[0], axis, "name", tuple(dict.fromkeys(names)))
         return drawing.chart_of(Panel(bars, "bar", bars_of, name, width=charts.NARROW))
     up, across = columns
-    cells = [
-        {
-            "across": str(row[across]),
-            "up": str(row[up]),
-            "value": row[name],
-            "text": f"{pages.number(row[name])} ± {pages.number(row[name + ERROR])}",
-        }
-        for row in table
-    ]
-    return charts.named_map(cells, across, up, name)
+    return charts.named_map(charts.map_cells(table, across, up, name, name + ERROR), across, up, name)
 
 
 def _interval(row: Row, name: str) -> dict[str, Any]:

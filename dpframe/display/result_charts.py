@@ -236,15 +236,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     most = 1.0 if facts["measures"][measure_of(name, facts)]["verb"] == "correlation" else None
     made = []
     for mine in each:
-        cells = [
-            {
-                "across": str(row[left]),
-                "up": str(row[right]),
-                "value": row[name],
-                "text": f"{pages.number(row[name])} ± {pages.number(row[measure_of(name, facts) + ERROR])}",
-            }
-            for row in mine
-        ]
+        cells = charts.map_cells(mine, left, right, name, measure_of(name, facts) + ERROR)
         made.append((charts.pair_map(cells, left, right, name, words if not keys else None, most), mine[0]))
     if not keys:
         return made[0][0]

@@ -38,6 +38,19 @@ def check_column(column: object) -> None:
     checked_column_name("column", column)
 
 
+def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[str, ...]:
+    """The names of several columns, all different."""
+    if not isinstance(columns, (list, tuple)):
+        raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {example}")
+    for column in columns:
+        check_column(column)
+    if not least <= len(columns) <= most or len(set(columns)) < len(columns):
+        raise InvalidArgument(
+            f"columns must be {least} to {most} different ones, not {shown(list(columns))}. {example}"
+        )
+    return tuple(columns)
+
+
 def checked_bounds(bounds: object) -> tuple[float, float]:
     """Two finite numbers with lower < upper, within +-2**53, that the grid can tell apart."""
     if bounds is None:

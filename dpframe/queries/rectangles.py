@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.queries.mixing import GOLDEN, mixed
 from dpframe.queries.quotients import nearest_shares
 from dpframe.queries.total import Noise
 
@@ -58,10 +59,7 @@ def _of_rectangles(cells: Floats) -> Floats:
 
 def _signs(count: int) -> Floats:
     """Signs without a pattern, always the same: the last bits of the mixed numbers 1, 2, ... (Steele et al. 2014)."""
-    mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(1.0 - 2.0 * ((mixed ^ (mixed >> np.uint64(31))) & np.uint64(1)))
+    return np.asarray(1.0 - 2.0 * (mixed(np.arange(1, count + 1, dtype=np.uint64) * GOLDEN) & np.uint64(1)))
 
 
 def from_the_whole_down(cells: Floats) -> Floats:

@@ -123,8 +123,8 @@ class Buckets:
 
 
 @dataclass(frozen=True)
-class Later:
-    """The design of the second look before it is decided: only what it may add up to is fixed.
+class Later(Cells):
+    """The design of the second look before it is decided: each bin, and what blocks of them may add up to.
 
     Parameters
     ----------
@@ -134,28 +134,22 @@ class Later:
         Whether the noise is for the l_1 norm; else for the l_2 norm.
     """
 
-    shape: tuple[int, ...]
     pure: bool
 
     grid = 1.0 / WEIGHT
-    width = ROOM
     column_square = WEIGHT**2
 
     @property
-    def size(self) -> int:
-        """The number of bins."""
-        return math.prod(self.shape)
+    def width(self) -> int:
+        """The room for the blocks."""
+        return ROOM
 
     @property
-    def column_sum(self) -> int:
+    def column_sum(self) -> int:  # type: ignore[override]  # of bins alone it is a constant
         """The largest l_1 norm of what one row adds, in measured steps, with as many levels as there may be."""
         if self.pure:
             return WEIGHT
         return max(levels * math.isqrt(WEIGHT**2 // levels) for levels in range(1, MOST_LEVELS + 1))
-
-    def measured(self, counts: Integers) -> Integers:
-        """The counts themselves, for the time being: `Buckets.measured` makes the blocks of them, before any noise."""
-        return counts
 
     def decided(self, first: Measured, noise: Noise) -> Buckets:
         """The buckets, from the noisy counts of the first look and the noise of the second."""

@@ -32,8 +32,25 @@ Integers = NDArray[np.int64]
 Values = tuple[tuple[str, tuple[float, float]], ...]
 
 
+class AsItIs:
+    """The parts of most vectors: no entry is negative, their noise has one scale, and nothing is decided later."""
+
+    width: Any  # each has it as a field, a constant or a property
+    signed: bool = False
+    contrasts: ContrastDesign | None = None
+
+    @property
+    def folded(self) -> int:
+        """The number of exact integers for each group that rows are folded into."""
+        return int(self.width)
+
+    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
+        """Nothing: what is measured is fixed."""
+        return None
+
+
 @dataclass(frozen=True)
-class RowVector:
+class RowVector(AsItIs):
     """Sums of several integer functions of a row, none of which is negative.
 
     Parameters
@@ -54,17 +71,11 @@ class RowVector:
     whole: bool = False
 
     cells = 1
-    signed, contrasts = False, None
 
     @property
     def width(self) -> int:
         """The number of integers for each group."""
         return len(self.entries)
-
-    @property
-    def folded(self) -> int:
-        """The number of exact integers for each group."""
-        return self.width
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,12 +100,9 @@ class RowVector:
         everyone = all(entry.missing is not None for entry in self.entries)
         return self.whole and (column is None if everyone else self.columns == (column,))
 
-    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
-        """Nothing: what is measured is fixed."""
-
 
 @dataclass(frozen=True)
-class InnerCounts:
+class InnerCounts(AsItIs):
     """The numbers that a design measures of the counts of neighboring bins: running counts can be read off them.
 
     Parameters
@@ -119,8 +127,6 @@ class InnerCounts:
     design: PrefixSums | Tree | Grid | Cells | Later
     called: str = "running counts"
     first: Total | None = None  # whose noisy numbers decide what the design measures
-
-    signed, contrasts = False, None
 
     @property
     def width(self) -> int:
@@ -184,7 +190,7 @@ class InnerCounts:
 
 
 @dataclass(frozen=True)
-class Matches:
+class Matches(AsItIs):
     """The number of values of a column that are one declared value, and of all others; missing ones are neither.
 
     Parameters
@@ -195,9 +201,8 @@ class Matches:
 
     axis: KeyAxis
 
-    width = folded = bins = 2
+    width = bins = 2
     cells = 1
-    signed, contrasts = False, None
     values: ClassVar[Values] = ()
 
     @property
@@ -232,12 +237,9 @@ class Matches:
         """Tell whether the integers of a group add up to the present values of a column: both parts do."""
         return column == self.column
 
-    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
-        """Nothing: what is measured is fixed."""
-
 
 @dataclass(frozen=True)
-class TableContrasts:
+class TableContrasts(AsItIs):
     """The contrasts of all tables of up to some number of attributes; a row of an undeclared value adds nothing.
 
     Parameters
@@ -257,7 +259,7 @@ class TableContrasts:
     values: ClassVar[Values] = ()
 
     @property
-    def contrasts(self) -> ContrastDesign:
+    def contrasts(self) -> ContrastDesign:  # type: ignore[override]  # of others it is a constant
         """The design: the noise must be made for it."""
         return self.design
 
@@ -288,11 +290,3 @@ class TableContrasts:
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to a count: contrasts do not."""
         return False
-
-    @property
-    def folded(self) -> int:
-        """The number of exact integers."""
-        return self.width
-
-    def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> None:
-        """Nothing: what is measured is fixed."""

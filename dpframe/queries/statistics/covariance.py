@@ -11,7 +11,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import comoments
-from dpframe.queries.clipping import check_column, checked_bounds, grid_steps, step_length
+from dpframe.queries.clipping import checked_bounds, checked_columns, grid_steps, step_length
 from dpframe.queries.comoments import Pair
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.products import centred_products, pair_cells, pairs
@@ -284,18 +284,11 @@ def correlation(columns: Sequence[str], bounds: Mapping[str, tuple[float, float]
 
 def _checked(columns: Any, bounds: Any) -> tuple[tuple[str, ...], tuple[tuple[float, float], ...]]:
     """The columns and the bounds of each."""
-    if not isinstance(columns, (list, tuple)):
-        raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {EXAMPLE}")
-    for column in columns:
-        check_column(column)
-    if not 2 <= len(columns) <= MOST_COLUMNS or len(set(columns)) < len(columns):
-        raise InvalidArgument(
-            f"columns must be 2 to {MOST_COLUMNS} different ones, not {shown(list(columns))}. {EXAMPLE}"
-        )
+    names = checked_columns(columns, 2, MOST_COLUMNS, EXAMPLE)
     if bounds is None:
         raise MissingArgument(f"bounds must be given for each column: they are never taken from the data. {EXAMPLE}")
     if not isinstance(bounds, Mapping):
         raise InvalidType(f"bounds must be a dict of pairs by column, not {shown(bounds)}. {EXAMPLE}")
-    if set(bounds) != set(columns):
+    if set(bounds) != set(names):
         raise InvalidArgument(f"bounds must name each column and no other, not {shown(list(bounds))}. {EXAMPLE}")
-    return tuple(columns), tuple(checked_bounds(bounds[column]) for column in columns)
+    return names, tuple(checked_bounds(bounds[column]) for column in names)

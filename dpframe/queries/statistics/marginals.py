@@ -13,7 +13,7 @@ import numpy as np
 from dpframe.denoise.consistent_tables import without_negatives
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.queries import counts
-from dpframe.queries.clipping import check_column
+from dpframe.queries.clipping import checked_columns
 from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
 from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.marginal_tables import MOST_ATTRIBUTES, MarginalTables, check_degree, check_tables
@@ -196,7 +196,7 @@ def marginals(
     MissingArgument, InvalidArgument, InvalidType
         If an argument breaks its rule.
     """
-    names = _checked_columns(columns)
+    names = checked_columns(columns, 1, MOST_ATTRIBUTES, EXAMPLE)
     if not (keys is None or isinstance(keys, Mapping)):
         raise InvalidType(f"keys must be a dict of declared values by column, not {shown(keys, kind=True)}. {EXAMPLE}")
     checked_degree = check_degree(degree, len(names))
@@ -218,15 +218,3 @@ def marginals(
     check_tables([counts.length(keys[name]) if keys and name in keys else 1 for name in names], checked_degree, most)
     axes = key_axes(names, None if keys is None else dict(keys), None)
     return Marginals(axes, checked_degree, objective, denoise)
-
-
-def _checked_columns(columns: Any) -> tuple[str, ...]:
-    if not isinstance(columns, (list, tuple)):
-        raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {EXAMPLE}")
-    for column in columns:
-        check_column(column)
-    if not 1 <= len(columns) <= MOST_ATTRIBUTES or len(set(columns)) < len(columns):
-        raise InvalidArgument(
-            f"columns must be 1 to {MOST_ATTRIBUTES} different ones, not {shown(list(columns))}. {EXAMPLE}"
-        )
-    return tuple(columns)

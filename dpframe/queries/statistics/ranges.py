@@ -122,7 +122,7 @@ class Ranges(Statistic):
         return "count() for sums of bins"
 
 
-def of_axes(axes: Sequence[Any]) -> tuple[int, ...]:
+def shape_of(axes: Sequence[Any]) -> tuple[int, ...]:
     """The numbers of declared bins of one column or two."""
     shape = tuple(axis.size for axis in axes)
     if len(shape) > 2:
