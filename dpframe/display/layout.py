@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from dpframe._dataclass import dataclass
 from dpframe.display.dimensions import Dimension
 from dpframe.errors import InvalidArgument, shown
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe._dataclass import dataclass
 from dpframe.engines.source import ColumnRequest
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import RowFunction, Total

@@ -11,13 +11,13 @@ import io
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe._dataclass import dataclass
 from dpframe._version import VERSION
 from dpframe.engines.aggregates import ROWS
 from dpframe.engines.dask_partitions import frame_of

@@ -8,7 +8,6 @@ they are; any other's are brought together in an array of all cells, of which on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from dpframe._dataclass import dataclass
 from dpframe._version import VERSION
 from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.source import ColumnType, types_of_spark

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from dpframe import noise
+from dpframe._dataclass import dataclass
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import Amount, exact_texts, plus
 from dpframe.ledger import reading

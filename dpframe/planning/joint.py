@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import listing, pages

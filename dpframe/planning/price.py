@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
+from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument
 from dpframe.errors.words import harmless
 from dpframe.privacy import PrivacyUnit

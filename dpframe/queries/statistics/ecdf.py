@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
 
+from dpframe._dataclass import dataclass
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import distribution, half_widths
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size

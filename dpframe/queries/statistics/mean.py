@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import grid_steps, step_length

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from dpframe._dataclass import dataclass
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import Total
