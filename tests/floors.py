@@ -38,7 +38,8 @@ ROOMS: dict[str, tuple[float, str]] = {
     "errors": (0, "every error"),
     "_version": (0, "the version"),
 }
-TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "privacy", "testing"}  # modules that are no folder
+# Modules that are no folder.
+TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "privacy", "testing"}
 
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}
