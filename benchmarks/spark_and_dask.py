@@ -42,7 +42,10 @@ def main() -> None:
     options = _arguments()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         _make(Path(folder), options.rows)
-        print("| engine | question | least CPU s | median CPU s | ratio | aim |\n|---|---|---:|---:|---:|---:|", flush=True)
+        print(
+            "| engine | question | least CPU s | median CPU s | ratio | aim |\n|---|---|---:|---:|---:|---:|",
+            flush=True,
+        )
         for name in options.only or ENGINES:
             with ENGINES[name](folder) as questions:
                 chosen = {asked: ask for asked, ask in questions.items() if asked.startswith(options.level)}
@@ -92,7 +95,9 @@ def _report(engine: str, seconds: dict[str, list[float]]) -> None:
         by = next(other for asked, other in seconds.items() if asked.startswith(level))
         ratio = "" if found is by else f"{statistics.median(found) / statistics.median(by):.2f}"
         aim = AIMS[level] if who == "dpframe" else ""
-        print(f"| {engine} | {name} | {min(found):.2f} | {statistics.median(found):.2f} | {ratio} | {aim} |", flush=True)
+        print(
+            f"| {engine} | {name} | {min(found):.2f} | {statistics.median(found):.2f} | {ratio} | {aim} |", flush=True
+        )
 
 
 def _rows(table: Any) -> Any:
@@ -104,9 +109,7 @@ def _rows(table: Any) -> Any:
 def _units(table: Any) -> Any:
     cells = dpf.of(table).group_by(*CELL, keys={"ward": range(WARDS), "hour": range(HOURS)})
     unit = dpf.PrivacyUnit("user", max_rows=3, max_groups=2)
-    return cells.agg(
-        dpf.count(), dpf.sum("cost", bounds=BOUNDS), epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit)
-    )
+    return cells.agg(dpf.count(), dpf.sum("cost", bounds=BOUNDS), epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit))
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ import polars as pl
 
 from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.source import ColumnType, types_of_spark
+from dpframe.engines.spark_sql import by_sql, totals_by_sql
 from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
 from dpframe.engines.unit_parts import as_pairs, in_parts, received, together, versions, withheld
@@ -61,17 +62,18 @@ class SparkTable:
         return self._sum(dtypes, by, Whole(piece) if by is not None else InPieces(piece), piece(_empty(dtypes)))
 
     def push(self, task: Task) -> Partial | None:
-        """Units: coded rows, in parts that each hold whole units; of each partition in bounded memory."""
-        if task.by is None:
-            return None
+        """Units: coded rows, in parts that each hold whole units, of each partition in bounded memory; rows: by SQL."""
         dtypes = self._dtypes(task.columns)
         chosen = self._chosen(dtypes, task.by)
+        if task.by is None:
+            return self._by_sql(chosen, task) if by_sql(task) else None
         parts = min(_partitions(chosen), MOST_PARTS)
-        sent = chosen.mapInArrow(
-            Sending(dtypes, task, tuple(even_numbers(parts)), versions()), "part int, rows binary"
-        )
+        sent = chosen.mapInArrow(Sending(dtypes, task, tuple(even_numbers(parts)), versions()), "part int, rows binary")
         answered = self._exchanged(sent, parts).mapInArrow(Weighing(task, versions()), "partial binary")
         return _added(answered, task.piece(_empty(dtypes)))
+
+    def _by_sql(self, chosen: Any, task: Task) -> Partial | None:
+        return totals_by_sql(chosen, task)
 
     def _exchanged(self, sent: Any, parts: int) -> Any:
         """The same parts, those of one number in one partition.

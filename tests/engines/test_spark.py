@@ -284,7 +284,10 @@ class Partitions:
 
 
 class WithoutSpark(engine.SparkTable):
-    """The same engine on partitions in memory."""
+    """The same engine on partitions in memory, and without SQL."""
+
+    def _by_sql(self, chosen, task):
+        return None
 
     def schema(self):
         return types_of(self.frame.schema)
