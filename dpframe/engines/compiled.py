@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-compiled = njit(nogil=True, cache=True)  # no fast math: what a float becomes is the same everywhere
+from dpframe.engines import compiled_names as names
+from dpframe.engines.compiled_names import compiled
 
 MISSING = np.int32(-(2**31))  # of a step: there is no value
 LANES = 4  # of small tables of totals: rows that follow one another do not wait for the same number
@@ -327,3 +327,4 @@ def compile_all() -> None:
     weigh_parts(
         (0, 1), one_part, units, units, steps.reshape(1, 1), reach, lines, grids, tables, tables.copy(), weighed
     )
+    names.compile_all()
