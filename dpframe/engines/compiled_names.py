@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 compiled = njit(nogil=True, cache=True)  # no fast math: what a float becomes is the same everywhere
+inlined = njit(nogil=True, inline="always")
 
 EIGHTH, HALF = np.uint64(3), np.uint64(2**32 - 1)  # a shift from bytes to words; half a word
 PRIME = np.uint64(2**61 - 1)
@@ -19,7 +20,7 @@ PLACE, PARTS, SLOTS, KEYS = 64, 65, 66, 67  # where the other keys stand after t
 NO_NAME = np.uint32(2**32 - 1)  # the length of a missing string: of another, Polars counts the bytes by 32 bits
 
 
-@compiled
+@inlined
 def word_at(data, at, left):
     """Eight bytes of a string as a word, the first lowest, with zeros beyond the `left` ones; words as they are."""
     if data.itemsize == 8:
@@ -34,7 +35,7 @@ def word_at(data, at, left):
     return word
 
 
-@compiled
+@inlined
 def sum_of_products(data, at, length, keys):
     """A keyed sum over a few words: two different strings have the same one with a chance of at most 2**-31 (NH)."""
     total = np.uint64(0)
@@ -47,7 +48,7 @@ def sum_of_products(data, at, length, keys):
     return total
 
 
-@compiled
+@inlined
 def times(one, other):
     """The product of two numbers below 2**61, modulo 2**61 - 1, and at most a few times that."""
     one_high, one_low = one >> np.uint64(32), one & HALF
@@ -58,14 +59,15 @@ def times(one, other):
     return (whole & PRIME) + (whole >> np.uint64(61))
 
 
-@compiled
+@inlined
 def hashed(data, at, length, keys):
-    """A keyed hash of a string, of which nobody can choose many alike: where to look, and never who is equal.
+    """A keyed hash of a string, of which nobody can choose many alike: where to look, and never who is equal."""
+    return sum_of_products(data, at, length, keys) + length if length <= CHUNK else hashed_by_chunks(data, at, length, keys)
 
-    Of more than a chunk it is a polynomial of the chunks' sums, at a random place.
-    """
-    if length <= CHUNK:
-        return sum_of_products(data, at, length, keys) + length
+
+@inlined
+def hashed_by_chunks(data, at, length, keys):
+    """The same of more than a chunk: a polynomial of the chunks' sums, at a random place."""
     whole, done = length & PRIME, np.uint64(0)
     while done < length:
         part = sum_of_products(data, at + done, min(length - done, CHUNK), keys)
@@ -76,7 +78,7 @@ def hashed(data, at, length, keys):
     return whole
 
 
-@compiled
+@inlined
 def spread(value, factor, bits):
     """So many bits of a hash: different hashes share them with a chance of at most 2 / 2**bits, over the factors."""
     return ((value * factor) >> np.uint64(1)) >> np.uint64(63 - bits)
@@ -166,7 +168,7 @@ def number_names(chosen, starts, starts_of_words, rows, places, words, keys, nam
     return most
 
 
-@compiled
+@inlined
 def alike(words, one, other, length, other_length):
     """Tell whether two strings are the same: by their lengths, and by all of their bytes."""
     if length != other_length:
