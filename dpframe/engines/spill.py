@@ -143,7 +143,7 @@ class Spill:
         order = np.argsort(part, kind="stable")
         table, part = table[order], part[order]
         ends = np.searchsorted(part, np.arange(PARTS + 1, dtype=np.uint16))
-        each = cost(table) / table.height  # bytes of a row, about
+        each = cost(table) / max(table.height, 1)  # bytes of a row, about
         whole = _as_arrow(table).combine_chunks()
         for number, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
             for batch in whole.slice(start, end - start).to_batches():  # one, or none
