@@ -36,7 +36,7 @@ from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
 from dpframe.release.one_look import STOPS, in_short, looked
-from dpframe.release.stream_record import COLUMNS, Stored, entry_of, frame_of, read_off, record_of
+from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
@@ -198,10 +198,10 @@ def _draw(
     contents = streams.contents(ledger, entry)
     kept = (*sorted(state.kept), number)
     noisy = plan.mechanism.add_noise(measured(exact, kept, whole=plan.reach.whole))
-    before = [Stored.of(contents[earlier]).noisy for earlier in kept[:-1]]
-    columns = read_off(plan, [*before, noisy], kept)
+    before = [Stored.of(contents[earlier]) for earlier in kept[:-1]]
+    columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
-    record = record_of(plan, columns, labels, library, kept, receipt)
+    record = record_of(plan, facts_said(plan, before), columns, labels, library, kept, receipt)
     streams.keep(ledger, entry, number, Stored(record, noisy, columns).content())
     return True
 
@@ -235,7 +235,7 @@ def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     try:
         labels = Keys(plan.query.keys.axes[1:]).labels()
         built = {name: build.column_of(name, values, library) for name, values in labels.items()}
-        record = record_of(plan, columns, built, library, (1,), None)
+        record = record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None)
         json.dumps(record)
         if problem := foreign.problem_of(record):
             raise InvalidArgument(problem)
