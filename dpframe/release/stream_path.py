@@ -27,7 +27,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.stream_state import StreamState
-from dpframe.ledger.unbroken import unbroken
+from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.planning.stream_request import StreamRequest
 from dpframe.privacy import checked_unit
@@ -189,20 +189,21 @@ def _draw(
 ) -> bool:
     """Write the intent, draw, store; False where another call draws it.
 
-    A signal waits until it is done, but for one that comes while the ledger's lock is waited for: then the period is
-    lost.
+    A signal waits until it is done. Once the intent is written no lock is given up for it, and what the database breaks
+    off is done again: else the period would be lost.
     """
     mine, state = streams.intended(ledger, entry, number)
     if not mine:
         return False
-    contents = streams.contents(ledger, entry)
+    to_the_end()
+    contents = until_it_goes_through(streams.contents, ledger, entry)
     kept = (*sorted(state.kept), number)
     noisy = plan.mechanism.add_noise(measured(exact, kept, whole=plan.reach.whole))
     before = [Stored.of(contents[earlier]) for earlier in kept[:-1]]
     columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
     record = record_of(plan, facts_said(plan, before), columns, labels, library, kept, receipt)
-    streams.keep(ledger, entry, number, Stored(record, noisy, columns).content())
+    until_it_goes_through(streams.keep, ledger, entry, number, Stored(record, noisy, columns).content())
     return True
 
 
