@@ -191,8 +191,11 @@ def test_the_local_model():
         assert law.worst_variance * (2 / steps) ** 2 == pytest.approx(worst, rel=1e-9)
     pattern = rf"eps={FLOAT}: Duchi .*? best \(worst-case\) \[\(np.float64\({FLOAT}\), (\d+), (\d+)\)"
     for epsilon, worst, steps, width in found("local_mean", pattern):
-        assert best_window(epsilon) == (steps, width)
-        assert Window(int(steps), int(width), epsilon).worst_variance() == pytest.approx(worst, abs=6e-6)
+        theirs, ours = (
+            Window(*pair, epsilon).worst_variance * (2 / pair[0]) ** 2
+            for pair in ((int(steps), int(width)), best_window(epsilon))
+        )
+        assert worst - 6e-6 < ours <= theirs < worst * 1.01  # theirs is the largest of a grid of values, ours of all
 
 
 def test_every_file_is_compared_or_has_a_reason():
