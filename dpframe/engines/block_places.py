@@ -44,9 +44,12 @@ class Scratch:
 Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
 
 
-def places_of(cells: Cells, schema: pl.Schema) -> Places | None:
-    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy."""
-    ways = [(axis.size, _axis(cells, axis, schema)) for axis in cells.keys.axes]
+def places_of(cells: Cells, schema: pl.Schema, *, strings: bool) -> Places | None:
+    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy.
+
+    Keys that are strings are for it if `strings` says so.
+    """
+    ways = [(axis.size, _axis(cells, axis, schema, strings)) for axis in cells.keys.axes]
     if any(way is None for _, way in ways):
         return None
 
@@ -68,7 +71,7 @@ def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
     return both
 
 
-def _axis(cells: Cells, axis: Any, schema: pl.Schema) -> Places | None:
+def _axis(cells: Cells, axis: Any, schema: pl.Schema, strings: bool) -> Places | None:
     def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
         return cells.axis_codes(axis, block) + 1
 
@@ -81,7 +84,8 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema) -> Places | None:
         return None
     if schema[name] in NARROW and close_together(keys.values):
         return _integers(name, keys)
-    return _strings(name, keys) if schema[name] == pl.String and len(keys.values) <= MOST_STRINGS else None
+    few = strings and schema[name] == pl.String and len(keys.values) <= MOST_STRINGS
+    return _strings(name, keys) if few else None
 
 
 def _integers(name: str, keys: Declared) -> Places:
@@ -152,12 +156,13 @@ def _slot(views: Words, multipliers: tuple[Any, Any], shift: Any, out: Words | N
     if multipliers[0]:
         mixed += views[0::2] * multipliers[0]
     mixed >>= shift
-    return mixed.view(np.int64)
+    return np.asarray(mixed.view(np.int64))
 
 
 def _slots(views: Words) -> tuple[tuple[Any, Any], Any] | None:
     """Multipliers of both words, and a shift, that give different keys different slots; None where none was found."""
-    count, bits = views.size // 2, 6
+    count = views.size // 2
+    bits = max(6, 2 * count.bit_length() - 3)
     while 2**bits <= SLOTS:
         shift = np.uint64(64 - bits)
         for multiplier in MULTIPLIERS:

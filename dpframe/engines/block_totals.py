@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 MOST_CELLS = 2**12  # of tables that are made for each block
 NARROW = 2**15  # counts by cell and value
-FEW_ROWS = 2**16  # below, threads cost more than they save
+FEW_ROWS = 2**16  # below, threads and the import of pyarrow cost more than they save
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
     if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns:
         return None
     table = loaded(source, cells, terms)
-    places = places_of(cells, table.schema)
+    places = places_of(cells, table.schema, strings=table.height >= FEW_ROWS)
     if places is None:
         return None
     layout = Layout.of(slots, cells.keys.cells, table.schema)
@@ -177,7 +177,7 @@ def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch:
     """The place of each row and its value, as one number."""
     width = counted.span + 1
     values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
-    both = np.clip(values, counted.lower, counted.upper, out=scratch.of("both", values.size, np.int64))
+    both: Integers = np.clip(values, counted.lower, counted.upper, out=scratch.of("both", values.size, np.int64))
     outer = np.multiply(places, width, out=scratch.of("outer", values.size, np.int64))
     both += outer
     if counted.lower != 0:
