@@ -130,6 +130,10 @@ def cells_of_positions(keys: Declared) -> Places:
 
 def views_of(column: pl.Series) -> Words | None:
     """Arrow's views of strings as two words a row; None where this version of pyarrow has none."""
+    import pyarrow
+
+    if not hasattr(pyarrow, "string_view"):
+        return None
     arrow: Any = column.to_arrow(compat_level=pl.CompatLevel.newest())
     if str(arrow.type) != "string_view":
         return None
