@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines import kernel_steps
+from dpframe.engines import block_totals, kernel_steps
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, counted, half_open, placed
 from dpframe.engines.source import Source, collected
@@ -24,9 +24,11 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
     if (found := kernel_steps.of_rows(source, cells, terms)) is not None:
         return found
-    lazy = source.load([*cells.requests(), *terms.requests()])
     if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (Total(None),):
-        return {terms.totals[0]: _histogram(lazy, cells, source.rows)}
+        return {terms.totals[0]: _histogram(source.load(cells.requests()), cells, source.rows)}
+    if (found := block_totals.of_rows(source, cells, terms)) is not None:
+        return found
+    lazy = source.load([*cells.requests(), *terms.requests()])
     if cells.bins:
         table = coded_rows(lazy, cells, terms, source.rows)
         return by_cell(table, terms, cells.keys.cells)
