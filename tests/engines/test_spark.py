@@ -194,7 +194,7 @@ def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, 
     assert ledger.spent.epsilon == 0
     monkeypatch.setattr(choice, "check_executors", lambda frame: None)  # one that came later
     with pytest.raises(dpf.ReleaseFailed):
-        dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
+        dpf.of(spark_frame(VISITS)).histogram("cost", bins=[0, 50, 100], epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 1
 
 
