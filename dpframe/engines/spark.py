@@ -219,7 +219,7 @@ class Weighing:
         return [self.task.weigh(together(self.task, tables))] if tables else []
 
     def _spilled(self, tables: Iterator[pl.DataFrame]) -> Partial:
-        with Spill(MEMORY, self.task.combine, self.task.weigh) as spill:
+        with Spill(MEMORY, self.task.combine, lambda pairs: self.task.weigh(together(self.task, [pairs]))) as spill:
             for table in tables:
                 spill.add(as_pairs(self.task, table))
             return spill.total()
