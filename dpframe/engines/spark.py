@@ -232,7 +232,7 @@ def check_versions(expected: str) -> None:
 
 
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
-    """What a function gives; its errors without their words."""
+    """The result of a function; its errors without their words."""
     found = withheld(function, argument)
     if found is None:
         raise ReleaseFailed(FAILED)

@@ -130,7 +130,7 @@ def _missing(column: str, dtype: Any) -> str:
 
 
 def _summed(name: str) -> tuple[str, str, str]:
-    """How many integers there are, and the sums of their upper and lower limbs."""
+    """The number of integers, and the sums of their upper and lower limbs."""
     return (
         f"count({name}) as {name}_n",
         f"coalesce(sum(shiftright({name}, 16)), 0L) as {name}_upper",
