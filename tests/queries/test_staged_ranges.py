@@ -143,7 +143,7 @@ def test_public_facts_choose_the_form():
     assert [type(one.under(True)) for one in staged] == [StagedRanges] * 3
     assert [type(one.under(False)) for one in staged] == [Ranges, Ranges, StagedRanges]
     assert type(StagedRanges((1_000,)).under(True)) is Ranges
-    frame = pl.DataFrame({"x": [1.0], "g": ["A"]})
+    frame = pl.DataFrame({"x": [1.0], "x2": [1.0], "g": ["A"]})
     words = {"bins": range(2_001), "ranges": True}
     asked = frame.dp.preview
     for plan, looks in (
@@ -155,7 +155,9 @@ def test_public_facts_choose_the_form():
     ):
         assert len(plan.parts) == looks
     first, second = asked.histogram("x", **words, epsilon=1.0).parts
-    assert first.mechanism.pure_epsilon == second.mechanism.pure_epsilon == 0.5
+    assert (first.mechanism.pure_epsilon, second.mechanism.pure_epsilon) == pytest.approx((1 / 3, 2 / 3))
+    grid = asked.histogram(["x", "x2"], bins=[range(33), range(33)], ranges=True, epsilon=1.0).parts
+    assert [part.mechanism.pure_epsilon for part in grid] == [0.5, 0.5]
     assert second.sensitivity.norm(1) == 1.0
     assert second.mechanism.grid == 1.0 / WEIGHT
 
