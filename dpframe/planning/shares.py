@@ -27,11 +27,11 @@ def shares_of(query: Query, weights: Any) -> Shares:
     each.
     """
     if weights is None:
-        least = dict.fromkeys((total.over(None) for total in query.totals), 1)
+        weight_of = dict.fromkeys((total.over(None) for total in query.totals), 1)
         for _, statistic in query.statistics:
             for total, weight in _relative(statistic).items():
-                least[total] = max(least[total], weight)
-        return _scaled([least[total.over(None)] for total in query.totals])
+                weight_of[total] = max(weight_of[total], weight)
+        return _scaled([weight_of[total.over(None)] for total in query.totals])
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
