@@ -219,7 +219,7 @@ class Weighing:
         return [self.task.weigh(together(self.task, tables))] if tables else []
 
     def _spilled(self, tables: Iterator[pl.DataFrame]) -> Partial:
-        with Spill(MEMORY, self.task.combine, self.task.weigh) as spill:
+        with Spill(MEMORY, self.task.combine, lambda pairs: self.task.weigh(together(self.task, [pairs]))) as spill:
             for table in tables:
                 spill.add(as_pairs(self.task, table))
             return spill.total()
@@ -232,7 +232,7 @@ def check_versions(expected: str) -> None:
 
 
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
-    """What a function gives; its errors without their words."""
+    """The result of a function; its errors without their words."""
     found = withheld(function, argument)
     if found is None:
         raise ReleaseFailed(FAILED)
