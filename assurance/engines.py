@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ def why_no_spark() -> str:
 
 
 @contextlib.contextmanager
-def spark_session() -> Iterator[Any]:
+def spark_session(settings: Mapping[str, str] = SPARK_SETTINGS) -> Iterator[Any]:
     """One real session of two threads, which takes seconds to start."""
     from pyspark.sql import SparkSession
 
@@ -135,7 +135,7 @@ def spark_session() -> Iterator[Any]:
     builder = SparkSession.builder.appName("tests of dpframe")
     builder = builder.remote(REMOTE) if REMOTE else builder.master("local[2]")
     with tempfile.TemporaryDirectory() as folder:
-        for name, value in {**SPARK_SETTINGS, "spark.sql.warehouse.dir": f"{folder}/warehouse"}.items():
+        for name, value in {**settings, "spark.sql.warehouse.dir": f"{folder}/warehouse"}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         if not REMOTE:

@@ -49,7 +49,7 @@ def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     if terms.totals == (Total(None),):
         return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
-    return _placed(groups, groups["cell"].to_numpy(), terms, cells)
+    return of_groups(groups, groups["cell"].to_numpy(), terms, cells)
 
 
 def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
@@ -57,13 +57,14 @@ def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -
     names = cells.names()
     if not names:
         groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
-        return _placed(groups, np.zeros(1, dtype=np.int64), terms, 1)
+        return of_groups(groups, np.zeros(1, dtype=np.int64), terms, 1)
     prepared = lazy.select(*names, *terms.prepared())
     groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
-    return _placed(groups, cells.codes(groups), terms, cells.keys.cells)
+    return of_groups(groups, cells.codes(groups), terms, cells.keys.cells)
 
 
-def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
+def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
+    """Totals of aggregated groups, by the numbers of their cells."""
     return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
 
 

@@ -29,6 +29,7 @@ VISITS = pl.DataFrame(
     }
 )
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+engine_versions = engine.versions
 MANY = 1e7  # as good as no noise
 WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
 
@@ -74,21 +75,8 @@ def test_a_job_runs_on_spark_by_one_changed_line(spark, tmp_path):
 class Split(engine.SparkTable):
     """The drill: rows of one unit are in several partitions."""
 
-    def _chosen(self, dtypes, by):
-        return Round(super()._chosen(dtypes, by))
-
-
-class Round:
-    """A frame that is shuffled in turn, whatever is asked."""
-
-    def __init__(self, frame):
-        self.frame, self.sparkSession = frame, frame.sparkSession
-
-    def repartition(self, parts, column):
-        return self.frame.repartition(parts)
-
-    def mapInArrow(self, *called):
-        return self.frame.mapInArrow(*called)
+    def _exchanged(self, sent, parts):
+        return sent.repartition(parts)
 
 
 def test_a_unit_that_is_split_over_partitions_is_found(spark_frame):
@@ -198,7 +186,7 @@ def test_reports_of_single_rows_are_refused_before_the_charge(spark):
 
 
 def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, monkeypatch):
-    monkeypatch.setattr(engine, "VERSION", "0.0.0")
+    monkeypatch.setattr(engine, "versions", lambda: engine_versions().replace(dpf.__version__, "0.0.0"))
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(dpf.InvalidArgument, match=r"executors have dpframe 0\.0\.0.*not 'dpframe"):
         dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
@@ -262,7 +250,7 @@ def test_an_error_while_a_partition_is_worked_on_is_withheld():
     def fails(frames):
         raise ValueError("private 1")
 
-    run = engine.OnExecutor({}, fails, (dpf.__version__, pl.__version__))
+    run = engine.OnExecutor({}, fails, engine.versions())
     with pytest.raises(dpf.ReleaseFailed, match="withheld") as caught:
         list(run(iter([])))
     assert caught.value.__context__ is None
@@ -276,24 +264,30 @@ class Partitions:
 
     def repartition(self, parts, column):
         whole = pl.concat(self.frames)
+        if column == "part":
+            places = [list(engine.even_numbers(parts)).index(number) for number in whole[column]]
+            return Partitions([whole.filter(pl.Series(places, dtype=pl.Int64) == part) for part in range(parts)])
         place = whole[column].to_physical() if whole[column].dtype.is_decimal() else whole[column]
         place = place.cast(pl.Float64).fill_nan(None) + 0.0 if place.dtype.is_float() else place
         return Partitions([whole.filter(place.hash(seed=0) % parts == part) for part in range(parts)])
 
     def mapInArrow(self, run, schema):
         batches = [frame.to_arrow().to_batches(max_chunksize=700) for frame in self.frames]
-        found = [batch for one in batches for batch in pickle.loads(pickle.dumps(run))(iter(one))]
-        assert all(batch.schema.names == [schema.split()[0]] for batch in found)
-        return Rows([tuple(row.values()) for batch in found for row in batch.to_pylist()])
+        names = [column.split()[0] for column in schema.split(", ")]
+        found = [list(pickle.loads(pickle.dumps(run))(iter(one))) for one in batches]
+        assert all(batch.schema.names == names for one in found for batch in one)
+        empty = pl.DataFrame(schema={name: pl.Int32 if name == "part" else pl.Binary for name in names})
+        return Partitions([pl.concat([empty, *map(pl.DataFrame, one)]) for one in found])
 
-
-class Rows(list):
     def collect(self):
-        return self
+        return [row for frame in self.frames for row in frame.rows()]
 
 
 class WithoutSpark(engine.SparkTable):
-    """The same engine on partitions in memory."""
+    """The same engine on partitions in memory, and without SQL."""
+
+    def _by_sql(self, chosen, task):
+        return None
 
     def schema(self):
         return types_of(self.frame.schema)
@@ -316,7 +310,7 @@ def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypat
 
 
 def test_other_versions_are_noticed_by_the_executor_itself():
-    run = engine.OnExecutor({}, sum, ("0.0.0", pl.__version__))
+    run = engine.OnExecutor({}, sum, "dpframe 0.0.0")
     with pytest.raises(dpf.ReleaseFailed, match="versions"):
         list(run(iter([])))
 
