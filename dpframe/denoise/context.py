@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.mixture import FOLDS, Posterior, folds_of, posterior
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.rings import Rings, around, rings_of

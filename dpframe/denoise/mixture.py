@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, shares
 
 FINENESS = 8  # bins in a standard deviation of the noise, where the grid is finer than that

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.noise_law import Floats
 
 ON_A_LINE = (1, 2, 4, 8, 16, 32, 64, 128)

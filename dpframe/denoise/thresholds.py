@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.noise_law import Floats, NoiseLaw, laplace_rate
 
 FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, and differences on it would lose digits

@@ -6,10 +6,10 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.estimators import Denoiser
 from dpframe.denoise.noise_law import Floats, NoiseLaw
 from dpframe.denoise.thresholds import best_threshold, soft_threshold

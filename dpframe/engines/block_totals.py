@@ -8,13 +8,13 @@ counted, by cell and value, and what each value adds is computed once.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.block_places import BLOCK, Scratch, places_of
 from dpframe.engines.cells import Cells

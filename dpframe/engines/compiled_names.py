@@ -62,7 +62,11 @@ def times(one, other):
 @inlined
 def hashed(data, at, length, keys):
     """A keyed hash of a string, of which nobody can choose many alike: where to look, and never who is equal."""
-    return sum_of_products(data, at, length, keys) + length if length <= CHUNK else hashed_by_chunks(data, at, length, keys)
+    return (
+        sum_of_products(data, at, length, keys) + length
+        if length <= CHUNK
+        else hashed_by_chunks(data, at, length, keys)
+    )
 
 
 @inlined

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -17,7 +17,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import Integers
 from dpframe.engines.kernel_places import Places
 from dpframe.engines.kernels import in_threads, read_only

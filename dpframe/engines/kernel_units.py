@@ -8,6 +8,7 @@ they are; any other's are brought together in an array of all cells, of which on
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_owners import Targets, Told, owners_of

@@ -14,11 +14,11 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.source import ColumnType, types_of_spark
 from dpframe.engines.spark_sql import by_sql, totals_by_sql
