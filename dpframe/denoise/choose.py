@@ -15,8 +15,8 @@ from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shr
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
 from dpframe.denoise.keeping import LITTLE, MORE, positive_mean, with_sums
-from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_deviations, empirical_bayes_risk
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.denoise.mixture import Mixture
+from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
 from dpframe.denoise.spanning import tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
 from dpframe.denoise.trend import Penalty, filtered, is_fine
@@ -126,7 +126,7 @@ def choose(
 
     With `never_zero` the values are sums of values, which are not taken for 0 together however small they are.
     """
-    values = np.asarray(values, dtype=np.float64)
+    values, noise = np.asarray(values, dtype=np.float64), Law.of(noise)
     edges = edges_of(() if graph is None else graph, values.size)
     candidate: Candidate | None = None
     axes = ordered_axes(values, order)
@@ -134,8 +134,9 @@ def choose(
         if never_zero and is_dominated(values, noise):
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         else:
-            candidate = _least(values, noise, nonnegative, edges, axes)
-            candidate = climbed(values, noise, candidate, axes, nonnegative=nonnegative)
+            together = Mixture.of(values, noise, nonnegative=nonnegative)
+            candidate = _least(values, noise, together, edges, axes)
+            candidate = climbed(values, noise, candidate, axes, nonnegative=nonnegative, together=together)
     return _choice(values, noise, candidate, axes, nonnegative=nonnegative, never_zero=never_zero)
 
 
@@ -214,14 +215,20 @@ class Candidate:
 
 
 def climbed(
-    values: Floats, noise: NoiseLaw, base: Candidate | None, axes: tuple[int, ...], *, nonnegative: bool
+    values: Floats,
+    noise: NoiseLaw,
+    base: Candidate | None,
+    axes: tuple[int, ...],
+    *,
+    nonnegative: bool,
+    together: Mixture | None = None,
 ) -> Candidate | None:
     """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors.
 
     What two estimates of risk differ by has a standard error of about sd |t - t'|, where t and t' are their values, and
     a quarter of the noise's variance in each cell besides.
     """
-    steps = contexts(values, noise, axes, nonnegative=nonnegative)
+    steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together)
     if not steps:
         return base
     risk = values.size * noise.variance if base is None else base.risk
@@ -241,7 +248,7 @@ def _candidate(context: Context) -> Candidate:
 
 
 def _least(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
+    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...]
 ) -> Candidate | None:
     """The candidate of the least estimate among those that are surely better than no denoising, if any is."""
     spread = values.size * noise.variance
@@ -250,14 +257,14 @@ def _least(
         best = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
         most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
         return best if best.risk < most * spread else None
-    candidates = _candidates(values, noise, nonnegative, edges, axes)
+    candidates = _candidates(values, noise, together, edges, axes)
     limit = WORTHWHILE * spread
     admitted = [candidate for candidate in candidates if candidate.risk + MARGIN * candidate.margin < limit]
     return min(admitted, key=lambda candidate: candidate.risk, default=None)
 
 
 def _candidates(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
+    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...]
 ) -> Iterator[Candidate]:
     yield _james_stein(values, noise, 0.0)
     yield _james_stein(values, noise, "mean")
@@ -271,10 +278,9 @@ def _candidates(
         yield Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     if len(edges):
         yield from _on_graph(values, noise, edges)
-    risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
-    denoised = partial(empirical_bayes, values, noise, nonnegative=nonnegative)
-    deviations = partial(empirical_bayes_deviations, values, noise, nonnegative=nonnegative)
-    yield Candidate("empirical-bayes", risk, error, denoised, deviations)
+    yield Candidate(
+        "empirical-bayes", *together.risk, lambda: together.values + 0.0, lambda: np.sqrt(together.variances)
+    )
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
