@@ -28,7 +28,7 @@ class NoiseLaw(Protocol):
 
 @dataclass(frozen=True)
 class Law:
-    """What is known of a noise, worked out once: a mechanism may work out its variance whenever it is asked."""
+    """The facts of a noise, worked out once: a mechanism may work out its variance whenever it is asked."""
 
     p: float
     variance: float

@@ -58,7 +58,7 @@ class Windows:
         return sums, self.sizes(radius, first, last)
 
     def sizes(self, radius: int, first: int, last: int) -> Floats:
-        """How many cells are within a radius, in a shape that goes with that of the cells."""
+        """The number of cells within a radius, in a shape that goes with that of the cells."""
         sizes = np.ones((1,) * self.values.ndim)
         for axis in self.axes:
             length = self.values.shape[axis]
