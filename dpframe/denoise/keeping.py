@@ -87,10 +87,10 @@ def _moved(room: Floats, missing: Floats, deviation: float, doubt: tuple[float, 
 
 
 def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
-    """The nearest numbers that are not negative and add up to the totals of their blocks, which begin at these places.
+    """The nearest numbers of at least 0 that add up to the totals of their blocks, which begin at these places.
 
-    As `sums.adding_up`, without a sort: all of a block are lowered by the same (or raised: then none falls below 0), and
-    by ever more, since those that would fall below 0 do not count any longer (Michelot 1986).
+    As `sums.adding_up`, without a sort: all of a block are lowered by the same, and by ever more, since those that
+    would fall below 0 do not count any longer (Michelot 1986). Where they are raised, none falls below 0.
     """
     sizes = np.diff(starts, append=room.size)
     levels = (np.add.reduceat(room, starts) - totals) / sizes

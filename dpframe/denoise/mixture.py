@@ -18,6 +18,8 @@ RAMP = 2 * FINENESS  # bins over which the shift fades where values lie outside
 ROUNDS = 40  # of the accelerated EM
 ENOUGH = 1e-7  # gain in the mean log-likelihood below which the EM stops
 FOLDS = 2
+FAINT = 1e-100  # shares of the noise below which a bin is as good as out of reach
+LOST = 1e-30  # and below which it is lost in rounding where it is added to others
 LARGEST = 2.0**50  # bins farther from zero are left alone: floats there have too few digits
 MANY = 2**12  # values from which it is worth a look whether few of them differ
 UNSEEN = 0.1  # cells in each standard deviation that the prior allows for beyond what it saw
@@ -268,17 +270,27 @@ class Bins:
     def around(self, bins: Integers, atoms: Integers) -> Floats:
         """The law in some bins (rows) around each atom (columns)."""
         size = self.counts.shape[1]
-        return np.asarray(self.law[np.clip(bins[:, None] - atoms, -size, size) + size])
+        apart = int(atoms[1] - atoms[0]) if atoms.size > 1 else 1
+        if atoms[-1] >= size or atoms[-1] - atoms[0] != apart * (atoms.size - 1):
+            return np.asarray(self.law[np.clip(bins[:, None] - atoms, -size, size) + size])
+        # the law is even, so that a row is a part of it: that from the first atom to the last, around the bin
+        rows = np.lib.stride_tricks.sliding_window_view(self.law, int(atoms[-1] - atoms[0]) + 1)
+        return np.ascontiguousarray(rows[size + int(atoms[0]) - bins][:, ::apart])
 
     def mixed(self, weights: Floats, atoms: Integers) -> Floats:
         """The law around each atom, weighed, in every bin."""
-        size, reach = self.counts.shape[1], int(np.flatnonzero(self.law).max(initial=0)) - self.counts.shape[1]
+        size, reach = self.counts.shape[1], self._reach(FAINT)
         if atoms[-1] >= size:  # zero alone, where all values are far below
             return np.asarray(self.around(np.arange(size), atoms) @ weights)
         spread = np.zeros(size)
         spread[atoms] = weights
-        near = self.law[size - reach : size + reach + 1]  # where it is above 0
+        near = self.law[size - reach : size + reach + 1]
         return np.convolve(spread, near)[reach : reach + size]
+
+    def _reach(self, least: float) -> int:
+        """The distance up to which the law is above so much, in bins."""
+        size = self.counts.shape[1]
+        return int(np.flatnonzero(self.law > least).max(initial=size)) - size
 
     def shifted(self, values: Floats, taken: Floats) -> Floats:
         """The values less the shift at their places, between bins in proportion."""
@@ -299,8 +311,9 @@ class Bins:
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         moved = taken
         if self.noise.p == 1.0:
-            size = taken.size
-            moved = np.convolve(np.pad(taken, size, mode="edge"), self.law, mode="same")[size:-size]
+            size, reach = taken.size, self._reach(LOST)
+            near = self.law[size - reach : size + reach + 1]
+            moved = np.convolve(np.pad(taken, reach, mode="edge"), near, mode="valid")
         return 1.0 + (taken / deviation) ** 2 - 2.0 * np.gradient(moved)
 
 
