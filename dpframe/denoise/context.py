@@ -23,8 +23,8 @@ FIT, FINE, COARSE = 400, 200, 1_000  # cells that a class has at least: of the f
 CLIPPED = (1.0, 99.0)  # percentiles beyond which, with three deviations more, a value does not sway the fit
 WORTH = 0.1  # deviations that guesses must differ by for the distance from them to say more than the value itself
 FEW_BOUNDS = 64  # up to which it is faster to compare with each than to search
-MANY = 2**17  # cells above which some of them, about `SOME`, teach by how much rings count
-SOME = 2**16
+MANY = 2**17  # cells above which some of them teach by how much rings count
+SOME = 2**13  # of each class at least, where it has so many
 
 
 @dataclass(frozen=True)
@@ -125,24 +125,33 @@ def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Guess:
     """
     radii = radii_of(values.shape, axes)
     windows, flat, mixed = Windows.of(values, axes, max(radii)), values.ravel(), mixed_places(values.size)
-    folds = mixed % FOLDS
-    if values.size <= MANY:
-        total, cells = windows.strip(PILOT, 0, len(values))
-        pilot, counts = _means_beside(total, cells, values)
-        rings = rings_in(windows, radii, 0, len(values))
-        _, guesses, deviation = _learned(flat, noise, pilot.ravel(), counts.ravel(), rings, folds)
-        return Guess(guesses, deviation)
-    some = np.flatnonzero(mixed // FOLDS % (values.size // SOME) == 0)
-    pilot, counts = _means_beside(*windows.at(PILOT, some), flat[some])
-    lessons, _, deviation = _learned(flat[some], noise, pilot, counts, rings_at(windows, radii, some), folds[some])
-    guesses, width = np.empty(values.size), values.size // len(values)
+    folds, width = mixed % FOLDS, values.size // len(values)
+    pilot, counts = np.empty(values.size), np.empty(values.size)
     for first, last in windows.strips():
-        pilot, _ = _means_beside(*windows.strip(PILOT, first, last), values[first:last])
-        guessed, rings, piece = pilot.ravel(), rings_in(windows, radii, first, last), slice(first * width, last * width)
+        piece = slice(first * width, last * width)
+        means, cells = _means_beside(*windows.strip(PILOT, first, last), values[first:last])
+        pilot[piece], counts[piece] = means.ravel(), cells.ravel()
+    if values.size <= MANY:
+        rings = rings_in(windows, radii, 0, len(values))
+        _, guesses, deviation = _learned(flat, noise, pilot, counts, rings, folds)
+        return Guess(guesses, deviation)
+    some = _some(pilot, counts, noise, mixed)
+    rings = rings_at(windows, radii, some)
+    lessons, _, deviation = _learned(flat[some], noise, pilot[some], counts[some], rings, folds[some])
+    for first, last in windows.strips():
+        piece, rings = slice(first * width, last * width), rings_in(windows, radii, first, last)
         for lesson in lessons:
-            guessed = lesson.read(guessed, rings.means, folds[piece])
-        guesses[piece] = guessed
-    return Guess(guesses, deviation)
+            pilot[piece] = lesson.read(pilot[piece], rings.means, folds[piece])
+    return Guess(pilot, deviation)
+
+
+def _some(pilot: Floats, counts: Floats, noise: NoiseLaw, mixed: Integers) -> Integers:
+    """Some cells of a large table, mixed by their places: all of rare classes, and of others every so many."""
+    bounds = bounds_of(pilot, 2.0 * math.sqrt(noise.variance / float(np.median(counts))), FIT)
+    group = class_of(pilot, bounds)
+    sizes = np.bincount(group, minlength=bounds.size + 1)
+    every = 2 ** np.floor(np.log2(np.maximum(sizes / SOME, 1.0))).astype(np.int64)
+    return np.flatnonzero((mixed // FOLDS) & (every - 1)[group] == 0)
 
 
 def _means_beside(total: Floats, cells: Floats, values: Floats) -> tuple[Floats, Floats]:
