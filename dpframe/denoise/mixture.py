@@ -289,7 +289,7 @@ class Bins:
 
     def _reach(self, least: float) -> int:
         """The distance up to which the law is above so much, in bins."""
-        size = self.counts.shape[1]
+        size: int = self.counts.shape[1]
         return int(np.flatnonzero(self.law > least).max(initial=size)) - size
 
     def shifted(self, values: Floats, taken: Floats) -> Floats:
