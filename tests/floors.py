@@ -36,11 +36,10 @@ ROOMS: dict[str, tuple[float, str]] = {
     "denoise": (1, "arrays in, arrays out"),
     "exact": (0.5, "directed rounding, exact decimals; it refuses, so errors stand below it"),
     "errors": (0, "every error"),
-    "_dataclass": (0, "dataclasses, made whole when they are first used"),
     "_version": (0, "the version"),
 }
 # Modules that are no folder.
-TOP = {"__init__", "__main__", "_dataclass", "_names", "_version", "errors", "exact", "privacy", "testing"}
+TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "privacy", "testing"}
 
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}

@@ -8,12 +8,12 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypedDict, cast, get_args, get_type_hints
 
-from dpframe._dataclass import dataclass
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.request import Calibration
 from dpframe.privacy import PrivacyUnit

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accessor.entry import accessor
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.private_frame import PrivateFrame

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting.protocol import Accounting, Part, Shares, share_of, with_keys
 from dpframe.exact import Amount, down, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import pld
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.accounting.renyi_dp import conversion

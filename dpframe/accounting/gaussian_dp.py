@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting.protocol import (
     Accounting,
     Part,

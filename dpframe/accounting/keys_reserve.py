@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting.protocol import Accounting, Part, Shares
 from dpframe.exact import Amount, shown_up
 from dpframe.mechanisms.contract import Mechanism

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument
 from dpframe.exact import Amount, down, exactly, keeps, root_down, shown_down, typed_down
 from dpframe.mechanisms import gaussian_curve

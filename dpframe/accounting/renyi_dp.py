@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting.protocol import (
     Accounting,
     Part,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.noise_law import Floats, NoiseLaw
 
 ROUNDS = 20  # of projections in turn; two-way tables take about six

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.noise_law import Floats, Integers
 from dpframe.errors import InvalidArgument
 

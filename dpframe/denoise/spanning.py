@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.graphs import Forest, edges_of, far_roots
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.thresholds import LEVELS, kept_slope, universal_threshold

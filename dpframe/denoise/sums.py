@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.errors import InvalidArgument
 

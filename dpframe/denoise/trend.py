@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.graphs import Sparse, averaged, differences, edges_of, lattice, pieces
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
 from dpframe.denoise.wavelets import Order, ordered_axes

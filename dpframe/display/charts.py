@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.display import pages, theme
 from dpframe.display.still import still
 from dpframe.errors.words import no_markup

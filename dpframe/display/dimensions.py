@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from textwrap import wrap
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.errors.words import no_markup
 from dpframe.queries.date_grid import EVERY, number_of, starts_of
 

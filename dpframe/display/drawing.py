@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.display.charts import WIDTH, imported, public_data
 from dpframe.display.dimensions import Dimension, broken
 from dpframe.errors.words import no_markup

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.display.dimensions import Dimension
 from dpframe.errors import InvalidArgument, shown
 

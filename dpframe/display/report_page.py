@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe._version import VERSION
 from dpframe.display import theme
 from dpframe.display.table_formats import TABLE_RULES, variables

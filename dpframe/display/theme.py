@@ -8,9 +8,8 @@ apart. The first four stand out from the page by at least 3 to 1, text by at lea
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from dpframe._dataclass import dataclass
 
 FONT = "'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 MONOSPACE = "ui-monospace, Menlo, Consolas, 'Liberation Mono', monospace"

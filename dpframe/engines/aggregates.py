@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.source import ColumnRequest
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import RowFunction, Total

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.source import ColumnType, exactly, source_of
 from dpframe.engines.spill import Spill

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.even_bins import EvenBins
 from dpframe.engines.found_labels import told_apart
 from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared

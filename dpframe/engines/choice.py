@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.batches import of_dataset, of_lazy, of_relation
 from dpframe.engines.dask import DaskTable, check_cluster
 from dpframe.engines.engine import Engine, Partial

@@ -5,13 +5,12 @@ Like all of this room: integers row by row, sums that wrap modulo 2**64, and not
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
 from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, declared_rows

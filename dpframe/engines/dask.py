@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.dask_partitions import frame_of
 from dpframe.engines.engine import Partial
 from dpframe.engines.identity import of_rows

@@ -10,13 +10,13 @@ most K groups, the first ones in an order by a hash of the unit, the group and t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.engine import Partial
 from dpframe.engines.flow import covered
 from dpframe.engines.weights import unit_codes

@@ -7,12 +7,12 @@ every engine runs the same code on its own pieces, and adds the integers that co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument
 from dpframe.queries.total import Total
 

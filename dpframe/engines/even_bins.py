@@ -7,12 +7,11 @@ an edge: those few values are compared with the edge itself.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dpframe._dataclass import dataclass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,10 +11,10 @@ minutes on some tables of a million rows, such as long chains in random order; t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-
-from dpframe._dataclass import dataclass
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -13,6 +13,7 @@ tell apart are found before the charge and each row has at most one cell.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -20,7 +21,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, SPAN, same_key
 
 Integers = NDArray[np.int64]

@@ -7,6 +7,7 @@ uneven widths or of dates. Both give the same cells.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self
 
@@ -14,7 +15,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.cells import NARROW, Cells, close_together, half_open, near_uniform
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernels import read_only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self
 
@@ -9,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import Integers, Line, Terms, plain_share
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing

@@ -7,12 +7,12 @@ and what a unit adds depends on its own rows alone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.cells import Integers
 from dpframe.engines.choice import FromOutside, engine_of
 from dpframe.engines.engine import Engine, Partial

@@ -10,13 +10,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from dpframe._dataclass import dataclass
 from dpframe.engines import dask_partitions, pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown

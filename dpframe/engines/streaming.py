@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
-
-from dpframe._dataclass import dataclass
 
 GIBIBYTE = 2**30
 ROW_BYTES = 150  # of a row while its unit is weighed, what is sorted and gathered with it

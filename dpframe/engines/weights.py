@@ -22,6 +22,7 @@ pairs are found decides on nothing but speed. Units are of three kinds:
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from os import cpu_count
 from typing import Any
 
@@ -29,7 +30,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Integers, added, placed
 from dpframe.engines.source import collected

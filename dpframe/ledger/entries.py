@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.errors import LedgerError, shown
 from dpframe.exact import Amount, exact_texts, plus
 from dpframe.ledger import reading

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Literal, Self
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting, Basic
 from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
 from dpframe.errors.tracebacks import trimmed

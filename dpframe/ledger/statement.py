@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.errors import NoLedger

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import LedgerError, shown
 from dpframe.ledger.entries import Entry, Mark
 from dpframe.ledger.terms import changed

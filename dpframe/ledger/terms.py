@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting, with_reserve
 from dpframe.accounting.registry import checked_limit, is_shipped
 from dpframe.errors import InvalidArgument, InvalidType, LedgerError, MissingArgument, checked_name, shown

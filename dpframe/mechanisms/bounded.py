@@ -34,11 +34,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import down, exact_epsilon, exactly, positive, root_up, rounded_up, up
 from dpframe.mechanisms.gaussian_curve import LARGER, edge

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidType
 from dpframe.mechanisms.asked import LARGEST_SIGMA, checked_confidence, checked_integers, scale_of, wrapped
 from dpframe.mechanisms.gaussian import Gaussian

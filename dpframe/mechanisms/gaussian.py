@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.exact import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
 from dpframe.mechanisms.asked import (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, Protocol, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian_curve, generalized_curve, renyi

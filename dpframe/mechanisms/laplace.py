@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.exact import exact_epsilon, exactly, rounded_up, up
 from dpframe.mechanisms import curves, renyi
 from dpframe.mechanisms.asked import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument
 from dpframe.exact import exact_epsilon, exactly, up
 from dpframe.mechanisms import curves

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
 from dpframe.mechanisms import bounded_range, curves, pure, renyi

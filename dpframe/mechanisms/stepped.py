@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from dpframe._dataclass import dataclass
 from dpframe.exact import positive, up
 from dpframe.mechanisms.asked import length
 from dpframe.mechanisms.contract import Mechanism

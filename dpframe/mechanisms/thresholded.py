@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise as draws
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument
 from dpframe.exact import down
 from dpframe.mechanisms import curves, key_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, positive, rounded_up, up
 from dpframe.mechanisms import bounded

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe.exact import down, exact_delta, exact_epsilon, rounded_up
 from dpframe.mechanisms import curves
 from dpframe.mechanisms.asked import LARGEST_LAPLACE, checked_confidence, checked_integers, curve_point, scale_of

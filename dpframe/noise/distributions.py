@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.noise.random_bits import WORD, Thresholds, longer
 
 Integers = NDArray[np.int64]

@@ -15,13 +15,13 @@ Even parts are known by integer: those of blocks narrower than 1 are added up.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.noise.distributions import RELATIVE_ERROR, Integers, Law
 from dpframe.noise.random_bits import Thresholds
 

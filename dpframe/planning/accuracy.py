@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import between, checked_whole
 from dpframe.queries.statistics import CONFIDENCE

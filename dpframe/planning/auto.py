@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting, Part
 from dpframe.display import pages
 from dpframe.exact import up

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting
 from dpframe.accounting.protocol import Shares
 from dpframe.exact import Amount

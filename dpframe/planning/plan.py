@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
 from dpframe.exact import Amount

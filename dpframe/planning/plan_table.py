@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.display import charts, listing, pages
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.by_name import DENOISERS, can_be_called
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown
 from dpframe.frames.kinds import Library, library_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, root_up, up
 from dpframe.privacy import PrivacyUnit

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages, stream_charts
 from dpframe.exact import Amount

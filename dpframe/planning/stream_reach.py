@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe._dataclass import dataclass
 from dpframe.exact import root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.prefix_sums import BITS, PrefixSums

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.accounting import Accounting
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import Amount, exact_delta

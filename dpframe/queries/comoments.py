@@ -6,12 +6,12 @@ sum y_i y_j: an array of a row for each group, and one matrix, the covariance of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.moments import FEWEST
 from dpframe.queries.quotients import quotient_half_widths
 

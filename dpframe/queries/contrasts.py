@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -27,8 +28,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dpframe._dataclass import dataclass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import Keys
 

@@ -6,10 +6,10 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
 

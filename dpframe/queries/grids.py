@@ -7,12 +7,12 @@ the variances of rectangles are the products of those of the two.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.trees import Tree
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import counts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
 from dpframe.queries.bins import BinAxis

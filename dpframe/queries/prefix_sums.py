@@ -9,12 +9,11 @@ that C x is a whole number of steps: everything below is exact for the rounded m
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dpframe._dataclass import dataclass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

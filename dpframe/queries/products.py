@@ -7,12 +7,12 @@ which one takes the rest, add up to 1 in each row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.clipping import grid_steps
 from dpframe.queries.row_functions import BITS, WHOLE, Share, polynomials
 from dpframe.queries.total import WEIGHT_BITS, RowFunction

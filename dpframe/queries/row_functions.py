@@ -5,10 +5,11 @@ Each is a value of its own: equal where its numbers are, and it can be pickled.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.clipping import grid_steps
 from dpframe.queries.total import RowFunction
 from dpframe.queries.vectors import RowVector

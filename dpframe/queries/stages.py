@@ -9,6 +9,7 @@ level of a tree over them, with weights that are made for the number of levels.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import cast
@@ -16,7 +17,6 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.buckets import buckets_of, shared_out, within_buckets
 from dpframe.denoise.context import in_context
 from dpframe.denoise.noise_law import NoiseLaw

@@ -8,12 +8,11 @@ The root, which would count all rows, is left out: that saves a level, and a lev
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dpframe._dataclass import dataclass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,6 +9,7 @@ entry of the vectors is negative, under replace the l_2 distance is at most sqrt
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe._dataclass import dataclass
 from dpframe.errors.words import harmless
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid

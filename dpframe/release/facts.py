@@ -6,7 +6,7 @@ import hashlib
 import json
 import numbers
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, named
 from dpframe.planning.plan import Plan

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe._dataclass import dataclass
 from dpframe._version import VERSION
 from dpframe.frames import build, prints
 from dpframe.ledger.canonical import now

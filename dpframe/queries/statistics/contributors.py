@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.statistics.count import Count
 from dpframe.queries.total import Total
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.fieller import interval_of_sum
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic

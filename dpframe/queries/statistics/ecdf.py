@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import distribution, half_widths
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.consistent_tables import without_negatives
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.queries import counts

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.privacy import PrivacyUnit

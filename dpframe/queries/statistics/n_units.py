@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import Total

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.denoise.estimators import isotonic
 from dpframe.denoise.noise_law import NoiseLaw
 from dpframe.errors import InvalidArgument, MissingArgument

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import MissingArgument
 from dpframe.queries.keys import DtypeAxis
 from dpframe.queries.quotients import nearest_shares, quotient_half_widths

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.stages import Buckets, Cells, Later
 from dpframe.queries.statistics.ranges import Ranges
 from dpframe.queries.statistics.statistic import CONFIDENCE

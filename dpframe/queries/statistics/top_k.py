@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpframe._dataclass import dataclass
 from dpframe.errors import InvalidArgument
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total

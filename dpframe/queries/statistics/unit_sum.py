@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpframe._dataclass import dataclass
 from dpframe.queries.statistics.statistic import Clipped
 from dpframe.queries.total import Total
 
