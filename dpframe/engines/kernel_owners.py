@@ -34,7 +34,7 @@ class Owners(Protocol):
         """Add the rows of a block to the first line of `counts`, by part, and the words of 64 bits to the second."""
 
     def block(self, start: int, stop: int) -> Any:
-        """What `send` reads of a block."""
+        """The columns that `send` reads of a block."""
 
     def send(self, kernels: ModuleType, block: Any, strip: slice, here: Places, target: Integers, to: Targets) -> None:
         """Find the target of each row of a strip, and write there what its unit is told by."""
@@ -45,7 +45,7 @@ class Owners(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """Where units are written: a number for each row, and the words of all parts."""
+    """The place that units are written to: a number for each row, and the words of all parts."""
 
     units: NDArray[np.uint32]
     words: Words
@@ -54,7 +54,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Targets:
-    """Where the rows of one thread go: the next free row and word of each part, and the row for those in no cell."""
+    """The targets of one thread: the next free row and word of each part, and the row for those in no cell."""
 
     free: Integers
     nowhere: int
@@ -145,7 +145,7 @@ def _numbered(units: pl.Series) -> tuple[Integers, int, int]:
 
 
 def _as_bytes(names: pl.Series) -> tuple[Any, Any, Any]:
-    """Where each string begins and the last ends, the bytes of all, and which are missing: none, or one for each."""
+    """The places at which strings begin and the last ends, their bytes, and marks of missing ones, or none."""
     missing = read_only(names.is_null().to_numpy() if names.null_count() else np.zeros(0, dtype=np.bool_))
     if names.dtype.is_integer():
         values = read_only(names.fill_null(0) if names.null_count() else names)

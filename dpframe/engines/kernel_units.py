@@ -191,7 +191,7 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
 
 
 def _starts(counts: Integers) -> Integers:
-    """Where the rows and the words of each part, and in it of each thread, begin; the last is behind them all."""
+    """The first row and the first word of each part, and in it of each thread; the last is behind them all."""
     workers, kinds, parts = counts.shape
     each = counts.transpose(1, 2, 0).reshape(kinds, -1)
     starts = np.zeros((kinds, (parts + 1) * workers), dtype=np.int64)
