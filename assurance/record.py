@@ -127,7 +127,7 @@ def facts_of(call: Call) -> dict[str, Any]:
 @contextlib.contextmanager
 def measured_into(seen: list[dict[str, Any]]) -> Iterator[None]:
     """Tell what noise is added to, and with what scale, and add none: the only place that knows how noise is added."""
-    kinds = [one for one in vars(dpf).values() if isinstance(one, type)]
+    kinds = [one for name in dpf.__all__ if isinstance(one := getattr(dpf, name), type)]
     classes = {base for one in kinds for base in one.__mro__ if "add_noise" in vars(base)}
     sound = {one: one.add_noise for one in classes}  # type: ignore[attr-defined]
 

@@ -1,23 +1,27 @@
 """How the cost of a release grows: with rows, cells, units, statistics per call, and entries of the ledger.
 
     python -m benchmarks.growth [--peers /path/to/python] [--quick]
+    python -m benchmarks.growth --only rows files --of dpframe "dpframe, fast" Polars --sizes 1000000000
 
 Every figure is measured in a process of its own: the processor's time of the fastest of several runs (all threads
 together, so a busy machine disturbs it less than a clock), and by how much the process grew in the first. The same
 questions are asked of plain Polars, which protects nobody, and of OpenDP, diffprivlib and PipelineDP, where the
-interpreter given by ``--peers`` has them: each as its own guide asks them. Rows are protected, but in the question
-about units. Figures go to ``benchmarks/growth.json``, from which ``benchmarks.growth_charts`` draws the charts of
-``docs/speed.md``.
+interpreter given by ``--peers`` has them: each as its own guide asks them. dpframe is asked without its compiled
+kernels, and with those of the extra ``fast`` where this interpreter has it. Rows are protected, but in the question
+about units. Figures go to ``benchmarks/growth.json``, each in the place of the one that was there, and others stay;
+from them ``benchmarks.growth_charts`` draws the charts of ``docs/speed.md``.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib
 import json
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,44 +35,75 @@ import polars as pl
 
 RECORD = Path(__file__).with_name("growth.json")
 GROUPS, HIGH = 24, 100.0
+FILE = 10**7  # rows of a file; a larger table is the same file under many names
+FAST = "dpframe, fast"
+OURS = ("dpframe", FAST, "Polars")
 ROWS = {
-    "dpframe": (10**4, 10**5, 10**6, 10**7, 3 * 10**7),
-    "Polars": (10**4, 10**5, 10**6, 10**7, 3 * 10**7),
+    **dict.fromkeys(OURS, (10**4, 10**5, 10**6, 10**7, 3 * 10**7, 10**8)),
     "OpenDP": (10**4, 10**6, 10**7),
     "diffprivlib": (10**4, 10**5, 10**6, 10**7),
     "PipelineDP": (10**4, 10**5),
 }
+FILES = dict.fromkeys(OURS, (10**7, 10**8, 10**9))
 CELLS = {
-    "dpframe": (10, 10**3, 10**5, 10**6, 10**7),
-    "Polars": (10, 10**3, 10**5, 10**6, 10**7),
+    **dict.fromkeys(OURS, (10, 10**3, 10**5, 10**6, 10**7)),
     "OpenDP": (10, 10**3, 10**5),
     "diffprivlib": (10, 10**3, 10**5),
 }
-UNITS = dict.fromkeys(("dpframe", "Polars"), (10**3, 10**4, 10**5, 10**6))
-STATISTICS = {"dpframe": (1, 4, 16), "Polars": (1, 4, 16), "OpenDP": (1, 4)}
+UNITS = dict.fromkeys(OURS, (10**3, 10**4, 10**5, 10**6, 10**7))
+STATISTICS = {**dict.fromkeys(OURS, (1, 4, 16)), "OpenDP": (1, 4)}
 ENTRIES = {"dpframe": (10, 10**3, 10**4, 10**5)}
-AXES = {"rows": ROWS, "cells": CELLS, "units": UNITS, "statistics": STATISTICS, "entries": ENTRIES}
+AXES = {"rows": ROWS, "files": FILES, "cells": CELLS, "units": UNITS, "statistics": STATISTICS, "entries": ENTRIES}
 PEERS = ("OpenDP", "diffprivlib", "PipelineDP")
+Case = tuple[str, str, int]  # the question, of whom, and the size
 MEBIBYTE = 2**20
 SECONDS = 0.5  # of runs, after which there is no other
+LONG = 10.0  # seconds of a run that is not repeated
 
 
-def table(axis: str, size: int) -> pl.DataFrame:
+def table(axis: str, size: int) -> pl.DataFrame | pl.LazyFrame:
     """The table of a question; the same for everybody."""
     generator = np.random.default_rng(size)
-    rows = size if axis == "rows" else 10**6
-    frame = {
-        "g": generator.integers(0, size if axis == "cells" else GROUPS, rows),
-        "x": generator.random(rows) * HIGH,
-        "u": generator.integers(0, size if axis == "units" else rows, rows),
+    rows = {"rows": size, "files": FILE, "units": 10**7}.get(axis, 10**6)
+    made: dict[str, Callable[[], Any]] = {
+        "g": lambda: generator.integers(0, size if axis == "cells" else GROUPS, rows),
+        "x": lambda: generator.random(rows) * HIGH,
+        "u": lambda: generator.integers(0, size, rows),
     }
-    needed = {"rows": "gx", "cells": "g", "units": "gu", "statistics": "g"}[axis]
+    needed = {"rows": "gx", "files": "gx", "cells": "g", "units": "gu", "statistics": "g"}[axis]
     more = {f"x{number}": generator.random(rows) * HIGH for number in range(size)} if axis == "statistics" else {}
-    return pl.DataFrame({name: frame[name] for name in needed} | more)
+    frame = pl.DataFrame({name: made[name]() for name in needed} | more)
+    return _linked(frame, size // FILE) if axis == "files" else frame
+
+
+def _linked(frame: pl.DataFrame, times: int) -> pl.LazyFrame:
+    """A Parquet file under so many names, read as one table; it goes when the process ends."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    frame.write_parquet(folder / "0.parquet", row_group_size=2**20)
+    for number in range(1, times):
+        os.link(folder / "0.parquet", folder / f"{number}.parquet")
+    return pl.scan_parquet(folder / "*.parquet")
 
 
 def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
-    """The question asked of dpframe."""
+    """The question asked of dpframe, without compiled kernels."""
+    from dpframe.engines import kernels
+
+    kernels.ready = lambda: False  # type: ignore[assignment]  # as if Numba were not installed
+    return _of_dpframe(axis, size)
+
+
+def of_dpframe_fast(axis: str, size: int) -> Callable[[], Any]:
+    """The same with them."""
+    from dpframe.engines import kernels
+
+    if not kernels.ready():
+        raise SystemExit("the extra fast is not installed")
+    return _of_dpframe(axis, size)
+
+
+def _of_dpframe(axis: str, size: int) -> Callable[[], Any]:
     import dpframe as dpf
 
     if axis == "entries":
@@ -80,7 +115,7 @@ def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
     asked = frame.dp.group_by("g", keys=range(GROUPS))
     if axis == "units":
         return lambda: asked.count(max_rows=1, max_groups=2, **free)
-    names = ["x"] if axis == "rows" else [f"x{number}" for number in range(size)]
+    names = [f"x{number}" for number in range(size)] if axis == "statistics" else ["x"]
     sums = {f"sum_{name}": dpf.sum(name, bounds=(0, HIGH)) for name in names}
     return lambda: asked.agg({"n": dpf.count(), **sums}, **free)
 
@@ -106,7 +141,7 @@ def of_polars(axis: str, size: int) -> Callable[[], Any]:
         pairs = frame.group_by("u", "g").agg(pl.len().clip(upper_bound=1).alias("n"))
         weighed = pairs.with_columns(w=(2.0 / pl.len().over("u")).clip(upper_bound=1.0))
         return lambda: weighed.group_by("g").agg((pl.col("n") * pl.col("w")).sum()).collect(engine="streaming")
-    names = ["x"] if axis == "rows" else [f"x{number}" for number in range(size)]
+    names = [f"x{number}" for number in range(size)] if axis == "statistics" else ["x"]
     sums = [pl.col(name).clip(0.0, HIGH).sum() for name in names]
     return lambda: by.agg(pl.len(), *sums).collect(engine="streaming")
 
@@ -134,7 +169,7 @@ def of_opendp(axis: str, size: int) -> Callable[[], Any]:
 def of_diffprivlib(axis: str, size: int) -> Callable[[], Any]:
     """The same question asked of diffprivlib: histograms of declared bins, of which one is weighted for sums."""
     tools = importlib.import_module("diffprivlib.tools")
-    frame = table(axis, size)
+    frame = table(axis, size).lazy().collect()
     group = frame["g"].to_numpy()
     bins, ends = (size, (0, size)) if axis == "cells" else (GROUPS, (0, GROUPS))
     if axis == "cells":
@@ -151,7 +186,7 @@ def of_diffprivlib(axis: str, size: int) -> Callable[[], Any]:
 def of_pipelinedp(axis: str, size: int) -> Callable[[], Any]:
     """The same question asked of PipelineDP, by its local backend."""
     pipeline = importlib.import_module("pipeline_dp")
-    rows = list(zip(range(size), *(table(axis, size)[name].to_list() for name in "gx"), strict=True))
+    rows = list(zip(range(size), *(table(axis, size).lazy().collect()[name].to_list() for name in "gx"), strict=True))
 
     def asked() -> Any:
         accountant = pipeline.NaiveBudgetAccountant(total_epsilon=1.0, total_delta=1e-9)
@@ -178,6 +213,7 @@ def of_pipelinedp(axis: str, size: int) -> Callable[[], Any]:
 
 ASKED = {
     "dpframe": of_dpframe,
+    FAST: of_dpframe_fast,
     "Polars": of_polars,
     "OpenDP": of_opendp,
     "diffprivlib": of_diffprivlib,
@@ -186,7 +222,10 @@ ASKED = {
 
 
 def measured(axis: str, name: str, size: int) -> dict[str, Any]:
-    """The processor's time of the fastest run, and by how much the process grew in the first."""
+    """The processor's time of the fastest run, and by how much the process grew in the first.
+
+    The first run of two or more loads what later ones find there, as compiled kernels.
+    """
     asked = ASKED[name](axis, size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started, fastest, runs = time.process_time(), float("inf"), 0
@@ -194,20 +233,25 @@ def measured(axis: str, name: str, size: int) -> dict[str, Any]:
     while runs < 2 or (runs < 200 and time.process_time() - started < SECONDS):
         start = time.process_time()
         asked()
-        fastest, runs = min(fastest, time.process_time() - start), runs + 1
+        took = time.process_time() - start
+        fastest, runs = min(fastest, took), runs + 1
         grown = grown or (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        if took > LONG:
+            break
     return {"axis": axis, "of": name, "size": size, "seconds": fastest, "mebibytes": grown / MEBIBYTE, "runs": runs}
 
 
-def cases(quick: bool) -> Iterator[tuple[str, str, int]]:
-    """Every figure."""
-    for axis, of in AXES.items():
-        for name, sizes in of.items():
-            for size in sizes[:2] if quick else sizes:
-                yield axis, name, size
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """The figures to measure."""
+    for axis in options.only or AXES:
+        for name, sizes in AXES[axis].items():
+            if name in (options.of or ASKED):
+                for size in sizes[:2] if options.quick else sizes:
+                    if size in (options.sizes or sizes):
+                        yield axis, name, size
 
 
-def in_a_process(case: tuple[str, str, int], python: str) -> dict[str, Any] | None:
+def in_a_process(case: Case, python: str) -> dict[str, Any] | None:
     """One figure; None where the library is not there, or fails."""
     words = [python, "-m", "benchmarks.growth", "--one", *map(str, case)]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -218,10 +262,17 @@ def in_a_process(case: tuple[str, str, int], python: str) -> dict[str, Any] | No
     return figure
 
 
-def _write(path: Path, figures: list[dict[str, Any]]) -> None:
-    """Keep what is known so far."""
+def _write(path: Path, figures: dict[Case, dict[str, Any]]) -> None:
+    """Keep what is known so far, in the order of the questions; what is no question any more goes."""
     machine = {"processors": os.cpu_count(), "python": platform.python_version()}
-    path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n")
+    order = [(axis, name, size) for axis, of in AXES.items() for name, sizes in of.items() for size in sizes]
+    known = [figures[case] for case in order if case in figures]
+    path.write_text(json.dumps({"machine": machine, "figures": known}, indent=1) + "\n")
+
+
+def _known(path: Path) -> dict[Case, dict[str, Any]]:
+    figures = json.loads(path.read_text())["figures"] if path.exists() else []
+    return {(figure["axis"], figure["of"], figure["size"]): figure for figure in figures}
 
 
 def main() -> None:
@@ -229,7 +280,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", default=sys.executable, help="the interpreter that has the other libraries")
     parser.add_argument("--quick", action="store_true", help="only the two smallest sizes")
-    parser.add_argument("--axis", choices=tuple(AXES), help="this one alone; the others stay as they were")
+    parser.add_argument("--only", nargs="+", choices=tuple(AXES), help="these questions")
+    parser.add_argument("--of", nargs="+", choices=tuple(ASKED), help="asked of these")
+    parser.add_argument("--sizes", nargs="+", type=int, help="of these sizes")
     parser.add_argument("--record", type=Path, default=RECORD, help="the file of figures")
     parser.add_argument("--one", nargs=3, metavar=("AXIS", "OF", "SIZE"), help="one figure, printed as JSON")
     options = parser.parse_args()
@@ -237,15 +290,14 @@ def main() -> None:
         axis, name, size = options.one
         print(json.dumps(measured(axis, name, int(size))))
         return
-    known = json.loads(options.record.read_text())["figures"] if options.axis and options.record.exists() else []
-    figures = [figure for figure in known if figure["axis"] != options.axis]
-    for case in cases(options.quick):
-        if options.axis in (None, case[0]):
-            figure = in_a_process(case, options.peers if case[1] in PEERS else sys.executable)
-            if figure is not None:
-                print(f"{case[0]:<11}{case[1]:<12}{case[2]:>11,}{figure['seconds']:>11.4f} s", flush=True)
-                figures.append(figure)
-                _write(options.record, figures)
+    figures = _known(options.record)
+    for case in cases(options):
+        figure = in_a_process(case, options.peers if case[1] in PEERS else sys.executable)
+        if figure is not None:
+            seconds, grown = figure["seconds"], figure["mebibytes"]
+            print(f"{case[0]:<11}{case[1]:<14}{case[2]:>13,}{seconds:>11.4f} s{grown:>9.0f} MiB", flush=True)
+            figures[case] = figure
+            _write(options.record, figures)
 
 
 if __name__ == "__main__":

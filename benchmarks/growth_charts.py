@@ -11,14 +11,16 @@ from typing import Any
 from benchmarks.growth import RECORD
 
 ACROSS = {
-    "rows": "rows: a count and a sum by 24 keys",
+    "rows": "rows in memory: a count and a sum by 24 keys",
+    "files": "rows of Parquet files: a count and a sum by 24 keys",
     "cells": "cells: a count of a million rows by so many keys",
-    "units": "units: a count by 24 keys, bounded for each unit, of a million rows",
+    "units": "units: a count by 24 keys, bounded for each unit, of ten million rows",
     "statistics": "sums of different columns in one call, of a million rows by 24 keys",
     "entries": "entries in the ledger, a file: one charge more",
 }
 COLORS = {
     "dpframe": "#2f4b6e",
+    "dpframe, fast": "#b3478c",
     "Polars": "#8fb3d9",
     "OpenDP": "#e0a458",
     "diffprivlib": "#7a9e57",

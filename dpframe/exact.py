@@ -20,6 +20,7 @@ import numbers
 import operator
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpframe.errors import InvalidArgument, InvalidType, LedgerError, shown
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SHARE_DENOMINATOR = 10**6
 MOST_DIGITS = 1000  # of a numerator and of a denominator that a caller gives; no float needs more than 341
+MOST = 10**MOST_DIGITS
 LONGEST = 2**17  # bits of an amount or a total, which are sums and products of what callers give
 LONG = 10_000  # bits; Python refuses to print longer integers as decimals, so these are written as hexadecimals
 MU_GRID = 2**400  # mu^2 is kept in multiples of 2**-400: fine enough for any float, and sums stay short
@@ -42,13 +44,15 @@ class _TooLong(Exception):
 
 def is_number(value: object) -> bool:
     """Tell whether a value is a real number that can be taken exactly; True, False and durations are none."""
+    if type(value) in (int, float):  # asking the abstract classes takes longer
+        return True
     kinds = (int, float, Decimal, numbers.Rational, np.floating)
     return isinstance(value, kinds) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_whole(value: object) -> bool:
     """Tell whether a value is an integer; np.timedelta64 is registered as one and is none."""
-    return isinstance(value, numbers.Integral) and is_number(value)
+    return type(value) is int or (isinstance(value, numbers.Integral) and is_number(value))
 
 
 def exactly(
@@ -291,8 +295,7 @@ def _read(argument: str, value: object, way_out: str, *, typed: bool, longest: i
 def _fraction(numerator: int, denominator: int, longest: int | None) -> Fraction:
     """Both parts as one Fraction; its length is looked at first, for reducing it takes the square of that."""
     if longest is None:
-        most = 10**MOST_DIGITS
-        too_long = abs(numerator) > most or abs(denominator) > most
+        too_long = abs(numerator) > MOST or abs(denominator) > MOST
     else:
         too_long = max(numerator.bit_length(), denominator.bit_length()) > longest
     if too_long:
@@ -332,7 +335,12 @@ def _ratio_of_float(value: Any, *, typed: bool) -> tuple[int, int] | float:
             return tuple(map(int, np.longdouble.as_integer_ratio(value)))  # type: ignore[return-value]
     if not math.isfinite(plain):
         return plain
-    return (Fraction(repr(plain)) if typed else Fraction(plain)).as_integer_ratio()
+    return _ratio_as_typed(plain) if typed else plain.as_integer_ratio()
+
+
+@lru_cache(maxsize=1_000)  # the same prices and bounds are read many times in one release
+def _ratio_as_typed(plain: float) -> tuple[int, int]:
+    return Fraction(repr(plain)).as_integer_ratio()
 
 
 def _ratio_of_decimal(value: Decimal) -> tuple[int, int] | float:

@@ -7,6 +7,8 @@ from assurance.bugs.seeding import bug
 FILE = "test_kernels.py"
 HARD = f"{FILE}::test_hard_tables"
 WEIGHED = f"{FILE}::test_weighed_rows_are_those_of_polars"
+NAMES = f"{FILE}::test_strings_are_told_apart_by_all_of_their_bytes"
+SPILLED = f"{FILE}::test_rows_that_are_spilled"
 KERNELS = (
     bug(
         "engines",
@@ -103,5 +105,77 @@ KERNELS = (
         'places[rows["unit"].is_null().to_numpy()] = 0',
         'rows["unit"].is_null().to_numpy()',
         HARD,
+    ),
+    bug(
+        "engines",
+        "kernels: strings of one hash taken for one string",
+        "compiled_names.number_names",
+        "not alike(words, at, first_of[number], length, length_of[number])",
+        "length == NO_NAME",
+        NAMES,
+    ),
+    bug(
+        "engines",
+        "kernels: strings cut short before they are compared",
+        "compiled_names.alike",
+        "(np.int64(length) + 7) >> 3",
+        "np.int64(length) >> 3",
+        NAMES,
+    ),
+    bug(
+        "engines",
+        "kernels: strings told apart but for zeros at their end",
+        "compiled_names.alike",
+        "if length != other_length:",
+        "if (length == NO_NAME) != (other_length == NO_NAME):",
+        NAMES,
+    ),
+    bug(
+        "engines",
+        "kernels: a string that others with its hash hide",
+        "compiled_names.number_names",
+        "following[known] = at, length, heads[slot]",
+        "following[known] = at, length, NO_NAME",
+        NAMES,
+    ),
+    bug(
+        "engines",
+        "kernels: a missing string taken for an empty one",
+        "compiled_names.send_names",
+        "lengths[targets[row]] = NO_NAME",
+        "lengths[targets[row]] = np.uint32(0)",
+        NAMES,
+    ),
+    bug(
+        "engines",
+        "kernels: strings told apart by what stands behind them",
+        "compiled_names.word_at",
+        "word & ((np.uint64(1) << (left << EIGHTH)) - np.uint64(1))",
+        "word",
+        NAMES,
+    ),
+    bug(
+        "engines",
+        "kernels: missing values of spilled rows added as zeros",
+        "kernel_coded.narrowed",
+        "fill_null(MISSING)",
+        "fill_null(0)",
+        SPILLED,
+    ),
+    bug(
+        "engines",
+        "kernels: rows without a unit spilled where they are left out",
+        "kernel_coded.narrow_rows",
+        'if unit.nulls == "drop" and coded["unit"].null_count():',
+        'if unit.nulls == "drop" and not coded.height:',
+        SPILLED,
+    ),
+    bug(
+        "engines",
+        "kernels: spilled rows brought together in the cell beyond",
+        "kernel_coded.widened",
+        '(pl.col(PLACE).cast(pl.Int64) - 1).alias("cell")',
+        '(pl.col(PLACE).cast(pl.Int64) % 3).alias("cell")',
+        SPILLED,
     ),
 )

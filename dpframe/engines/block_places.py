@@ -1,7 +1,7 @@
 """Rows to cells by NumPy, a block of rows at a time: keys that an array tells apart, and bins.
 
-Other keys (of several columns, floats, decimals, long strings, very many) are left to Polars: by `places_of` nothing is
-decided but time. Which way is taken follows from the dtypes and the declared keys.
+Other keys (of several columns, floats, decimals, long strings, very many) are left to Polars. Which way is taken
+follows from the dtypes and the declared keys, and from the number of rows; both give the same cells.
 """
 
 from __future__ import annotations
@@ -44,12 +44,24 @@ class Scratch:
 Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
 
 
-def places_of(cells: Cells, schema: pl.Schema, *, strings: bool) -> Places | None:
-    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy.
+def may_be_placed(cells: Cells, *, strings: bool) -> bool:
+    """Tell, before any column is brought over, whether `places_of` may find a way; for strings if `strings` says so."""
+    return all(isinstance(axis, BinAxis) or _may_be_quick(cells, axis, strings) for axis in cells.keys.axes)
 
-    Keys that are strings are for it if `strings` says so.
-    """
-    ways = [(axis.size, _axis(cells, axis, schema, strings)) for axis in cells.keys.axes]
+
+def _may_be_quick(cells: Cells, axis: Any, strings: bool) -> bool:
+    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.source.column(axis.columns[0]).coded:
+        return False
+    keys = cells.declared[axis.columns[0]].values
+    if keys and all(isinstance(key, int) for key in keys):
+        return close_together(keys)
+    short = all(isinstance(key, str) and len(key.encode()) <= INLINE for key in keys)
+    return strings and 0 < len(keys) <= MOST_STRINGS and short
+
+
+def places_of(cells: Cells, schema: pl.Schema) -> Places | None:
+    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy."""
+    ways = [(axis.size, _axis(cells, axis, schema)) for axis in cells.keys.axes]
     if any(way is None for _, way in ways):
         return None
 
@@ -71,21 +83,16 @@ def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
     return both
 
 
-def _axis(cells: Cells, axis: Any, schema: pl.Schema, strings: bool) -> Places | None:
+def _axis(cells: Cells, axis: Any, schema: pl.Schema) -> Places | None:
     def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
         return cells.axis_codes(axis, block) + 1
 
     if isinstance(axis, BinAxis):
         return as_it_is
-    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1:
-        return None
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
-    if not keys.values or cells.source.column(axis.columns[0]).coded:
-        return None
-    if schema[name] in NARROW and close_together(keys.values):
+    if schema[name] in NARROW:
         return _integers(name, keys)
-    few = strings and schema[name] == pl.String and len(keys.values) <= MOST_STRINGS
-    return _strings(name, keys) if few else None
+    return _strings(name, keys) if schema[name] == pl.String else None
 
 
 def _integers(name: str, keys: Declared) -> Places:
@@ -121,8 +128,6 @@ def _strings(name: str, keys: Declared) -> Places | None:
     A view is two words: the length with four bytes, and the other eight. A multiplication gives each declared key a
     slot of its own, and a string is the key in its slot where both words are equal.
     """
-    if max(len(key.encode()) for key in keys.values) > INLINE:
-        return None
     declared = views_of(pl.Series(keys.values, dtype=pl.String))
     found = None if declared is None else _slots(declared)
     if declared is None or found is None:

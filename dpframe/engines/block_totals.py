@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
-from dpframe.engines.block_places import BLOCK, Scratch, places_of
+from dpframe.engines.block_places import BLOCK, Scratch, may_be_placed, places_of
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
 from dpframe.engines.kernels import in_threads, threads
@@ -98,10 +98,11 @@ def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
     """Totals of rows each of which counts by itself; None where Polars is to add them up."""
     slots = Slots.of(terms)
-    if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns:
+    strings = source.rows is None or source.rows >= FEW_ROWS
+    if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns or not may_be_placed(cells, strings=strings):
         return None
     table = loaded(source, cells, terms)
-    places = places_of(cells, table.schema, strings=table.height >= FEW_ROWS)
+    places = places_of(cells, table.schema)
     if places is None:
         return None
     layout = Layout.of(slots, cells.keys.cells, table.schema)

@@ -311,7 +311,9 @@ def compile_all() -> None:
     for values in (numbers, integers):
         to_steps(values, 1.0, 0.0, 1.0, steps)
     to_share(steps, 0, 1, 30)
-    narrowed(integers, steps)
+    for whole in (integers, integers.astype(np.int32)):
+        whole.flags.writeable = False
+        narrowed(whole, steps)
     add_rows(places, 1, sums)
     add_steps(places, steps, 1, sums)
     add_present(places, steps, sums, np.zeros(2, np.int64))

@@ -1,8 +1,10 @@
 """Compiled kernels that number strings: different ones differently, and in any order.
 
-Strings are brought together in parts, by a keyed hash, with all of their bytes; each part is numbered by itself, so that
-what is worked on stays in the processor's cache. A hash says where to look, and never who is equal. Its keys are random,
-so that nobody can choose ids that are slow to tell apart. Nothing here can fail on a string.
+Strings are brought together in parts, by a keyed hash, with all of their bytes; each part is numbered by itself, so
+that what is worked on stays in the processor's cache. A hash says where to look, and never who is equal. Its keys are
+random, so that nobody can choose ids that are slow to tell apart. Nothing here can fail on a string.
+
+No kernel calls another that takes arrays: a call counts references to each of them, which takes longer than a hash.
 """
 
 from __future__ import annotations
@@ -62,7 +64,11 @@ def times(one, other):
 @inlined
 def hashed(data, at, length, keys):
     """A keyed hash of a string, of which nobody can choose many alike: where to look, and never who is equal."""
-    return sum_of_products(data, at, length, keys) + length if length <= CHUNK else hashed_by_chunks(data, at, length, keys)
+    return (
+        sum_of_products(data, at, length, keys) + length
+        if length <= CHUNK
+        else hashed_by_chunks(data, at, length, keys)
+    )
 
 
 @inlined

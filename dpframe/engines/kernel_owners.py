@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -99,7 +99,7 @@ class Named:
     names: pl.Series
     bits: int
     parts: NDArray[np.uint16]
-    keys: Words = field(default_factory=lambda: keys_of_hashes())
+    keys: Words
 
     def count(self, kernels: ModuleType, start: int, stop: int, counts: Integers) -> None:
         """Choose parts by a hash, and keep them for the second pass."""
@@ -135,7 +135,7 @@ def owners_of(units: pl.Series, bits: int) -> Owners:
     if size:
         return Numbered(units, low, size, bits)
     if units.dtype in (pl.String, pl.Binary) or units.dtype.is_integer():
-        return Named(units, bits, np.empty(len(units), dtype=np.uint16))
+        return Named(units, bits, np.empty(len(units), dtype=np.uint16), keys_of_hashes())
     return Numbered(*_numbered(units), bits)
 
 

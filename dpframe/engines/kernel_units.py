@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
+from dpframe.engines.kernel_coded import PLACE, widened
 from dpframe.engines.kernel_owners import Targets, Told, owners_of
 from dpframe.engines.kernel_places import Places, Placing
 from dpframe.engines.kernel_steps import Slots, Tables, loaded
-from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, ready, strips, threads
+from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
 from dpframe.engines.source import Source
 from dpframe.engines.weights import SHAVE, Reach, bounded
 from dpframe.privacy import PrivacyUnit
@@ -57,18 +58,27 @@ class Sent:
 
 
 def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Totals:
-    """The weighted totals of coded rows, by kernels or by Polars."""
+    """The weighted totals of coded rows, also of narrow ones, by kernels or by Polars."""
     slots = _slots(Slots.of_coded(terms), p, cells)
     kernels = None if slots is None else kernels_for(table.height)
     if slots is None or kernels is None:
-        return bounded(table, terms, unit, p, cells, merged=merged)
+        return bounded(widened(table, terms), terms, unit, p, cells, merged=merged)
+    narrow = PLACE in table.columns
 
     def block(start: int, stop: int) -> tuple[Places, list[Any]]:
         rows = table[start:stop]
+        if narrow:
+            return rows[PLACE].to_numpy().copy(), [read_only(rows[name]) for name, _ in slots.slots]
         return (rows["cell"].to_numpy() + 1).astype(np.uint32), slots.columns(rows)
 
     reach = Reach.of(unit, p, cells, merged=merged)
     return _weighed(kernels, Rows(table.height, table["unit"], block), slots, reach, cells)
+
+
+def codes_narrowly(terms: Terms, p: float, cells: int) -> bool:
+    """Tell whether rows are coded for kernels: what is installed and what is asked decide, which is public."""
+    raw, coded = _slots(Slots.of(terms), p, cells), _slots(Slots.of_coded(terms), p, cells)
+    return raw is not None and coded is not None and ready()
 
 
 def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:

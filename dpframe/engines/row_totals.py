@@ -18,6 +18,7 @@ from dpframe.queries.total import Total
 Totals = dict[Total, Integers]
 
 PARALLEL_ROWS = 2**20  # below, threads cost more than they save
+FEW_CHUNKS = 16
 
 
 def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
@@ -70,15 +71,22 @@ def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) ->
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     """A plain one-dimensional histogram."""
     axis = cells.bins[0]
-    in_memory = rows is not None  # then this engine copies nothing where nothing is missing; the other cuts a copy
-    values = lazy.drop_nulls().collect(engine="in-memory" if in_memory else "streaming").to_series().to_numpy()
     edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
+    column = lazy.collect(engine="streaming" if rows is None else "in-memory").to_series()  # the latter copies nothing
+    present = column.drop_nulls() if column.null_count() else column
+    whole: Integers = np.zeros(edges.size - 1, dtype=np.int64)
+    chunks = present.get_chunks() if present.n_chunks() <= FEW_CHUNKS else [present]
+    for chunk in chunks:  # all of them as one array would be a copy
+        whole += _counted(chunk.to_numpy(), edges, closed)
+    return whole
 
-    def count(chunk: Any) -> Integers:
-        return counted(chunk, edges, closed)
+
+def _counted(values: Any, edges: Any, closed: bool) -> Integers:
+    def count(part: Any) -> Integers:
+        return counted(part, edges, closed)
 
     if values.size < PARALLEL_ROWS:
         return count(values)
-    chunks = np.array_split(values, cpu_count() or 1)
-    with ThreadPoolExecutor(len(chunks)) as pool:
-        return np.asarray(np.sum(list(pool.map(count, chunks)), axis=0, dtype=np.int64))
+    parts = np.array_split(values, cpu_count() or 1)
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -29,6 +30,8 @@ ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's c
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
 DAY = 86_400 * 10**9
+PLAIN: set[type[pl.DataType]] = {pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64}
+PLAIN |= {pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Date}  # dtypes that have no parameters
 ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations hold some of these to be one
 READ_FROM_DUCKDB = (
     *("boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
@@ -228,7 +231,8 @@ def _pandas_source(frame: Any) -> Source:
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
-    return Source({name: _pandas_type(frame[name].dtype) for name in names}, load, len(frame))
+    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))  # to take out each column takes longer
+    return Source({name: _pandas_type(dtypes[name]) for name in names}, load, len(frame))
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
@@ -286,6 +290,16 @@ def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def polars_type(dtype: pl.DataType) -> ColumnType:
     """The type of a column of a Polars dtype."""
+    return _plain_type(type(dtype)) if type(dtype) in PLAIN else _polars_type(dtype)
+
+
+@cache
+def _plain_type(dtype: type[pl.DataType]) -> ColumnType:
+    """The type of a column of a dtype without parameters."""
+    return _polars_type(dtype())
+
+
+def _polars_type(dtype: pl.DataType) -> ColumnType:
     shown_dtype = str(dtype)
     identity = identity_of(dtype)
     if dtype == pl.Enum:

@@ -181,10 +181,10 @@ class Sending:
         check_versions(self.versions)
         rows = max(ROWS, min(len(self.numbers) * ROWS_OF_PART, MOST_ROWS))
         frames = frames_of(batches, self.dtypes, rows)
-        while sent := answered(self._next, frames):
+        while sent := answered(self._batch, frames):
             yield from sent
 
-    def _next(self, frames: Iterator[pl.DataFrame]) -> list[Any]:
+    def _batch(self, frames: Iterator[pl.DataFrame]) -> list[Any]:
         """The parts of the next frame, in one batch; no batch where there is no frame."""
         return [self._sent(frame) for frame in itertools.islice(frames, 1)]
 

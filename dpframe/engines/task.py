@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from dpframe.engines import kernel_units, unit_counts, weights
+from dpframe.engines import kernel_coded, kernel_units, unit_counts, weights
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.compound import Parts, compound, compound_rows, of_coded, prepared_rows, totals_at_once
@@ -75,7 +75,11 @@ class Task(RowTask):
             return unit_counts.coded_units(source, self.query.grouping, self.unit)
         if compound(self.query):
             return compound_rows(source, self.query, self.unit)
-        return self._coded(source, Cells.of(source, self.query.keys), Terms.of(self.query.of_cells))
+        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
+        if not kernel_units.codes_narrowly(terms, self.p, cells.keys.cells):
+            return self._coded(source, cells, terms)
+        narrow = kernel_coded.narrow_rows(source, cells, terms, self.unit)
+        return kernel_coded.narrowed(self._coded(source, cells, terms), terms) if narrow is None else narrow
 
     def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
         assert self.by is not None
@@ -94,6 +98,7 @@ class Task(RowTask):
         if compound(self.query):
             return table.unique() if all(total.distinct is not None for total in self.query.of_cells) else table
         terms = self._terms
+        table = table if terms is None else kernel_coded.widened(table, terms)
         values = [] if terms is None else terms.names()
         if ROWS in table.columns:
             sums = [pl.col(name).sum() for name in table.columns if name == ROWS or name.removesuffix(" n") in values]

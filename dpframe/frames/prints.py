@@ -21,6 +21,7 @@ from dpframe.frames.kinds import is_pandas
 Places = NDArray[np.int64]
 
 NANOSECONDS = {"ms": 10**6, "us": 10**3, "ns": 1}
+FEW = 2**12  # rows, below which NumPy ranks labels before Polars has planned its queries
 EXACT = 2**53  # integers up to here are floats of their own, so that 1 and 1.0 are one label
 MANY = 2**12  # rows from which it is worth a look whether few labels come again and again
 AGAIN = 8  # times that each comes then, at least
@@ -154,7 +155,11 @@ def _ascend(keys: Sequence[Places]) -> bool:
 def labels_of(frame: Any, name: str) -> Labels | None:
     """A column of labels, ranked; None where it holds what no label is."""
     series = _series(frame, name)
-    kind_and_plain = None if series is None else _plain(series)
+    if series is None:
+        return None
+    if len(series) <= FEW and (few := _few(series)) is not None:
+        return few
+    kind_and_plain = _plain(series)
     if kind_and_plain is None:
         return None
     kind, plain = kind_and_plain
@@ -191,6 +196,24 @@ def _period(plain: pl.Series) -> int:
     return period if regular and plain.slice(period).equals(plain.head(rows - period), null_equal=True) else 0
 
 
+def _few(series: pl.Series) -> Labels | None:
+    """The same by NumPy for text and numbers; None for labels of other types."""
+    if series.dtype == pl.String:
+        values: NDArray[Any] = np.array(series.to_list(), dtype=object)
+        missing = np.equal(values, None).astype(bool)  # type: ignore[call-overload]  # of objects
+        kind = "text"  # Python orders it as Polars orders its bytes of UTF-8
+    elif series.dtype.is_float() or (series.dtype.is_integer() and _is_small(series)):
+        values = _positive_zeros(series)
+        missing, kind = np.isnan(values), "number"
+    else:
+        return None
+    different, ranks = np.unique(values[~missing], return_inverse=True)
+    places = np.full(len(values), len(different), dtype=np.int64)
+    places[~missing] = ranks
+    whole = different.astype("<f8").tobytes() if kind == "number" else _joined(different.tolist())
+    return Labels(kind, whole, places, missing)
+
+
 def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
     """The kind of a column of labels, and the column in a form that is ranked and hashed alike in both libraries."""
     dtype = series.dtype
@@ -199,7 +222,7 @@ def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
     if dtype == pl.Boolean:
         return "truth", series.cast(pl.Float64)
     if dtype.is_float():
-        return "number", series.cast(pl.Float64).fill_nan(None) + 0.0  # no -0.0
+        return "number", pl.Series("label", _positive_zeros(series), nan_to_null=True)
     if dtype.is_integer():
         return "number", series.cast(pl.Float64) if _is_small(series) else series
     if dtype == pl.Decimal:
@@ -213,6 +236,11 @@ def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
     if dtype == pl.Time:
         return "time", series
     return ("missing", series.cast(pl.Float64)) if dtype == pl.Null else None
+
+
+def _positive_zeros(series: pl.Series) -> NDArray[np.float64]:
+    """Floats with NaN where one is missing, and 0.0 for -0.0 (by NumPy, since Polars leaves an addition of 0.0 out)."""
+    return np.asarray(series.cast(pl.Float64).to_numpy() + 0.0, dtype=np.float64)
 
 
 def _is_small(series: pl.Series) -> bool:
@@ -233,6 +261,10 @@ def _bytes(kind: str, different: pl.Series) -> bytes:
     words = [str(value) for value in different.to_list()]
     if kind == "decimal":  # its scale is that of the column, which a file or the other library may change
         words = [word.rstrip("0").rstrip(".") if "." in word else word for word in words]
+    return _joined(words)
+
+
+def _joined(words: Sequence[str]) -> bytes:
     encoded = [word.encode("utf-8") for word in words]
     return b"".join(len(word).to_bytes(8, "little") + word for word in encoded)
 
@@ -244,7 +276,7 @@ def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
     series = _series(frame, name)
     if series is None or not (series.dtype.is_float() or series.dtype.is_integer()):
         return None
-    return series.cast(pl.Float64).fill_null(float("nan")).to_numpy().astype(np.float64, copy=False)
+    return series.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)  # a missing one is NaN
 
 
 def _series(frame: Any, name: str) -> pl.Series | None:

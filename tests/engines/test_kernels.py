@@ -14,6 +14,7 @@ import dpframe as dpf
 from dpframe.engines import kernel_owners, kernel_units, kernels, trial, weights
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.schema import check
+from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
@@ -258,6 +259,29 @@ def test_sums_wrap_modulo_2_64():
     places, steps, sums = np.ones(8, np.uint32), np.full(8, 2**31 - 1, np.int32), np.array([0, 2**63 - 1])
     kernels._loaded().add_steps(places, steps, 1, sums)
     assert sums[1] == 2**63 - 1 + 8 * (2**31 - 1) - 2**64
+
+
+@fast
+@pytest.mark.parametrize("few", [0, 5_000], ids=["by kernels", "some batches by Polars"])
+def test_rows_that_are_spilled(few, always, monkeypatch):
+    """Narrow coded rows of units, in parts of a file, of which one has too many for memory."""
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    rng = np.random.default_rng(3)
+    user = np.where(rng.random(12_000) < 1 / 3, 7, rng.integers(0, 900, 12_000))
+    columns = {"u": user, "k": rng.integers(0, 5, 12_000), "x": rng.random(12_000) * 500}
+    frame = pl.DataFrame(columns).with_columns(
+        x=pl.when(pl.col("x") > 20).then("x"), u=pl.when(pl.col("u") != 5).then("u")
+    )
+    query = Query("agg", Keys(key_axes(("k",), [0, 2, 3], None)), (("n", Count()), ("m", mean("x", (0, 400)))))
+    for owner in ("u", pl.format("person {}", "u")):
+        table = frame.with_columns(u=owner)
+        for nulls in ("drop", "one-unit"):
+            unit = PrivacyUnit("u", max_rows=3, max_groups=2, nulls=nulls)
+            expected = without(monkeypatch, lambda table=table, unit=unit: whole(table, query, unit, 2.0))
+            for memory in (30_000, 2_000_000):
+                checked = check(table.lazy(), query, unit)
+                found = totals(table.lazy(), checked, unit, 2.0, Reading(memory=memory))
+                assert {total: cells.tolist() for total, cells in found.items()} == expected
 
 
 @fast

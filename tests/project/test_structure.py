@@ -104,6 +104,7 @@ def test_all_is_exact():
 
 AT_START = 12  # modules of dpframe itself that an import of it takes along: frames are given their .dp
 MODULES = 280  # and those that the first question takes along
+STANDARD = {"_statistics", "difflib", "fractions", "html", "statistics", "unicodedata"}  # beyond NumPy's and Polars'
 
 
 def run(code):
@@ -133,6 +134,9 @@ def test_a_process_starts_with_few_modules():
     theirs = "print(*{name.split('.')[0] for name in {*sys.modules} - before} - sys.stdlib_module_names)"
     theirs = run(f"{before}dpframe.count; {theirs}")
     assert {*theirs.split()} <= {"dpframe", "numpy"}
+    taken = run(f"{before}dpframe.count; print(*{{*sys.modules}} - before)").split()
+    standard = {name for name in taken if name.split(".")[0] in sys.stdlib_module_names and "." not in name}
+    assert standard <= STANDARD
     released = run(
         f"{before}frame = polars.DataFrame({{'g': ['A', 'B'], 'x': [1.0, 2.0]}}); ledger = dpframe.Ledger(epsilon=1); "
         "frame.dp.group_by('g', keys=['A', 'B']).agg(n=dpframe.count(), epsilon=1, ledger=ledger); "

@@ -39,7 +39,8 @@ SHIPPED = {
     "choice by permutation": dpf.PermuteAndFlip.of_steps(1, 0.5, monotonic=True, options=10),
     "choice of one by permutation": dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=False, options=1),
 }
-CLASSES = {value for value in vars(dpf).values() if isinstance(value, type) and issubclass(value, dpf.Mechanism)}
+PUBLIC = [getattr(dpf, name) for name in dpf.__all__]
+CLASSES = {value for value in PUBLIC if isinstance(value, type) and issubclass(value, dpf.Mechanism)}
 
 
 def test_every_mechanism_that_ships_is_checked():
