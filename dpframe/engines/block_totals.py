@@ -121,7 +121,7 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
 
 @dataclass(frozen=True)
 class Sums:
-    """What a thread adds up, by place; place 0 is of rows in no cell."""
+    """The sums of a thread, by place; place 0 is of rows in no cell."""
 
     layout: Layout
     counts: Integers
@@ -161,7 +161,7 @@ class Sums:
         self.sums[number] += added.astype(np.int64)
 
     def tables(self) -> Tables:
-        """What was added up, once what each counted value adds is multiplied by how often it was there."""
+        """The sums, once what each counted value adds is multiplied by how often it was there."""
         counts = self.by_value[0].sum(axis=1) if self.by_value else self.counts
         for column, table in zip(self.layout.counted, self.by_value, strict=True):
             values, steps = np.arange(column.lower, column.upper + 1), np.empty(column.span)
