@@ -15,7 +15,7 @@ from dpframe.denoise.context import Context
 from dpframe.engines.totals import totals
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
-from dpframe.queries.stages import EACH, FLAT, GROWS, MOST, MOST_LEVELS, ROOM, SEEN, WEIGHT, Buckets, Later, sized
+from dpframe.queries.stages import FLAT, GROWS, MOST, MOST_LEVELS, ROOM, SEEN, WEIGHT, Buckets, Later, over_a_line
 from dpframe.queries.statistics import Ranges, StagedRanges
 from dpframe.release.results import noisy_of
 
@@ -138,16 +138,15 @@ def test_the_sensitivity_of_the_second_look_is_attained(neighbors):
     assert [*found.values()] == pytest.approx([1.0, 1.0])
 
 
-@pytest.mark.parametrize("axes", [1, 2])
-def test_numbers_of_buckets_grow_with_what_is_open_and_seen(axes):
+def test_numbers_of_buckets_grow_with_what_is_open_and_seen():
     """Never more than are worth their noise or than rows seen allow; more levels only over more buckets."""
     for rows in (-50.0, 0.0, 40.0, 1e3, 1e6):
-        found = [sized(wanted, rows, axes) for wanted in np.geomspace(1.0, 1e5, 60)]
-        most = EACH[axes] * max(rows, SEEN) ** GROWS
+        found = [over_a_line(wanted, rows) for wanted in np.geomspace(1.0, 1e5, 60)]
+        most = max(rows, SEEN) ** GROWS
         assert all(0 < buckets <= most for buckets, _ in found)
-        assert all(buckets <= FLAT[axes] for buckets, levels in found if levels == 1)
-    assert sized(20.0, 1e9, axes) == (20.0, 1)
-    assert sized(1_000.0, -1e9, axes) == sized(1_000.0, 0.0, axes)
+        assert all(buckets <= FLAT for buckets, levels in found if levels == 1)
+    assert over_a_line(20.0, 1e9) == (20.0, 1)
+    assert over_a_line(1_000.0, -1e9) == over_a_line(1_000.0, 0.0)
 
 
 def test_looks_take_their_parts_of_the_price_whatever_the_weights_of_columns():
