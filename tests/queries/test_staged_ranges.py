@@ -230,7 +230,7 @@ def squares_of_rectangles(off):
 
 @pytest.mark.slow
 def test_the_second_look_has_its_noise(monkeypatch):
-    """Its blocks are off by Laplace noise of half the price: 2% off is 4% of the variance; 1e-6 of false alarms."""
+    """Its blocks are off by Laplace noise of two thirds of the price: 2% off is 4% of the variance; 1e-6 of false alarms."""
     plainly = Context("as they are", np.zeros(1_024), np.ones(1_024), 0.0, 0.0)
     monkeypatch.setattr("dpframe.queries.stages.in_context", lambda *_, **__: plainly)
     frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), 3)})
@@ -244,7 +244,7 @@ def test_the_second_look_has_its_noise(monkeypatch):
         true = second.decided.measured(totals(frame, plan.query, plan.unit, 1)[looks[1]])
         squares.append(np.square(second.values - true.ravel() / WEIGHT))
     variance = plan.parts[1].mechanism.variance
-    assert variance == pytest.approx(2 / 0.2**2, rel=1e-3)
+    assert variance == pytest.approx(2 / (0.8 / 3) ** 2, rel=1e-3)
     assert np.mean(squares) == pytest.approx(variance, rel=0.02)
 
 
