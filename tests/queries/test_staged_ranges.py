@@ -230,7 +230,7 @@ def squares_of_rectangles(off):
 
 @pytest.mark.slow
 def test_the_second_look_has_its_noise(monkeypatch):
-    """Its blocks are off by Laplace noise of two thirds of the price: 2% off is 4% of the variance; 1e-6 of false alarms."""
+    """Its blocks are off by Laplace noise of two thirds of the price: 2% off is 4% of variance, 1e-6 false alarms."""
     plainly = Context("as they are", np.zeros(1_024), np.ones(1_024), 0.0, 0.0)
     monkeypatch.setattr("dpframe.queries.stages.in_context", lambda *_, **__: plainly)
     frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), 3)})
