@@ -31,10 +31,8 @@ MOST_LEVELS = 5  # of a tree over so many buckets, of which at least four make a
 ROOM = 1_408  # blocks of all levels, at most
 WEIGHT = 2**12  # what a row adds in all: so many steps in the norm of the noise
 WORTH = {1: 6.0, 2: 9.0}  # noise variances of a sum that a bucket leaves open, by the number of axes
-FLAT = {1: 32, 2: 128}  # buckets up to which one level is measured: sums of a rectangle are no runs of buckets
-TWO = 400  # buckets of a line up to which two levels are
-SEEN, GROWS = 32.0, 0.7  # rows that are there if fewer are seen, in deviations of a sum; the power of them that
-EACH = {1: 1.0, 2: 5.0}  # times this is the most buckets
+FLAT, TWO = 32, 400  # buckets of a line up to which one level is measured, and up to which two are
+SEEN, GROWS = 32.0, 0.7  # rows that are there if fewer are seen, in deviations; this power of them: buckets, at most
 LEAST = 1e-3  # of the mean variance, which each cell has at least
 
 
@@ -103,8 +101,9 @@ class Buckets:
         variances = variances + LEAST * variances.mean()
         wanted, levels = float(MOST), None
         if later > 0.0:
-            worth = float(variances.sum()) / (WORTH[noisy.ndim] * later)
-            wanted, levels = sized(worth, float(noisy.sum()) / math.sqrt(later), noisy.ndim)
+            wanted = float(variances.sum()) / (WORTH[noisy.ndim] * later)
+            if noisy.ndim == 1:
+                wanted, levels = over_a_line(wanted, float(noisy.sum()) / math.sqrt(later))
         names = buckets_of(variances, min(max(int(min(wanted, MOST)), FEWEST), noisy.size))
         return cls(np.maximum(values, 0.0), variances, names, pure, levels)
 
@@ -136,8 +135,8 @@ class Buckets:
         return within_buckets(self.values, self.variances, self.names, sums)
 
 
-def sized(wanted: float, rows: float, axes: int) -> tuple[float, int | None]:
-    """The number of buckets, and of levels over them; None of many on a grid, whose number tells.
+def over_a_line(wanted: float, rows: float) -> tuple[float, int]:
+    """The number of buckets of a line, and of levels over them.
 
     `wanted` is how many would be worth their noise if each were measured at the whole price. On h levels the noise of
     each has h^2 times the variance, so fewer are. Where few rows are seen (`rows`, in deviations of the noise), less is
@@ -145,21 +144,17 @@ def sized(wanted: float, rows: float, axes: int) -> tuple[float, int | None]:
 
     Examples
     --------
-    >>> sized(20.0, 1e6, 1), sized(200.0, 1e6, 1), sized(4_500.0, 1e6, 1)
+    >>> over_a_line(20.0, 1e6), over_a_line(200.0, 1e6), over_a_line(4_500.0, 1e6)
     ((20.0, 1), (50.0, 2), (500.0, 3))
-    >>> sized(100.0, 1e6, 2), sized(200.0, 1e6, 2)
-    ((100.0, 1), (200.0, None))
-    >>> sized(200.0, 10.0, 1)[0] < 12
+    >>> over_a_line(200.0, 10.0)[0] < 12
     True
     """
-    flat, most = FLAT[axes], EACH[axes] * max(rows, SEEN) ** GROWS
-    buckets, levels = wanted, 1 if wanted <= flat else None
-    if axes == 1 and levels is None:
-        levels = 2 if wanted <= 4 * TWO else 3
-        buckets = max(wanted / levels**2, {2: flat, 3: TWO}[levels] / 2.0)
+    levels = 1 if wanted <= FLAT else 2 if wanted <= 4 * TWO else 3
+    fewest = {1: 0.0, 2: FLAT / 2.0, 3: TWO / 2.0}[levels]
+    buckets, most = max(wanted / levels**2, fewest), max(rows, SEEN) ** GROWS
     if buckets <= most:
         return buckets, levels
-    return most, 1 if most <= flat else levels
+    return most, 1 if most <= FLAT else levels
 
 
 @dataclass(frozen=True)
