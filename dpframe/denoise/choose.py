@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from dpframe.denoise.aggregate import LARGEST as LARGEST_WEIGHED
+from dpframe.denoise.aggregate import SIMPLEST, Estimate, weighed
 from dpframe.denoise.context import Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
@@ -27,6 +29,7 @@ ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can 
 WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not worth a bias
 FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
 WORTHWHILE_OF_FEW = 0.999
+ALONE = 0.99  # weight of the chosen candidate from which on it is taken as it is
 SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
 LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
 TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
@@ -134,8 +137,12 @@ def choose(
         if never_zero and is_dominated(values, noise):
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         else:
-            candidate = _least(values, noise, nonnegative, edges, axes)
-            candidate = climbed(values, noise, candidate, axes, nonnegative=nonnegative)
+            candidate, others = _least(values, noise, nonnegative, edges, axes)
+            steps = contexts(values, noise, axes, nonnegative=nonnegative)
+            candidate = climbed(values, noise, candidate, steps, nonnegative=nonnegative)
+            if candidate is not None and steps and values.size <= LARGEST_WEIGHED:
+                others += [_candidate(step, noise) for step in steps]
+                candidate = weighed_with(values, noise, candidate, others, nonnegative=nonnegative)
     return _choice(values, noise, candidate, axes, nonnegative=nonnegative, never_zero=never_zero)
 
 
@@ -202,6 +209,8 @@ class Candidate:
     margin: float
     denoised: Callable[[], Floats]
     deviations: Callable[[], Floats | None] = lambda: None  # of each cell, where the method knows them
+    slow: bool = False  # whether its values take much longer than its risk
+    besides: float = 0.0  # the variance of the estimate that values do not tell: see `aggregate.Estimate`
 
     def rmse(self, size: int, variance: float) -> float:
         """The root mean squared error to be expected, with the margin; never below what is left in one fitted number.
@@ -214,53 +223,88 @@ class Candidate:
 
 
 def climbed(
-    values: Floats, noise: NoiseLaw, base: Candidate | None, axes: tuple[int, ...], *, nonnegative: bool
+    values: Floats, noise: NoiseLaw, base: Candidate | None, steps: list[Context], *, nonnegative: bool
 ) -> Candidate | None:
-    """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors.
-
-    What two estimates of risk differ by has a standard error of about sd |t - t'|, where t and t' are their values, and
-    a quarter of the noise's variance in each cell besides.
-    """
-    steps = contexts(values, noise, axes, nonnegative=nonnegative)
-    if not steps:
-        return base
-    risk = values.size * noise.variance if base is None else base.risk
-    current = values if base is None else base.denoised()
-    current = np.maximum(current, 0.0) if nonnegative else current
-    rest = values.size * noise.variance**2 / 8.0
+    """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors."""
+    current = _none(values, noise, nonnegative) if base is None else _estimate(base, nonnegative)
     for context in steps:
-        apart = float(np.square(context.values - current).sum())
-        if context.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
-            base, risk, current = _candidate(context), context.risk, context.values
+        step = _estimate(_candidate(context, noise), nonnegative)
+        if step.risk + SURELY * step.doubt(current, noise) < current.risk:
+            base, current = _candidate(context, noise), step
     return base
 
 
-def _candidate(context: Context) -> Candidate:
+def weighed_with(
+    values: Floats, noise: NoiseLaw, chosen: Candidate, others: list[Candidate], *, nonnegative: bool
+) -> Candidate:
+    """The chosen candidate weighed with those others that surely help it; itself where none does."""
+    first = _estimate(chosen, nonnegative)
+    rest = [_estimate(other, nonnegative) for other in others if other.name != chosen.name]
+    found = weighed(first, rest, noise)
+    if found.chosen > ALONE:
+        return chosen
+
+    def deviations() -> Floats | None:
+        known = chosen.deviations()
+        return None if known is None else np.hypot(known, found.values - first.values)
+
+    name = f"{chosen.name}, weighed with others"
+    return replace(chosen, name=name, risk=found.risk, denoised=lambda: found.values, deviations=deviations)
+
+
+def _estimate(candidate: Candidate, nonnegative: bool) -> Estimate:
+    found = candidate.denoised()
+    return Estimate(np.maximum(found, 0.0) if nonnegative else found, candidate.risk, candidate.besides)
+
+
+def _none(values: Floats, noise: NoiseLaw, nonnegative: bool) -> Estimate:
+    return Estimate(np.maximum(values, 0.0) if nonnegative else values, values.size * noise.variance)
+
+
+def _candidate(context: Context, noise: NoiseLaw) -> Candidate:
     name = f"context-empirical-bayes in {context.name} classes"
-    return Candidate(name, context.risk, context.error, lambda: context.values, lambda: context.deviations)
+    besides = context.values.size * noise.variance**2 / 8.0  # of cross-fitting, as simulations have it
+    return Candidate(
+        name, context.risk, context.error, lambda: context.values, lambda: context.deviations, besides=besides
+    )
 
 
 def _least(
     values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
-) -> Candidate | None:
-    """The candidate of the least estimate among those that are surely better than no denoising, if any is."""
+) -> tuple[Candidate | None, list[Candidate]]:
+    """The candidate to be chosen among those that are surely better than no denoising, if any is, and the others.
+
+    It is the one of the least estimated risk, but James-Stein, the simplest, where that is not worse by `SIMPLEST`
+    standard errors: estimates of risk of whatever learned more from the noise are more optimistic.
+    """
     spread = values.size * noise.variance
+    around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
     if values.size < ENOUGH:
-        around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
-        best = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
+        first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
         most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
-        return best if best.risk < most * spread else None
-    candidates = _candidates(values, noise, nonnegative, edges, axes)
+        return first if first.risk < most * spread else None, []
     limit = WORTHWHILE * spread
-    admitted = [candidate for candidate in candidates if candidate.risk + MARGIN * candidate.margin < limit]
-    return min(admitted, key=lambda candidate: candidate.risk, default=None)
+    simple, others = (
+        [candidate for candidate in some if candidate.risk + MARGIN * candidate.margin < limit]
+        for some in ((around_zero, around_mean), _candidates(values, noise, nonnegative, edges, axes))
+    )
+    best: Candidate | None = min(simple, key=lambda candidate: candidate.risk, default=None)
+    simplest = _none(values, noise, nonnegative) if best is None else _estimate(best, nonnegative)
+    least, looked_at = simplest.risk if best else math.inf, [*simple]
+    for candidate in sorted(others, key=lambda candidate: candidate.risk):
+        if candidate.risk >= least and candidate.slow:
+            continue
+        looked_at.append(candidate)
+        found = _estimate(candidate, nonnegative)
+        risk = found.risk + SIMPLEST * found.doubt(simplest, noise)
+        if risk < least:
+            best, least = candidate, risk
+    return best, looked_at
 
 
 def _candidates(
     values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
 ) -> Iterator[Candidate]:
-    yield _james_stein(values, noise, 0.0)
-    yield _james_stein(values, noise, "mean")
     best = best_threshold(values, noise)
     name = f"soft-threshold at {best.level / math.sqrt(noise.variance):.2f} standard deviations"
     yield Candidate(
@@ -272,9 +316,10 @@ def _candidates(
     if len(edges):
         yield from _on_graph(values, noise, edges)
     risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
-    denoised = partial(empirical_bayes, values, noise, nonnegative=nonnegative)
+    denoised = cache(partial(empirical_bayes, values, noise, nonnegative=nonnegative))
     deviations = partial(empirical_bayes_deviations, values, noise, nonnegative=nonnegative)
-    yield Candidate("empirical-bayes", risk, error, denoised, deviations)
+    besides = values.size * noise.variance**2 / 32.0
+    yield Candidate("empirical-bayes", risk, error, denoised, deviations, slow=True, besides=besides)
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
@@ -297,12 +342,13 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     taken = shrinkage(rest, noise, fitted(centre))
     margin = math.sqrt(2.0 * values.size) * noise.variance * taken**2
     if taken == 1.0:
-        risk = max(0.0, float(np.square(rest).sum()) - (2 * free - values.size) * noise.variance)
+        risk = float(np.square(rest).sum()) - (2 * free - values.size) * noise.variance
     else:
         risk = (values.size - taken * (free - 2)) * noise.variance
     name = "james-stein" if centre == 0.0 else "james-stein around the mean"
     left = 1.0 - taken * (
         1.0 - fitted(centre) / values.size
     )  # of the variance, under the prior that shrinks by so much
-    deviations = partial(np.full, values.shape, math.sqrt(max(left, 1.0 / values.size) * noise.variance))
+    unsure = math.sqrt(2.0 / values.size) * taken**2  # the same margin: how widely totals spread is not known exactly
+    deviations = partial(np.full, values.shape, math.sqrt((max(left, 1.0 / values.size) + unsure) * noise.variance))
     return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.denoise.sparing import HALVINGS, spared
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
@@ -55,31 +56,38 @@ def with_sums(
         total = float(noisy.sum())
         total = positive_mean(total, deviation * math.sqrt(off.size)) if nonnegative else total
         total -= float(ordered.sum()) - float(room.sum())
-    moved = _moved(room, off, deviation, doubt, total)
+    moved = _moved(room, off, ordered + off, deviation, doubt, total)
     back = np.empty(off.size)
     back[order] = moved
     return np.asarray(values + back.reshape(values.shape))
 
 
-def _moved(room: Floats, missing: Floats, deviation: float, doubt: tuple[float, ...], total: float | None) -> Floats:
+def _moved(
+    room: Floats, missing: Floats, noisy: Floats, deviation: float, doubt: tuple[float, ...], total: float | None
+) -> Floats:
     """By how much the cells of a line move, each at most by its room downward.
 
     `total` is what room and moves together add up to, where it is known.
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
     leaf = np.arange(missing.size) * 2**depth // missing.size
-    sums = [np.stack([np.bincount(leaf, weights) for weights in (np.ones(missing.size), room, missing)])]
+    sums = [np.stack([np.bincount(leaf, weights) for weights in (np.ones(missing.size), room, missing, noisy)])]
     for _ in range(depth):
-        sums.insert(0, sums[0].reshape(3, -1, 2).sum(axis=2))
-    size, room_of_all, off = sums[0]
+        sums.insert(0, sums[0].reshape(4, -1, 2).sum(axis=2))
+    size, room_of_all, off, _ = sums[0]
     whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else [total]
     kept = np.maximum(whole, 0.0)
-    for (around, _, other), (sizes, mine, differ), doubted in zip(sums, sums[1:], doubt[1:], strict=False):
+    halvings = zip(sums, sums[1:], doubt[1:], strict=False)
+    for depth, ((around, inside, other, _), (sizes, mine, differ, measured), doubted) in enumerate(halvings):
         parent = np.arange(sizes.size) // 2
         share = sizes / around[parent]
         spread = deviation * np.sqrt(sizes * (1.0 - share))
         believed = _believed(differ - share * other[parent], spread, doubted)
-        kept = adding_up(mine + believed, sizes, parent, kept, True)
+        whole, kept = kept, adding_up(mine + believed, sizes, parent, kept, True)
+        if total is None and depth < HALVINGS:
+            wanted = mine + believed + share * (whole - inside)[parent]
+            spread_of_both = deviation * np.sqrt(around)[parent]
+            kept = spared(kept, whole[parent], wanted, mine + differ, measured, spread_of_both)
     return adding_up(room, np.ones(room.size), leaf, kept, True) - room
 
 

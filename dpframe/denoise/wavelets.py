@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpframe.denoise.coarse import shrunk_together
 from dpframe.denoise.estimators import Denoiser
 from dpframe.denoise.noise_law import Floats, NoiseLaw
 from dpframe.denoise.thresholds import best_threshold, soft_threshold
@@ -152,7 +153,7 @@ def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _b
 def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> Shrunk:
     """The transform, what is done to its levels, and its inverse."""
     weights = {axis: np.ones(values.shape[axis]) for axis in axes}
-    levels, factor = [], 1.0
+    levels, small, factor = [], [], 1.0
     risk, spread = values.size * noise.variance, 0.0
     smooth = values
     while max((weight.size for weight in weights.values()), default=0) >= 2:
@@ -163,8 +164,17 @@ def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> S
             level = way(coefficients, noise, factor)
             details = _bands(level.values, details)
             risk, spread = risk + level.risk, spread + level.error
+        else:
+            small.append(coefficients)
         levels.append((details, weights))
         weights = halved
+    if way is _by_threshold:
+        small, gain, square = shrunk_together(small, noise)
+        risk, spread = risk + gain, spread + square
+        first = len(levels) - len(small)
+        levels[first:] = [
+            (_bands(level, details), weights) for level, (details, weights) in zip(small, levels[first:], strict=True)
+        ]
     for details, finer in reversed(levels):
         smooth = _doubled(smooth, details, finer)
     return Shrunk(smooth, risk, math.sqrt(spread))
