@@ -56,18 +56,26 @@ def with_sums(
         total = float(noisy.sum())
         total = positive_mean(total, deviation * math.sqrt(off.size)) if nonnegative else total
         total -= float(ordered.sum()) - float(room.sum())
-    moved = _moved(room, off, ordered + off, deviation, doubt, total)
+    sparing = HALVINGS if nonnegative and total is None else 0
+    moved = _moved(room, off, ordered + off, deviation, doubt, total, sparing)
     back = np.empty(off.size)
     back[order] = moved
     return np.asarray(values + back.reshape(values.shape))
 
 
 def _moved(
-    room: Floats, missing: Floats, noisy: Floats, deviation: float, doubt: tuple[float, ...], total: float | None
+    room: Floats,
+    missing: Floats,
+    noisy: Floats,
+    deviation: float,
+    doubt: tuple[float, ...],
+    total: float | None,
+    sparing: int,
 ) -> Floats:
     """By how much the cells of a line move, each at most by its room downward.
 
-    `total` is what room and moves together add up to, where it is known.
+    `total` is what room and moves together add up to, where it is known; in the first `sparing` halvings full blocks
+    beside empty ones are spared (`sparing.spared`).
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
     leaf = np.arange(missing.size) * 2**depth // missing.size
@@ -84,7 +92,7 @@ def _moved(
         spread = deviation * np.sqrt(sizes * (1.0 - share))
         believed = _believed(differ - share * other[parent], spread, doubted)
         whole, kept = kept, adding_up(mine + believed, sizes, parent, kept, True)
-        if total is None and depth < HALVINGS:
+        if depth < sparing:
             wanted = mine + believed + share * (whole - inside)[parent]
             spread_of_both = deviation * np.sqrt(around)[parent]
             kept = spared(kept, whole[parent], wanted, mine + differ, measured, spread_of_both)
