@@ -97,13 +97,15 @@ def auto(
     the identity above asks.
 
     A candidate is admitted only where its estimate beats no denoising by a standard error and by 2%, since less is not
-    worth a bias; of those admitted the one with the least estimate is taken. Fewer than 32 cells have James-Stein
+    worth a bias; of those admitted the one with the least estimate is taken, but James-Stein, the simplest, unless that
+    one is better by two standard errors of the difference. Fewer than 32 cells have James-Stein
     alone, around zero or, where that is better by a standard error, around their mean. Its theorem is about always
     shrinking: to ask for 2% first would harm fewer than 12 cells, by up to 5% in simulations, so they are asked for
     0.1%.
 
     Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its
-    cross-fitted risk is smaller by two standard errors of the difference.
+    cross-fitted risk is smaller by two standard errors of the difference; and up to 131,072 cells the choice is weighed
+    with the other estimates that surely help it (`aggregate.weighed`).
 
     Examples
     --------

@@ -106,7 +106,8 @@ def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
 
     Notes
     -----
-    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid.
+    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid. Where
+    that is not better by a standard error than to leave nothing, the threshold is the largest value, which does so.
 
     Examples
     --------

@@ -54,7 +54,8 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
     Donoho 1995). For noisy counts: Xiao, Wang and Gehrke (ICDE 2010) add noise to the coefficients; here the cells had
     their noise, so this is post-processing. An axis of odd length is halved with its last cell left over, and cells are
     weighed by how many they stand for (Girardi and Sweldens 1997): so every length works and the transform stays
-    orthonormal. Squares and lines are shrunk, never a level of fewer than 8 coefficients.
+    orthonormal. Squares and lines are shrunk; levels of fewer than 8 coefficients together, by James-Stein, and not at
+    all with another `shrink`. The sum of all cells stays.
 
     A coefficient is a weighed sum of cells, whose noise has the variance of a cell's. To another `shrink` it is told as
     a Gaussian, which for other noise is an approximation that grows better with every level.

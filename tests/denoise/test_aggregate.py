@@ -69,7 +69,9 @@ def test_coarse_coefficients_are_nearer_after_their_shrinkage():
         for _ in range(2_000):
             drawn = truth + math.sqrt(LAW.variance) * generator.normal(size=7)
             levels, gain, _ = shrunk_together([drawn[:4], drawn[4:6], drawn[6:]], LAW)
-            gained.append(float(np.square(np.concatenate(levels) - truth).sum()) - float(np.square(drawn - truth).sum()))
+            gained.append(
+                float(np.square(np.concatenate(levels) - truth).sum()) - float(np.square(drawn - truth).sum())
+            )
             told.append(gain)
         assert np.mean(gained) < 0.0
         spread = np.std(np.subtract(gained, told)) / math.sqrt(2_000)
