@@ -31,7 +31,8 @@ def test_the_weights_are_the_best_ones():
     off = every - truth
     apart = np.square(every[:, None] - every[None]).sum(axis=2)
     weights = least_mean(np.square(off).sum(axis=1), apart)
-    assert weights.sum() == pytest.approx(1.0) and weights.min() >= 0.0
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights.min() >= 0.0
     best = min(
         float(np.square(np.array([one, other, 1.0 - one - other]) @ off).sum())
         for one in np.linspace(0, 1, 101)
@@ -46,7 +47,8 @@ def test_an_estimate_that_is_not_surely_better_has_no_weight():
     assert weighed(chosen, [near], LAW).chosen == 1.0
     better = Estimate(np.full(100, 5.0), -5_000.0)
     found = weighed(chosen, [better], LAW)
-    assert found.chosen == 0.0 and found.risk == -5_000.0
+    assert found.chosen == 0.0
+    assert found.risk == -5_000.0
     assert (found.values == better.values).all()
     unsure = Estimate(np.full(100, 5.0), -5_000.0, besides=1e8)
     assert weighed(chosen, [unsure], LAW).chosen == 1.0
