@@ -3,8 +3,9 @@
     python -m assurance.engines --tables 10000 --every 53 --only pandas lazy dataset duckdb
 
 CI tries 200 tables of each engine in the same way (`tests/engines/test_random_tables.py`). Each table is made up of
-hard values, and asked one question in `--every`, the next table the next ones. Spark starts a session of two threads,
-and each of its questions is a job or two: take few tables.
+hard values, and asked one question in `--every`, the next table the next ones. A drill that was stopped goes on with
+`--first N`, the number of tables that it said were equal. Spark starts a session of two threads, and each of its
+questions is a job or two: take few tables.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +50,20 @@ def main() -> int:
     for name in options.only or ENGINES:
         with ENGINES[name]() as make:
             start, wall = processor_time(), time.monotonic()
-            found = _difference(name, make, options.tables, options.seed, options.every)
+            found = _difference(name, make, options)
             spent = f"{processor_time() - start:.0f} | {time.monotonic() - wall:.0f}"
-        print(f"| {name} | {options.tables} | {options.every} | {spent} | {found or 'equal'} |", flush=True)
+        tables = f"{options.first} to {options.tables}" if options.first else options.tables
+        print(f"| {name} | {tables} | {options.every} | {spent} | {found or 'equal'} |", flush=True)
         failed += found is not None
     return failed
 
 
-def _difference(name: str, make: Make, tables: int, seed: int, every: int) -> str | None:
+def _difference(name: str, make: Make, options: argparse.Namespace) -> str | None:
     """The first difference, of tables of one block after the other; how far it is goes to standard error."""
-    for block, start in enumerate(range(0, max(1, tables), BLOCK)):
-        found = trial.difference(make, min(BLOCK, tables - start), 1_000 * seed + block, every)
+    tables = options.tables
+    for start in range(options.first, max(1, tables), BLOCK):
+        seed = 1_000 * options.seed + start // BLOCK
+        found = trial.difference(make, min(BLOCK, tables - start), seed, options.every)
         if found is not None:
             return found
         print(f"{name}: {min(start + BLOCK, tables)} tables are equal", file=sys.stderr, flush=True)
@@ -70,9 +74,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--every", type=int, default=53)
+    parser.add_argument("--first", type=int, default=0, help=f"table to go on from, a multiple of {BLOCK}")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=[*ENGINES])
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.first % BLOCK:
+        parser.error(f"--first must be a multiple of {BLOCK}: that many tables are of one seed")
+    return options
 
 
 def processor_time() -> float:
@@ -125,7 +133,7 @@ def why_no_spark() -> str:
 
 
 @contextlib.contextmanager
-def spark_session() -> Iterator[Any]:
+def spark_session(settings: Mapping[str, str] = SPARK_SETTINGS) -> Iterator[Any]:
     """One real session of two threads, which takes seconds to start."""
     from pyspark.sql import SparkSession
 
@@ -135,7 +143,7 @@ def spark_session() -> Iterator[Any]:
     builder = SparkSession.builder.appName("tests of dpframe")
     builder = builder.remote(REMOTE) if REMOTE else builder.master("local[2]")
     with tempfile.TemporaryDirectory() as folder:
-        for name, value in {**SPARK_SETTINGS, "spark.sql.warehouse.dir": f"{folder}/warehouse"}.items():
+        for name, value in {**settings, "spark.sql.warehouse.dir": f"{folder}/warehouse"}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         if not REMOTE:

@@ -1,6 +1,7 @@
 """Jobs that are killed at a random moment and run again: what is charged, what is written.
 
     python -m assurance.killed_jobs --rounds 30
+    python -m assurance.killed_jobs --rounds 30 --postgresql
 
 Each round is a process that runs a job of two releases and is killed by SIGKILL somewhere between its first line and
 its last; then the job runs again. Every output must be there as a whole, a file that is there may not change, no
@@ -19,11 +20,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
 
 import dpframe as dpf
+from assurance import postgres
 from dpframe.jobs import job_file, running
 
 JOB = """engine = "polars"
@@ -32,7 +35,7 @@ audit = "audit.jsonl"
 [source]
 path = "stays.parquet"
 [ledger]
-path = "clinic.ledger"
+WHERE
 unit = "patient"
 epsilon = 1000.0
 """
@@ -64,25 +67,37 @@ running.run(job)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as name:
-        wrong, seen = drilled(Path(name), rounds)
+    parser.add_argument("--postgresql", action="store_true", help="keep the ledger in a server that is started for it")
+    asked = parser.parse_args()
+    rounds = asked.rounds
+    if asked.postgresql and (why_not := postgres.missing()):
+        print(why_not)
+        return 1
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o755)  # the server's user comes by here
+        url = stack.enter_context(postgres.server(folder / "server")).url("jobs") if asked.postgresql else None
+        wrong, seen = drilled(folder, rounds, url)
     print(f"{rounds} rounds, {wrong} wrong; {', '.join(f'{words}: {many}' for words, many in sorted(seen.items()))}")
     return 1 if wrong else 0
 
 
-def drilled(folder: Path, rounds: int) -> tuple[int, Counter[str]]:
-    """The number of wrong rounds, and how far the killed processes had come."""
+def drilled(folder: Path, rounds: int, url: str | None = None) -> tuple[int, Counter[str]]:
+    """The number of wrong rounds, and how far the killed processes had come; with a URL the ledger is there."""
+    where = 'path = "clinic.ledger"' if url is None else f'url = "{url}"'
+    ledger = folder / "clinic.ledger" if url is None else url
     pl.DataFrame({"patient": range(300_000), "ward": ["A", "B", "C"] * 100_000}).write_parquet(folder / "stays.parquet")
-    (folder / "release.toml").write_text(JOB + "".join(RELEASE.replace("LABEL", label) for label in LABELS))
+    (folder / "release.toml").write_text(
+        JOB.replace("WHERE", where) + "".join(RELEASE.replace("LABEL", label) for label in LABELS)
+    )
     whole = _run(folder, "WEEK=w0", None)  # how long a whole run takes
     wrong, seen = 0, Counter[str]()
     for number in range(1, rounds + 1):
         week = f"w{number}"
         _run(folder, f"WEEK={week}", random.uniform(0, 1.1 * whole))
-        before, files = _entries(folder, week), _files(folder, week)
+        before, files = _entries(ledger, week), _files(folder, week)
         running.run(job_file.read(folder / "release.toml", [f"WEEK={week}"], {}))
-        after, now = _entries(folder, week), _files(folder, week)
+        after, now = _entries(ledger, week), _files(folder, week)
         good = len(now) == 4 and all(now[file] == content for file, content in files.items())
         for label in LABELS:
             charged, answered = before[label, "charge"], before[label, "answer"]
@@ -106,11 +121,9 @@ def _run(folder: Path, said: str, seconds: float | None) -> float:
     return time.monotonic() - start
 
 
-def _entries(folder: Path, week: str) -> Counter[tuple[str, str]]:
+def _entries(ledger: Path | str, week: str) -> Counter[tuple[str, str]]:
     """How many charges and answers the ledger has of each release of a week."""
-    if not (folder / "clinic.ledger").exists():
-        return Counter()
-    stored = dpf.Ledger.open(folder / "clinic.ledger")._store.entries()
+    stored = dpf.Ledger.open(ledger)._store.entries()  # which the first whole run made
     return Counter((entry.label or "", entry.kind) for _, entry in stored if entry.snapshot == week)
 
 

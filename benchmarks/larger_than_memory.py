@@ -62,14 +62,14 @@ def _make(folder: Path, rows: int, links: int) -> None:
 
     random = np.random.default_rng(SEED)
     users = max(rows * links // 20, 1)
-    with parquet.ParquetWriter(folder / "0.parquet", _group(random, 0, users).schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(folder / "0.parquet", group(random, 0, users).schema, compression="zstd") as writer:
         for start in range(0, rows, GROUP):
-            writer.write_table(_group(random, min(GROUP, rows - start), users))
+            writer.write_table(group(random, min(GROUP, rows - start), users))
     for place in range(1, links):
         os.link(folder / "0.parquet", folder / f"{place}.parquet")
 
 
-def _group(random: np.random.Generator, rows: int, users: int) -> Any:
+def group(random: np.random.Generator, rows: int, users: int) -> Any:
     columns = {
         "user": random.integers(0, users, rows),
         "ward": random.integers(0, WARDS, rows).astype(np.int16),

@@ -11,6 +11,7 @@ from pathlib import Path
 ROOMS: dict[str, tuple[float, str]] = {
     "__main__": (10, "python -m dpframe"),
     "__init__": (9, "public names"),
+    "_names": (8.9, "where public names live"),
     "cli": (9, "the command line"),
     "jobs": (8.5, "a job file: its table, ledger, releases and outputs; planned as a whole, then run"),
     "reports": (8.5, "reports of files as HTML"),
@@ -37,7 +38,8 @@ ROOMS: dict[str, tuple[float, str]] = {
     "errors": (0, "every error"),
     "_version": (0, "the version"),
 }
-TOP = {"__init__", "__main__", "_version", "errors", "exact", "privacy", "testing"}  # modules that are no folder
+# Modules that are no folder.
+TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "privacy", "testing"}
 
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}

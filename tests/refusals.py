@@ -1955,6 +1955,14 @@ OPTIONS = [
         ANY,
     ),
     Refusal(
+        "mechanism-not-called",
+        lambda df: df.dp.count(mechanism=dpf.probabilistic_gaussian, epsilon=0.5, delta=1e-6),
+        VALUE,
+        "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, not "
+        "a function of other arguments. Write for instance lambda sensitivity, loss: "
+        "dpf.Laplace.calibrate(sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid).",
+    ),
+    Refusal(
         "mechanism-class",
         lambda df: df.dp.count(mechanism=dpf.Laplace, epsilon=1),
         VALUE,
@@ -1967,7 +1975,7 @@ OPTIONS = [
         lambda df: df.dp.count(mechanism=dpf.Laplace.calibrate, epsilon=1),
         VALUE,
         "mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, not a "
-        "method. Write for instance lambda sensitivity, loss: "
+        "method of other arguments. Write for instance lambda sensitivity, loss: "
         "dpf.Laplace.calibrate(sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid).",
     ),
     Refusal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assurance.bugs.before import BEFORE
+from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
 from assurance.bugs.contracts import CONTRACTS
 from assurance.bugs.engines import ENGINES
@@ -47,6 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *LOCAL,
     *ENGINES,
     *KERNELS,
+    *BLOCKS,
     *GRIDS,
     *KEYS,
     *JOBS,

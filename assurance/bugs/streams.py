@@ -7,6 +7,7 @@ from assurance.bugs.seeding import bug
 REACH = "test_stream_reach.py"
 STEPS = "test_stream_steps.py"
 ASKED = "test_streams.py"
+FILES = "test_stream_files.py"
 
 STREAMS = (
     bug(
@@ -121,5 +122,29 @@ STREAMS = (
         "weights @ (totals >> BITS) + ((weights @ (totals & MASK)) >> BITS)",
         "weights @ (totals >> BITS)",
         "test_stream_design.py::test_sums_are_exact_integers_rounded_down",
+    ),
+    bug(
+        "streams",
+        "a lock given up after the intent",
+        "stream_path._draw",
+        "    to_the_end()\n",
+        "",
+        f"{STEPS}::test_ctrl_c_while_the_lock_is_waited_for_loses_no_period",
+    ),
+    bug(
+        "streams",
+        "a stream named without its price",
+        "stream_identity.identity_of",
+        '"price": _price(plan.price)',
+        '"price": None',
+        f"{FILES}::test_the_facts_that_name_a_stream_are_frozen",
+    ),
+    bug(
+        "streams",
+        "a record in the words of another version",
+        "stream_record.facts_said",
+        "if not earlier:",
+        "if earlier or not earlier:",
+        f"{FILES}::test_a_stored_stream_goes_on",
     ),
 )

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engines.even_bins import EvenBins
 from dpframe.engines.found_labels import told_apart
 from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
 from dpframe.engines.source import ColumnRequest, Source, collected
@@ -155,9 +156,14 @@ def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:
         return np.full(len(values), NOWHERE, dtype=np.int64)
     if values.dtype == pl.String:
         return _spelled(values, keys)
-    if values.dtype in NARROW and max(keys) - min(keys) <= LOOK_UP and max(map(abs, keys)) < 2**62:
+    if values.dtype in NARROW and close_together(keys):
         return _looked_up(values, keys)
     return _joined(values, keys)
+
+
+def close_together(keys: Sequence[int]) -> bool:
+    """Tell whether a table of all integers from the least key to the greatest is small."""
+    return max(keys) - min(keys) <= LOOK_UP and max(map(abs, keys)) < 2**62
 
 
 def _looked_up(values: pl.Series, keys: Sequence[int]) -> Integers:
@@ -205,7 +211,10 @@ def half_open(axis: BinAxis, tick: int) -> NDArray[Any]:
 
 
 def counted(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[np.int64]:
-    """The number of values in each half-open bin; by sorting blocks, which is faster than a search per value."""
+    """The number of values in each half-open bin; of uneven ones by sorting blocks: faster than a search per value."""
+    even = None if edges.size > BLOCK else EvenBins.of(edges)
+    if even is not None:
+        return even.counted(values)
     below = np.zeros(edges.size, dtype=np.int64)
     for start in range(0, values.size, BLOCK):
         block = np.sort(values[start : start + BLOCK])  # NaN last, above every edge
@@ -217,10 +226,14 @@ def counted(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[
 
 def bin_codes(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[np.int64]:
     """The bin of each value, OUTSIDE for a value in none (NaN among them)."""
-    guess = near_uniform(edges)
+    even, guess = EvenBins.of(edges), near_uniform(edges)
     codes = np.empty(values.size, dtype=np.int64)
     for start in range(0, values.size, BLOCK):
         block = values[start : start + BLOCK]
+        if even is not None:
+            code = even.places(block)
+            codes[start : start + BLOCK] = np.where(code < even.size, code, OUTSIDE)
+            continue
         inside = (block >= edges[0]) & ((block <= edges[-1]) if closed else (block < edges[-1]))
         if guess is None:
             code = np.searchsorted(edges, block, side="right") - 1

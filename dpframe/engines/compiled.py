@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-compiled = njit(nogil=True, cache=True)  # no fast math: what a float becomes is the same everywhere
+from dpframe.engines import compiled_names as names
+from dpframe.engines.compiled_names import compiled, inlined
 
 MISSING = np.int32(-(2**31))  # of a step: there is no value
 LANES = 4  # of small tables of totals: rows that follow one another do not wait for the same number
@@ -236,7 +236,7 @@ def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, togethe
                 add_pairs(touched[:pairs], together, steps.shape[0], weight, lines, grids, weighed)
 
 
-@compiled
+@inlined
 def add_row(row, place, steps, table):
     """Add a row to its place: one row, its steps, and which of them are missing. True if it is the first there."""
     slots = steps.shape[0]
@@ -249,7 +249,7 @@ def add_row(row, place, steps, table):
     return table[base] == 1
 
 
-@compiled
+@inlined
 def bring_together(order, first, places, steps, together, touched):
     """Add up the rows of one unit by place, and list the places that it touches; the number of these."""
     pairs = 0
@@ -260,7 +260,7 @@ def bring_together(order, first, places, steps, together, touched):
     return pairs
 
 
-@compiled
+@inlined
 def weight_of(rows, touched, together, width, reach):
     """The weight of a unit that is not light, as `weights.Reach` has it; squares are added as integers."""
     _, _, most, shave, p, merged = reach
@@ -276,7 +276,7 @@ def weight_of(rows, touched, together, width, reach):
     return min(weight, merged * shave / np.float64(rows)) if merged > 0.0 and rows > merged else weight
 
 
-@compiled
+@inlined
 def add_pairs(touched, together, slots, weight, lines, grids, weighed):
     """Add the weighed totals of a unit's pairs, each truncated toward zero, and clear what is used of `together`.
 
@@ -327,3 +327,4 @@ def compile_all() -> None:
     weigh_parts(
         (0, 1), one_part, units, units, steps.reshape(1, 1), reach, lines, grids, tables, tables.copy(), weighed
     )
+    names.compile_all()

@@ -55,6 +55,10 @@ class Parts:
         others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
         return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
 
+    def assembled(self, sums: dict[Total, Integers]) -> dict[Total, Integers]:
+        """The Totals that are made of plain sums."""
+        return {total: _side_by_side([sums[term] for term in terms]) for total, terms in self.plain.items()}
+
     def requests(self, source: Source) -> list[ColumnRequest]:
         """The columns to load."""
         others: list[ColumnRequest] = []
@@ -108,7 +112,7 @@ def totals_at_once(
         sums = of_units(source, cells, parts.terms, unit, p, merged=False)
     if sums is None:
         return None
-    return {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
+    return parts.assembled(sums)
 
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:

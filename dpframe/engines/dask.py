@@ -7,8 +7,6 @@ its own hash, by which 1 and 1.0 are two, is one of numbers of parts alone.
 
 from __future__ import annotations
 
-import io
-import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,23 +14,19 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpframe._version import VERSION
-from dpframe.engines.aggregates import ROWS
 from dpframe.engines.dask_partitions import frame_of
 from dpframe.engines.engine import Partial
 from dpframe.engines.identity import of_rows
 from dpframe.engines.source import ColumnType, types_of_dask
 from dpframe.engines.task import Task
+from dpframe.engines.unit_parts import in_parts, received, together, versions, withheld
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 
 MOST_PARTS = 2**10
 PARTS = 4  # of units, for each partition
-MANY_ROWS = 2**16  # of one part of one partition: beyond, rows of one unit and cell are brought together first
 BRANCHES = 8  # of the tree in which totals are added
 FAILED = -1  # the part of what could not be worked on
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 @dataclass(frozen=True)
@@ -68,8 +62,7 @@ class DaskTable:
         meta = _numbered([], [])
         send = Sending(work, min(PARTS * places, MOST_PARTS), versions())
         sent = self._narrow(work.dtypes).map_partitions(send, meta=meta, enforce_metadata=False)
-        received = self._exchanged(sent, places)
-        return _sum(Answering(work.answer, versions()), received)
+        return _sum(Answering(work.answer, versions()), self._exchanged(sent, places))
 
     def _exchanged(self, sent: Any, places: int) -> Any:
         """The same rows, those of a part in one partition."""
@@ -104,9 +97,9 @@ class Whole:
         """The same rows: nothing is known of what is done with them."""
         return rows
 
-    def answer(self, received: Any) -> Partial:
+    def answer(self, partition: Any) -> Partial:
         """The totals of the parts of one partition."""
-        return _of_parts(received, self.piece(_empty(self.dtypes)), lambda tables: self.piece(pl.concat(tables)))
+        return _of_parts(partition, self.piece(_empty(self.dtypes)), lambda tables: self.piece(pl.concat(tables)))
 
 
 @dataclass(frozen=True)
@@ -125,15 +118,12 @@ class Coded:
         """One row for each unit and cell: a unit with most of all rows has few of these."""
         return self.task.combine(rows)
 
-    def answer(self, received: Any) -> Partial:
+    def answer(self, partition: Any) -> Partial:
         """The totals of the parts of one partition."""
-        return _of_parts(received, self.task.piece(_empty(self.dtypes)), self._weighed)
+        return _of_parts(partition, self.task.piece(_empty(self.dtypes)), self._weighed)
 
     def _weighed(self, tables: list[pl.DataFrame]) -> Partial:
-        if any(ROWS in table.columns for table in tables):
-            pairs = [table if ROWS in table.columns else self.task.combine(table) for table in tables]
-            return self.task.weigh(self.task.combine(pl.concat(pairs)))
-        return self.task.weigh(pl.concat(tables))
+        return self.task.weigh(together(self.task, tables))
 
 
 @dataclass(frozen=True)
@@ -150,13 +140,7 @@ class Sending:
 
     def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
         rows, unit = self.work.rows(frame_of(partition, self.work.dtypes))
-        part = part_of(unit, self.parts)
-        order = np.argsort(part, kind="stable")
-        numbers, starts = np.unique(part[order], return_index=True)
-        ordered = rows[order]
-        tables = [ordered[start:end] for start, end in itertools.pairwise([*starts.tolist(), rows.height])]
-        fewer = [self.work.fewer(table) if table.height > MANY_ROWS else table for table in tables]
-        return numbers.tolist(), [_as_bytes(table) for table in fewer]
+        return in_parts(rows, unit, self.parts, self.work.fewer)
 
 
 @dataclass(frozen=True)
@@ -170,36 +154,13 @@ class Answering:
         return withheld(self.answer, partition) if self.versions == versions() else None
 
 
-def withheld(function: Callable[[Any], Any], partition: Any) -> Any:
-    """The result of a function, or None: Dask shows errors with the values that they name, and writes them to logs."""
-    try:
-        return function(partition)
-    except STOPS:
-        raise
-    except BaseException:  # a panic of the Polars engine is no Exception
-        return None
-
-
-def part_of(unit: pl.Series, parts: int) -> NDArray[np.int64]:
-    """The part of each row: the same for the same unit in every process; missing units are in one part, too.
-
-    Of the values of one Polars dtype, as they are told apart: a hash of bytes, which pandas keeps the same.
-    """
-    import pandas
-
-    filled = unit.fill_null("" if unit.dtype == pl.String else 0)
-    hashed = pandas.util.hash_array(filled.to_numpy())
-    return (np.asarray(hashed, dtype=np.uint64) % np.uint64(parts)).astype(np.int64)
-
-
-def _of_parts(received: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], Partial]) -> Partial:
+def _of_parts(table: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], Partial]) -> Partial:
     """The sum over the parts in a partition, one after the other."""
-    parts = received["part"].to_numpy()
+    parts = table["part"].to_numpy()
     if (parts == FAILED).any():
         raise ReleaseFailed("a partition could not be read")
     for part in np.unique(parts).tolist():
-        tables = [pl.read_ipc_stream(io.BytesIO(rows)) for rows in received["rows"][parts == part]]
-        zero += weigh(tables)
+        zero += weigh([received(rows) for rows in table["rows"][parts == part]])
     return zero
 
 
@@ -210,12 +171,6 @@ def _numbered(parts: list[int], rows: list[bytes]) -> Any:
 
     dtype: Any = pandas.ArrowDtype(pyarrow.large_binary())
     return pandas.DataFrame({"part": np.array(parts, dtype=np.int64), "rows": pandas.array(rows, dtype=dtype)})
-
-
-def _as_bytes(table: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    table.write_ipc_stream(buffer)
-    return buffer.getvalue()
 
 
 def _empty(dtypes: Mapping[str, Any]) -> pl.DataFrame:
@@ -243,13 +198,6 @@ def _added(partials: Sequence[Partial | None]) -> Partial | None:
     for partial in partials[1:]:
         total = None if total is None or partial is None else total + partial
     return total
-
-
-def versions() -> str:
-    """The versions that must be the same wherever rows are: of what computes totals, and of what hashes units."""
-    import pandas
-
-    return f"dpframe {VERSION}, Polars {pl.__version__}, pandas {pandas.__version__}"
 
 
 def check_cluster() -> None:

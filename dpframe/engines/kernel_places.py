@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.cells import LOOK_UP, NARROW, Cells, half_open, near_uniform
+from dpframe.engines.cells import NARROW, Cells, close_together, half_open, near_uniform
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernels import read_only
 from dpframe.queries.bins import BinAxis
@@ -87,10 +87,10 @@ def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema) -
 def _integers(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
     """Integers that lie close together, from an array."""
     low, high = min(keys.values), max(keys.values)
-    if high - low > LOOK_UP or max(map(abs, keys.values)) >= 2**62:
+    if not close_together(keys.values):
         return None
     table = np.zeros(high - low + 3, dtype=np.uint32)  # an entry on either side for all that lies beyond
-    table[np.array(keys.values, dtype=np.int64) - low + 1] = _cells_of(keys)
+    table[np.array(keys.values, dtype=np.int64) - low + 1] = cells_of_positions(keys)
 
     def of_rows(frame: pl.DataFrame, places: Places) -> None:
         values = frame[name].cast(pl.Int64)
@@ -110,7 +110,7 @@ def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis 
     slots = 2 ** (16 * len(keys.values)).bit_length()  # so many that nearly all strings are where they are looked for
     table, inner_of = np.zeros(2 * slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
     kernels.table_of_views(declared, table, inner_of)
-    inner_of = np.append(np.uint32(0), _cells_of(keys))[inner_of]
+    inner_of = np.append(np.uint32(0), cells_of_positions(keys))[inner_of]
 
     def of_rows(frame: pl.DataFrame, places: Places) -> None:
         column = frame[name]
@@ -121,7 +121,7 @@ def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis 
     return of_rows
 
 
-def _cells_of(keys: Declared) -> Places:
+def cells_of_positions(keys: Declared) -> Places:
     """The cell of the axis plus one at each position of a key; 0 where no combination has it."""
     cells = np.zeros(len(keys.values) + 1, dtype=np.uint32)  # the last is for a missing key and for no key
     cells[keys.rows] = np.arange(1, keys.rows.size + 1) * (keys.rows >= 0)
@@ -130,6 +130,10 @@ def _cells_of(keys: Declared) -> Places:
 
 def views_of(column: pl.Series) -> Words | None:
     """Arrow's views of strings as two words a row; None where this version of pyarrow has none."""
+    import pyarrow
+
+    if not hasattr(pyarrow, "string_view"):
+        return None
     arrow: Any = column.to_arrow(compat_level=pl.CompatLevel.newest())
     if str(arrow.type) != "string_view":
         return None

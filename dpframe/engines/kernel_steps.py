@@ -152,7 +152,7 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
             _add(kernels, placing(block), slots, slots.columns(block), steps, lanes, tables)
         return tables
 
-    return _together(in_threads(work, workers)).totals(slots, lanes)
+    return together(in_threads(work, workers)).totals(slots, lanes)
 
 
 def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> pl.DataFrame:
@@ -175,7 +175,8 @@ def _add(
                 kernels.add_steps(part, steps, lanes, tables.sums[number])
 
 
-def _together(found: list[Tables]) -> Tables:
+def together(found: list[Tables]) -> Tables:
+    """The tables of several threads, added into the first."""
     first, *others = found
     for other in others:
         for mine, theirs in zip(_arrays(first), _arrays(other), strict=True):

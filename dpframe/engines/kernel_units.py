@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
+from dpframe.engines.kernel_owners import Targets, Told, owners_of
 from dpframe.engines.kernel_places import Places, Placing
 from dpframe.engines.kernel_steps import Slots, Tables, loaded
-from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
+from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, ready, strips, threads
 from dpframe.engines.source import Source
-from dpframe.engines.weights import SHAVE, Reach, bounded, unit_codes
+from dpframe.engines.weights import SHAVE, Reach, bounded
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import WEIGHT_BITS, Total
 
@@ -32,16 +33,15 @@ Block = Callable[[int, int], tuple[Places, list[Any]]]  # of a first and a last 
 NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # as kernels know p; other norms are sums of floats, whose order counts
 MOST_CELLS = 2**22  # numbers of one thread's array of all cells: more of them are left to Polars
 PART_ROWS = 2**15  # of a part, if units have about as many rows
-MOST_PARTS = 2**10
+MOST_BITS = 10  # of the number of parts
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of units: how many, the number of each one's unit, and how blocks of them are read."""
+    """Rows of units: how many, each one's unit, and how blocks of them are read."""
 
     count: int
-    codes: Integers
-    units: int
+    owners: pl.Series
     block: Block
 
 
@@ -67,10 +67,8 @@ def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float,
         rows = table[start:stop]
         return (rows["cell"].to_numpy() + 1).astype(np.uint32), slots.columns(rows)
 
-    codes, units = unit_codes(table["unit"])
-    return _weighed(
-        kernels, Rows(table.height, codes, units, block), slots, Reach.of(unit, p, cells, merged=merged), cells
-    )
+    reach = Reach.of(unit, p, cells, merged=merged)
+    return _weighed(kernels, Rows(table.height, table["unit"], block), slots, reach, cells)
 
 
 def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:
@@ -94,9 +92,8 @@ def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: f
             places[rows["unit"].is_null().to_numpy()] = 0
         return places, slots.columns(rows)
 
-    codes, units = unit_codes(owners)
     reach = Reach.of(unit, p, cells.keys.cells, merged=merged)
-    return _weighed(kernels, Rows(table.height, codes, units, block), slots, reach, cells.keys.cells)
+    return _weighed(kernels, Rows(table.height, owners, block), slots, reach, cells.keys.cells)
 
 
 def _slots(slots: Slots | None, p: float, cells: int) -> Slots | None:
@@ -145,48 +142,54 @@ def _grid(total: Total) -> float:
 
 
 def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
-    """Rows in parts of whole units: counted first, then written."""
-    parts = _parts(rows.count)
-    bits = parts.bit_length() - 1
+    """Rows in parts of whole units: counted first, then written, and units numbered."""
+    bits = _bits(rows.count)
+    owners, parts = owners_of(rows.owners, bits), 2**bits
     ends, workers = block_ends(rows.count), threads(parts, 4)
     shares = [ends[thread::workers] for thread in range(workers)]
 
     def counted(thread: int) -> Integers:
-        counts = np.zeros(parts, dtype=np.int64)
+        counts = np.zeros((2, parts), dtype=np.int64)
         for start, stop in shares[thread]:
-            kernels.count_parts(read_only(rows.codes[start:stop]), counts)
+            owners.count(kernels, start, stop, counts)
         return counts
 
-    counts = np.array(in_threads(counted, workers)).T  # of each part, what each thread sends to it
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts.ravel())])
-    sent = Sent(
-        np.append(starts[:-1].reshape(parts, workers)[:, 0], rows.count),
-        (max(rows.units - 1, 0) >> bits) + 1,
-        np.zeros(rows.count + 1, dtype=np.uint32),  # the last is for all that is sent nowhere
-        np.zeros(rows.count + 1, dtype=np.uint32),
-        np.empty((len(slots.slots), rows.count + 1), dtype=np.int32),
-    )
+    starts = _starts(np.array(in_threads(counted, workers)))
+    places, words = np.zeros(rows.count + 1, dtype=np.uint32), np.empty(starts[1, -1, 0], dtype=np.uint64)
+    told = Told(np.zeros(rows.count + 1, dtype=np.uint32), words, places)  # the last is for all that is sent nowhere
+    steps = np.empty((len(slots.slots), rows.count + 1), dtype=np.int32)
 
     def write(thread: int) -> None:
-        free = starts[:-1].reshape(parts, workers)[:, thread].copy()
-        targets, steps = np.empty(STRIP, dtype=np.int64), np.empty(STRIP, dtype=np.int32)
+        to = Targets(starts[:, :-1, thread].copy(), rows.count, told)
+        targets, scratch = np.empty(STRIP, dtype=np.int64), np.empty(STRIP, dtype=np.int32)
         for start, stop in shares[thread]:
-            places, columns = rows.block(start, stop)
+            found, columns = rows.block(start, stop)
+            block = owners.block(start, stop)
             for strip in strips(stop - start):
-                here, codes = places[strip], read_only(rows.codes[start:stop][strip])
+                here = found[strip]
                 target = targets[: here.size]
-                kernels.targets_of(codes, here, free, rows.count, target)
-                kernels.send_codes(target, codes, bits, sent.units)
-                kernels.send(target, here, sent.places)
+                owners.send(kernels, block, strip, here, target, to)
+                kernels.send(target, here, places)
                 for number, (_, slot) in enumerate(slots.slots):
-                    slot.fill(kernels, columns[number][strip], steps[: here.size])
-                    kernels.send(target, steps[: here.size], sent.steps[number])
+                    slot.fill(kernels, columns[number][strip], scratch[: here.size])
+                    kernels.send(target, scratch[: here.size], steps[number])
 
     in_threads(write, workers)
-    sent.places[rows.count :] = 0
-    return sent
+    places[rows.count :] = 0
+    numbers = owners.number(kernels, starts, told, workers)
+    return Sent(starts[0, :, 0].copy(), numbers, told.units, places, steps)
 
 
-def _parts(rows: int) -> int:
-    """A power of two, such that a part has about PART_ROWS rows."""
-    return int(min(MOST_PARTS, 2 ** (rows // PART_ROWS).bit_length()))
+def _starts(counts: Integers) -> Integers:
+    """Where the rows and the words of each part, and in it of each thread, begin; the last is behind them all."""
+    workers, kinds, parts = counts.shape
+    each = counts.transpose(1, 2, 0).reshape(kinds, -1)
+    starts = np.zeros((kinds, (parts + 1) * workers), dtype=np.int64)
+    np.cumsum(each, axis=1, out=starts[:, 1 : each.shape[1] + 1])
+    starts[:, each.shape[1] :] = starts[:, each.shape[1], None]
+    return starts.reshape(kinds, parts + 1, workers)
+
+
+def _bits(rows: int) -> int:
+    """Of so many parts, a power of two, that a part has about PART_ROWS rows."""
+    return min(MOST_BITS, (rows // PART_ROWS).bit_length())

@@ -77,9 +77,10 @@ def _mark() -> Path | None:
     from importlib.metadata import version
 
     source = Path(__file__).with_name("compiled.py")
-    stat = source.stat()  # as Numba knows whether what it keeps is of this file
+    stats = [path.stat() for path in (source, source.with_name("compiled_names.py"))]
+    files = [(stat.st_mtime_ns, stat.st_size) for stat in stats]  # as Numba knows whether what it keeps is of a file
     names = [sys.version, version("numba"), version("numpy")]
-    known = hashlib.sha256(repr([*names, str(source), stat.st_mtime_ns, stat.st_size]).encode()).hexdigest()[:16]
+    known = hashlib.sha256(repr([*names, str(source), files]).encode()).hexdigest()[:16]
     for folder in (source.parent / "__pycache__", Path(os.path.expanduser("~/.cache/dpframe"))):
         try:
             folder.mkdir(parents=True, exist_ok=True)

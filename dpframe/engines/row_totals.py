@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines import kernel_steps
+from dpframe.engines import block_totals, kernel_steps
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, counted, half_open, placed
 from dpframe.engines.source import Source, collected
@@ -24,9 +24,11 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
     if (found := kernel_steps.of_rows(source, cells, terms)) is not None:
         return found
-    lazy = source.load([*cells.requests(), *terms.requests()])
     if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (Total(None),):
-        return {terms.totals[0]: _histogram(lazy, cells, source.rows)}
+        return {terms.totals[0]: _histogram(source.load(cells.requests()), cells, source.rows)}
+    if (found := block_totals.of_rows(source, cells, terms)) is not None:
+        return found
+    lazy = source.load([*cells.requests(), *terms.requests()])
     if cells.bins:
         table = coded_rows(lazy, cells, terms, source.rows)
         return by_cell(table, terms, cells.keys.cells)
@@ -46,7 +48,7 @@ def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     if terms.totals == (Total(None),):
         return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
-    return _placed(groups, groups["cell"].to_numpy(), terms, cells)
+    return of_groups(groups, groups["cell"].to_numpy(), terms, cells)
 
 
 def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
@@ -54,13 +56,14 @@ def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -
     names = cells.names()
     if not names:
         groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
-        return _placed(groups, np.zeros(1, dtype=np.int64), terms, 1)
+        return of_groups(groups, np.zeros(1, dtype=np.int64), terms, 1)
     prepared = lazy.select(*names, *terms.prepared())
     groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
-    return _placed(groups, cells.codes(groups), terms, cells.keys.cells)
+    return of_groups(groups, cells.codes(groups), terms, cells.keys.cells)
 
 
-def _placed(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
+def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
+    """Totals of aggregated groups, by the numbers of their cells."""
     return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
 
 

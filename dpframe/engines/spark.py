@@ -1,7 +1,8 @@
 """Tables of Apache Spark: the executors compute totals of their own rows, and the driver adds these up.
 
 No row reaches the driver. Each executor runs the Polars code of every other engine, on the rows of one partition at a
-time; where there are units, one shuffle brings the rows of each into one partition.
+time. Where there are units, rows become coded rows first (see `Task`), and one shuffle brings the parts of units, as
+bytes, to where they are weighed: Spark moves few rows of many bytes instead of many rows.
 
 No value fails on its way: strings leave Spark as bytes, since Spark lets them hold invalid UTF-8, and instants as
 integers, since their time zone is only shown. Columns are told apart by place, since Spark tells names apart neither by
@@ -10,6 +11,7 @@ case nor where there are two of a kind.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +19,19 @@ from typing import Any
 
 import polars as pl
 
-from dpframe._version import VERSION
 from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.source import ColumnType, types_of_spark
-from dpframe.engines.spill import Spill
+from dpframe.engines.spark_sql import by_sql, totals_by_sql
+from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
+from dpframe.engines.unit_parts import as_pairs, in_parts, received, together, versions, withheld
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 
 ROWS = 2**18  # about so many are worked on at a time
+ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
+MOST_ROWS = 2**20  # however many parts there are
 MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
+MOST_PARTS = 2**12
 MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
 NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
 UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
@@ -36,7 +42,8 @@ UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
     ")*$"
 )
 INSTANT = pl.Datetime("us", "UTC")
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+FAILED = "dpframe failed on this partition; why is withheld, since it may hold private values"
+WORD = 2**32
 
 
 @dataclass(frozen=True)
@@ -55,11 +62,25 @@ class SparkTable:
         return self._sum(dtypes, by, Whole(piece) if by is not None else InPieces(piece), piece(_empty(dtypes)))
 
     def push(self, task: Task) -> Partial | None:
-        """Units: of each partition in bounded memory."""
-        if task.by is None:
-            return None
+        """Units: coded rows, in parts that each hold whole units, of each partition in bounded memory; rows: by SQL."""
         dtypes = self._dtypes(task.columns)
-        return self._sum(dtypes, task.by, InUnits(task), task.piece(_empty(dtypes)))
+        chosen = self._chosen(dtypes, task.by)
+        if task.by is None:
+            return self._by_sql(chosen, task) if by_sql(task) else None
+        parts = min(_partitions(chosen), MOST_PARTS)
+        sent = chosen.mapInArrow(Sending(dtypes, task, tuple(even_numbers(parts)), versions()), "part int, rows binary")
+        answered = self._exchanged(sent, parts).mapInArrow(Weighing(task, versions()), "partial binary")
+        return _added(answered, task.piece(_empty(dtypes)))
+
+    def _by_sql(self, chosen: Any, task: Task) -> Partial | None:
+        return totals_by_sql(chosen, task)
+
+    def _exchanged(self, sent: Any, parts: int) -> Any:
+        """The same parts, those of one number in one partition.
+
+        Adaptive execution merges and splits partitions, but none of a shuffle whose number of them was chosen.
+        """
+        return sent.repartition(parts, "part")
 
     def _dtypes(self, columns: Sequence[str]) -> dict[str, Any]:
         schema = self.schema()
@@ -71,10 +92,8 @@ class SparkTable:
         """The answer of each partition, as one row of bytes, added to the answer of no rows."""
         frame = self._chosen(dtypes, by)
         if by is not None:
-            # Adaptive execution merges and splits partitions, but none of a shuffle whose number of them was chosen.
             frame = frame.repartition(_partitions(frame), f"c{list(dtypes).index(by)}")
-        mapped = frame.mapInArrow(OnExecutor(dtypes, answer, (VERSION, pl.__version__)), "partial binary")
-        return added_up([zero, *(pickle.loads(row[0]) for row in mapped.collect())])
+        return _added(frame.mapInArrow(OnExecutor(dtypes, answer, versions()), "partial binary"), zero)
 
     def _chosen(self, dtypes: Mapping[str, Any], by: str | None) -> Any:
         """The columns that are read, named by their places in `dtypes`: c0, c1, ..."""
@@ -132,19 +151,6 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class InUnits:
-    """All rows of some units, which are weighed together; in a file of the executor where they are many."""
-
-    task: Task
-
-    def __call__(self, frames: Iterator[pl.DataFrame]) -> Partial:
-        with Spill(MEMORY, self.task.combine, self.task.weigh) as spill:
-            for frame in frames:
-                spill.add(self.task.coded(frame))
-            return spill.total()
-
-
-@dataclass(frozen=True)
 class OnExecutor:
     """The work of an executor on a partition: Arrow batches in, one pickled Partial out.
 
@@ -153,46 +159,150 @@ class OnExecutor:
 
     dtypes: Mapping[str, Any]
     answer: Callable[[Iterator[pl.DataFrame]], Partial]
-    versions: tuple[str, str]
+    versions: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
+        check_versions(self.versions)
+        empty = _empty(self.dtypes)  # so that there is one frame at least
+        frames = itertools.chain([empty], frames_of(batches, self.dtypes, ROWS))
+        yield _as_batch(partial=[pickle.dumps(answered(self.answer, frames))])
 
-        if (VERSION, pl.__version__) != self.versions:  # of an executor that came after `check_executors`
-            raise ReleaseFailed("the versions of dpframe and Polars are not those of the driver")
-        partial = self._answered(batches)
-        if partial is None:
-            raise ReleaseFailed("dpframe failed on this partition; why is withheld, since it may hold private values")
-        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([pickle.dumps(partial)], pyarrow.binary())], ["partial"])
 
-    def _answered(self, batches: Iterator[Any]) -> Partial | None:
-        try:
-            return self.answer(self._frames(batches))
-        except STOPS:
-            raise
-        except BaseException:  # a panic of the Polars engine is no Exception
-            return None
+@dataclass(frozen=True)
+class Sending:
+    """The work of an executor on a partition whose units are put together: one row of bytes for each part of units."""
 
-    def _frames(self, batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
-        """Frames of many batches each, and one without rows, so that there is one at least."""
-        yield _empty(self.dtypes)
-        held: list[Any] = []
-        for batch in batches:
-            held.append(batch)
-            if sum(kept.num_rows for kept in held) >= ROWS:
-                yield self._frame(held)
-                held = []
-        if held:
-            yield self._frame(held)
+    dtypes: Mapping[str, Any]
+    task: Task
+    numbers: tuple[int, ...]  # of the parts, as Spark knows them
+    versions: str
 
-    def _frame(self, batches: list[Any]) -> pl.DataFrame:
-        import pyarrow
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        check_versions(self.versions)
+        rows = max(ROWS, min(len(self.numbers) * ROWS_OF_PART, MOST_ROWS))
+        frames = frames_of(batches, self.dtypes, rows)
+        while sent := answered(self._next, frames):
+            yield from sent
 
-        table = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_batches(batches)))
-        if not self.dtypes:
-            return table
-        columns = zip(self.dtypes.items(), table.get_columns(), strict=True)
-        return pl.DataFrame([_brought(column, dtype).alias(name) for (name, dtype), column in columns])
+    def _next(self, frames: Iterator[pl.DataFrame]) -> list[Any]:
+        """The parts of the next frame, in one batch; no batch where there is no frame."""
+        return [self._sent(frame) for frame in itertools.islice(frames, 1)]
+
+    def _sent(self, frame: pl.DataFrame) -> Any:
+        coded = self.task.coded(frame)
+        parts, rows = in_parts(coded, coded["unit"], len(self.numbers), self.task.combine)
+        return _as_batch(part=[self.numbers[part] for part in parts], rows=rows)
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """The work of an executor on parts that hold all rows of their units; in a file where these are many."""
+
+    task: Task
+    versions: str
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        check_versions(self.versions)
+        for partial in answered(self._weighed, batches):
+            yield _as_batch(partial=[pickle.dumps(partial)])
+
+    def _weighed(self, batches: Iterator[Any]) -> list[Partial]:
+        """The total of a partition; none where nothing was sent to it."""
+        tables: list[pl.DataFrame] = []
+        held = 0
+        sent = (received(rows.as_py()) for batch in batches for rows in batch.column(1))
+        for table in sent:
+            tables.append(table)
+            held += cost(table)
+            if held > MEMORY // 2:
+                return [self._spilled(itertools.chain(tables, sent))]
+        return [self.task.weigh(together(self.task, tables))] if tables else []
+
+    def _spilled(self, tables: Iterator[pl.DataFrame]) -> Partial:
+        with Spill(MEMORY, self.task.combine, lambda pairs: self.task.weigh(together(self.task, [pairs]))) as spill:
+            for table in tables:
+                spill.add(as_pairs(self.task, table))
+            return spill.total()
+
+
+def check_versions(expected: str) -> None:
+    """Fail on an executor that came after `check_executors`, and has others."""
+    if versions() != expected:
+        raise ReleaseFailed("the versions of dpframe, Polars and pandas are not those of the driver")
+
+
+def answered(function: Callable[[Any], Any], argument: Any) -> Any:
+    """The result of a function; its errors without their words."""
+    found = withheld(function, argument)
+    if found is None:
+        raise ReleaseFailed(FAILED)
+    return found
+
+
+def even_numbers(parts: int) -> list[int]:
+    """A number for each partition of as many, which Spark sends there: so each has one part.
+
+    Spark takes the remainder of a hash of integers, MurmurHash3 (A. Appleby, 2011; 32 bits, seed 42). Were it another,
+    partitions would have several parts or none, and answers would be the same.
+    """
+    numbers: dict[int, int] = {}
+    for number in itertools.count():
+        place = _signed(_murmur(number)) % parts
+        numbers.setdefault(place, number)
+        if len(numbers) == parts:
+            return [numbers[place] for place in range(parts)]
+    raise AssertionError
+
+
+def _murmur(number: int) -> int:
+    mixed = _turned(number * 0xCC9E2D51 % WORD, 15) * 0x1B873593 % WORD
+    mixed = (_turned(42 ^ mixed, 13) * 5 + 0xE6546B64) % WORD ^ 4
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B % WORD
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 % WORD
+    return mixed ^ mixed >> 16
+
+
+def _turned(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) % WORD
+
+
+def _signed(word: int) -> int:
+    return word - WORD if word >= WORD // 2 else word
+
+
+def _added(partials: Any, zero: Partial) -> Partial:
+    """The sum of the rows of bytes that executors answer, and of what no rows give."""
+    return added_up([zero, *(pickle.loads(row[0]) for row in partials.collect())])
+
+
+def _as_batch(**columns: list[Any]) -> Any:
+    import pyarrow
+
+    types = {"part": pyarrow.int32()}
+    arrays = [pyarrow.array(values, types.get(name, pyarrow.binary())) for name, values in columns.items()]
+    return pyarrow.RecordBatch.from_arrays(arrays, [*columns])
+
+
+def frames_of(batches: Iterator[Any], dtypes: Mapping[str, Any], rows: int) -> Iterator[pl.DataFrame]:
+    """Frames of at least so many rows, but for the last."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(kept.num_rows for kept in held) >= rows:
+            yield _frame(held, dtypes)
+            held = []
+    if held:
+        yield _frame(held, dtypes)
+
+
+def _frame(batches: list[Any], dtypes: Mapping[str, Any]) -> pl.DataFrame:
+    import pyarrow
+
+    table = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_batches(batches)))
+    if not dtypes:
+        return table
+    columns = zip(dtypes.items(), table.get_columns(), strict=True)
+    return pl.DataFrame([_brought(column, dtype).alias(name) for (name, dtype), column in columns])
 
 
 def _brought(column: pl.Series, dtype: Any) -> pl.Series:
@@ -232,18 +342,20 @@ def check_executors(frame: Any) -> None:
         import pyarrow
 
         try:
+            from importlib.metadata import version
+
             import polars
 
             from dpframe import _version
 
-            versions = f"dpframe {_version.VERSION}, Polars {polars.__version__}"
+            found = f"dpframe {_version.VERSION}, Polars {polars.__version__}, pandas {version('pandas')}"
         except ImportError as error:
-            versions = f"no {error.name}"
+            found = f"no {error.name}"
         for _ in batches:
             pass
-        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([versions])], ["found"])
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([found])], ["found"])
 
-    expected = f"dpframe {VERSION}, Polars {pl.__version__}"
+    expected = versions()
     try:
         there = {row[0] for row in frame.sparkSession.range(1024).mapInArrow(report, "found string").collect()}
     except Exception as error:  # of made-up numbers, so that it may be shown

@@ -66,7 +66,7 @@ class Spill:
             if len(parts) == 1:
                 total += self._of_part(reader, parts[0], 1, 0)
             else:
-                total += self._weigh(pl.concat(rows for part in parts for rows in self._read(reader, part)))
+                total += self._weigh(pl.concat(self._read(reader, parts)))
         return total
 
     @property
@@ -93,7 +93,7 @@ class Spill:
         """The units of a part, or those of them whose hash has `place` as its remainder."""
         rows: list[pl.DataFrame] = []
         pairs: list[pl.DataFrame] = []
-        for table in self._read(reader, part):
+        for table in self._read(reader, [part]):
             chosen = table if splits == 1 else table.filter(pl.Series(unit_hash(table) // PARTS % splits == remainder))
             rows.append(chosen)
             if sum(map(cost, [*rows, *pairs])) > self.memory // 2:
@@ -111,9 +111,23 @@ class Spill:
         together = [*pairs, *made]
         return together[0] if len(together) == 1 else self._combine(pl.concat(together))
 
-    def _read(self, reader: Any, part: int) -> Iterator[pl.DataFrame]:
-        for batch, _ in self._written[part]:
-            yield pl.DataFrame(pl.from_arrow(reader.get_batch(batch)), schema=self._empty.schema)
+    def _read(self, reader: Any, parts: list[int]) -> Iterator[pl.DataFrame]:
+        """The rows of parts, as many batches at a time as are worked on at a time."""
+        import pyarrow
+
+        batches: list[Any] = []
+        held = 0
+        for batch, size in [written for part in parts for written in self._written[part]]:
+            if batches and held + size > self._piece:
+                yield self._as_polars(pyarrow.Table.from_batches(batches))
+                batches, held = [], 0
+            batches.append(reader.get_batch(batch))
+            held += size
+        if batches:
+            yield self._as_polars(pyarrow.Table.from_batches(batches))
+
+    def _as_polars(self, table: Any) -> pl.DataFrame:
+        return pl.DataFrame(pl.from_arrow(table), schema=self._empty.schema)
 
     def _write(self) -> None:
         """Write the rows that are kept, each to its part."""
@@ -129,13 +143,13 @@ class Spill:
         order = np.argsort(part, kind="stable")
         table, part = table[order], part[order]
         ends = np.searchsorted(part, np.arange(PARTS + 1, dtype=np.uint16))
+        each = cost(table) / max(table.height, 1)  # bytes of a row, about
+        whole = _as_arrow(table).combine_chunks()
         for number, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-            if end > start:
-                rows = table[start:end]
-                for batch in _as_arrow(rows).combine_chunks().to_batches():
-                    self._writer.write_batch(batch)
-                    self._written[number].append((self._batches, cost(rows)))
-                    self._batches += 1
+            for batch in whole.slice(start, end - start).to_batches():  # one, or none
+                self._writer.write_batch(batch)
+                self._written[number].append((self._batches, int(each * batch.num_rows)))
+                self._batches += 1
 
 
 def cost(table: pl.DataFrame) -> int:

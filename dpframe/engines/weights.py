@@ -298,9 +298,9 @@ def unit_codes(units: pl.Series) -> tuple[Integers, int]:
     Integers in a range not much larger than their number are taken as they are; anything else is numbered.
     """
     missing = units.null_count() > 0
-    low, high = (int(units.min() or 0), int(units.max() or 0)) if units.dtype.is_integer() else (0, 2**64)  # type: ignore[arg-type]
-    if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
-        return (units.cast(pl.Int64) - low).fill_null(high - low + 1).to_numpy(), high - low + 1 + missing
+    if (close := close_together(units)) is not None:
+        low, size = close
+        return (units.cast(pl.Int64) - low).fill_null(size - 1).to_numpy(), size
     if units.dtype == pl.String and len(units) >= MANY_ROWS and (numbered := _by_hash(units)) is not None:
         return numbered
     import pyarrow
@@ -309,6 +309,16 @@ def unit_codes(units: pl.Series) -> tuple[Integers, int]:
     codes = pl.Series(pl.from_arrow(encoded.indices)).cast(pl.Int64)
     distinct = len(encoded.dictionary)
     return codes.fill_null(distinct).to_numpy(), distinct + missing
+
+
+def close_together(units: pl.Series) -> tuple[int, int] | None:
+    """The least of integers in a range not much larger than their number, and its size, with one for missing ones."""
+    if not units.dtype.is_integer():
+        return None
+    low, high = int(units.min() or 0), int(units.max() or 0)  # type: ignore[arg-type]
+    if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
+        return low, high - low + 1 + (units.null_count() > 0)
+    return None
 
 
 def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:

@@ -44,6 +44,7 @@ class _Work(Generic[T]):
         self.value: T | None = None
         self.error: BaseException | None = None
         self.stopped = False
+        self.to_its_end = False  # whether it must not stop at a lock, whatever its caller does
         self.done = _thread.allocate_lock()  # a plain lock: its methods are one instruction, which nothing interrupts
         self.done.acquire()
 
@@ -67,7 +68,8 @@ class _Work(Generic[T]):
             self.done.acquire()
         except BaseException:
             self.stopped = True
-            self.done.acquire(timeout=GRACE)
+            if not self.done.acquire(timeout=GRACE) and self.to_its_end:
+                self.done.acquire()  # no longer than the ledger's lock is waited for; another Ctrl-C ends this
             raise
         try:
             if self.error is not None:
@@ -84,22 +86,29 @@ def unbroken(call: Callable[P, T]) -> Callable[P, T]:
     def whole(*arguments: P.args, **named: P.kwargs) -> T:
         if _here.work is not None:
             return call(*arguments, **named)
-        work: _Work[T] = _Work(partial(_until_it_goes_through, call, *arguments, **named))
+        work: _Work[T] = _Work(partial(until_it_goes_through, call, *arguments, **named))
         return work.result()
 
     return whole
 
 
+def to_the_end() -> None:
+    """From here on the work waits for every lock, also for a caller who was interrupted: what it wrote binds it."""
+    if _here.work is not None:
+        _here.work.to_its_end = True
+
+
 def go_on() -> None:
     """End the work here if its caller was interrupted; called where nothing was written yet."""
-    if _here.work is not None and _here.work.stopped:
+    if _here.work is not None and _here.work.stopped and not _here.work.to_its_end:
         raise Stopped("the call was interrupted: nothing was charged. Call again.")
 
 
 TRIES = 20
 
 
-def _until_it_goes_through(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+def until_it_goes_through(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call it, and call it again where the database broke it off."""
     for _ in range(TRIES - 1):
         try:
             return call(*arguments, **named)

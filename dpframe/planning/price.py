@@ -215,9 +215,12 @@ def is_pure(
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
+        given = shown(mechanism)
+        if callable(mechanism) and not isinstance(mechanism, type):
+            given = f"{given} of other arguments"  # such as one that makes a calibration, handed over and not called
         raise InvalidArgument(
             f"mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, "
-            f"not {shown(mechanism)}.{example}"
+            f"not {given}.{example}"
         )
     has_delta = (
         accounting.has_own_delta or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))

@@ -10,6 +10,8 @@ from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import exact_weight, is_number
 from dpframe.queries.query import Query
+from dpframe.queries.statistics import Statistic
+from dpframe.queries.total import Total
 
 
 def equal(count: int) -> Shares:
@@ -20,18 +22,34 @@ def equal(count: int) -> Shares:
 def shares_of(query: Query, weights: Any) -> Shares:
     """The share of each Total of a query: all the same, or as the weights of its output columns say.
 
-    The weight of a column is divided equally among the Totals that it is read off (a mean takes two, each level of
-    subtotals its own); a Total that several columns are read off takes from each.
+    The weight of a column is divided among the Totals that it is read off (a mean takes two, each level of subtotals
+    its own), equally where the statistic does not say otherwise; a Total that several columns are read off takes from
+    each.
     """
     if weights is None:
-        return equal(len(query.totals))
+        weight_of = dict.fromkeys((total.over(None) for total in query.totals), 1)
+        for _, statistic in query.statistics:
+            for total, weight in _relative(statistic).items():
+                weight_of[total] = max(weight_of[total], weight)
+        return _scaled([weight_of[total.over(None)] for total in query.totals])
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
-        needed = [total for total in query.totals if total.over(None) in statistic.totals()]
-        for total in needed:
-            shares[total] += of_column[name] / len(needed)
+        relative = _relative(statistic)
+        needed = [total for total in query.totals if total.over(None) in relative]
+        for total, part in zip(needed, _scaled([relative[total.over(None)] for total in needed]), strict=True):
+            shares[total] += of_column[name] * part
     return tuple(shares.values())
+
+
+def _relative(statistic: Statistic) -> dict[Total, int]:
+    """The weight of each Total of a statistic among its own."""
+    return dict(zip(statistic.totals(), statistic.weights(), strict=True))
+
+
+def _scaled(weights: Sequence[int]) -> Shares:
+    """Whole weights as shares that add up to exactly 1."""
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
 
 
 def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fraction]:

@@ -120,12 +120,10 @@ class StreamPlan:
             return tuple(notes)
         a_unit = f"{'an' if column[:1].lower() in 'aeiou' else 'a'} {column}"
         most = self.unit.contribution.max_rows
-        rows = f"{most:,} rows" if most > 1 else "row"
+        of_all = "of all periods and groups together"
+        counting = f"{most:,} rows {of_all} count, and no others" if most > 1 else f"row {of_all} counts, and no other"
         missing = "left out" if self.unit.nulls == "drop" else "counted as one unit"
-        notes.append(
-            f"of {a_unit} the earliest {rows} of all periods and groups together count, and no others; the error bars "
-            "do not contain this"
-        )
+        notes.append(f"of {a_unit} the earliest {counting}; the error bars do not contain this")
         return (*notes, f"rows without {a_unit} are {missing}")
 
     def rows(self) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import cast
 
 import numpy as np
@@ -29,7 +30,11 @@ MOST, FEWEST = 1_024, 4  # buckets
 MOST_LEVELS = 5  # of a tree over so many buckets, of which at least four make a block
 ROOM = 1_408  # blocks of all levels, at most
 WEIGHT = 2**12  # what a row adds in all: so many steps in the norm of the noise
-WORTH = 9.0  # noise variances of a sum that a bucket leaves open: finer buckets would measure noise
+WORTH = {1: 6.0, 2: 9.0}  # noise variances of a sum that a bucket leaves open, by the number of axes
+FLAT = {1: 32, 2: 128}  # buckets up to which one level is measured: sums of a rectangle are no runs of buckets
+TWO = 400  # buckets of a line up to which two levels are
+SEEN, GROWS = 32.0, 0.7  # rows that are there if fewer are seen, in deviations of a sum; the power of them that
+EACH = {1: 1.0, 2: 5.0}  # times this is the most buckets
 LEAST = 1e-3  # of the mean variance, which each cell has at least
 
 
@@ -76,12 +81,15 @@ class Buckets:
         The bucket of each bin.
     pure : bool
         Whether the noise is for the l_1 norm; else for the l_2 norm.
+    levels : int, optional
+        Of the tree over the buckets; by their number alone where it is not given.
     """
 
     values: Floats
     variances: Floats
     names: Integers
     pure: bool
+    levels: int | None = None
 
     @classmethod
     def of(cls, noisy: Floats, noise: Noise, later: float, pure: bool) -> Buckets:
@@ -93,14 +101,20 @@ class Buckets:
         if not variances.any():  # nothing was learned of them
             variances = np.full(noisy.shape, noise.variance or 1.0)
         variances = variances + LEAST * variances.mean()
-        wanted = variances.sum() / (WORTH * later) if later > 0.0 else MOST
+        wanted, levels = float(MOST), None
+        if later > 0.0:
+            worth = float(variances.sum()) / (WORTH[noisy.ndim] * later)
+            wanted, levels = sized(worth, float(noisy.sum()) / math.sqrt(later), noisy.ndim)
         names = buckets_of(variances, min(max(int(min(wanted, MOST)), FEWEST), noisy.size))
-        return cls(np.maximum(values, 0.0), variances, names, pure)
+        return cls(np.maximum(values, 0.0), variances, names, pure, levels)
 
     @cached_property
     def tree(self) -> Tree:
         """The tree over the buckets, in the order in which they were halved."""
-        return Tree.best_of_sums(int(self.names.max()) + 1)
+        size = int(self.names.max()) + 1
+        if self.levels is None:
+            return Tree.best_of_sums(size)
+        return Tree(size, next(branching for branching in count(2) if branching**self.levels >= size))
 
     @cached_property
     def weight(self) -> int:
@@ -120,6 +134,32 @@ class Buckets:
         blocks = noisy.reshape(1, -1)[:, : self.tree.width] * (WEIGHT / self.weight)
         sums = shared_out(np.diff(self.tree.running(blocks)[0], prepend=0.0))
         return within_buckets(self.values, self.variances, self.names, sums)
+
+
+def sized(wanted: float, rows: float, axes: int) -> tuple[float, int | None]:
+    """The number of buckets, and of levels over them; None of many on a grid, whose number tells.
+
+    `wanted` is how many would be worth their noise if each were measured at the whole price. On h levels the noise of
+    each has h^2 times the variance, so fewer are. Where few rows are seen (`rows`, in deviations of the noise), less is
+    open than the first look says, and fewer buckets do.
+
+    Examples
+    --------
+    >>> sized(20.0, 1e6, 1), sized(200.0, 1e6, 1), sized(4_500.0, 1e6, 1)
+    ((20.0, 1), (50.0, 2), (500.0, 3))
+    >>> sized(100.0, 1e6, 2), sized(200.0, 1e6, 2)
+    ((100.0, 1), (200.0, None))
+    >>> sized(200.0, 10.0, 1)[0] < 12
+    True
+    """
+    flat, most = FLAT[axes], EACH[axes] * max(rows, SEEN) ** GROWS
+    buckets, levels = wanted, 1 if wanted <= flat else None
+    if axes == 1 and levels is None:
+        levels = 2 if wanted <= 4 * TWO else 3
+        buckets = max(wanted / levels**2, {2: flat, 3: TWO}[levels] / 2.0)
+    if buckets <= most:
+        return buckets, levels
+    return most, 1 if most <= flat else levels
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import numbers
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +27,14 @@ VERBS = {"mode": "select"}
 CLASSES = {"Mode": "Count"}
 # what does not shape the answer, or is the ledger's own; bounds are told once they are resolved
 UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "snapshot", "most")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Facts under a name, written down one by one: no class has a say in them."""
+
+    kind: str
+    parts: Mapping[str, Any]
 
 
 def facts_of(request: Request, plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
@@ -94,6 +102,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {"mapping": [[_plain(key), _plain(item)] for key, item in value.items()]}
+    if isinstance(value, Written):
+        return {"class": value.kind, "parts": {name: _plain(part) for name, part in value.parts.items()}}
     if is_dataclass(value) and not isinstance(value, type):
         name = type(value).__name__
         parts = {field: _plain(content) for field, content in _parts(value).items()}

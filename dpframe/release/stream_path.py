@@ -27,7 +27,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.stream_state import StreamState
-from dpframe.ledger.unbroken import unbroken
+from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.planning.stream_request import StreamRequest
 from dpframe.privacy import checked_unit
@@ -36,7 +36,7 @@ from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
 from dpframe.release.one_look import STOPS, in_short, looked
-from dpframe.release.stream_record import COLUMNS, Stored, entry_of, frame_of, read_off, record_of
+from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
@@ -189,20 +189,21 @@ def _draw(
 ) -> bool:
     """Write the intent, draw, store; False where another call draws it.
 
-    A signal waits until it is done, but for one that comes while the ledger's lock is waited for: then the period is
-    lost.
+    A signal waits until it is done. Once the intent is written no lock is given up for it, and what the database breaks
+    off is done again: else the period would be lost.
     """
     mine, state = streams.intended(ledger, entry, number)
     if not mine:
         return False
-    contents = streams.contents(ledger, entry)
+    to_the_end()
+    contents = until_it_goes_through(streams.contents, ledger, entry)
     kept = (*sorted(state.kept), number)
     noisy = plan.mechanism.add_noise(measured(exact, kept, whole=plan.reach.whole))
-    before = [Stored.of(contents[earlier]).noisy for earlier in kept[:-1]]
-    columns = read_off(plan, [*before, noisy], kept)
+    before = [Stored.of(contents[earlier]) for earlier in kept[:-1]]
+    columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
-    record = record_of(plan, columns, labels, library, kept, receipt)
-    streams.keep(ledger, entry, number, Stored(record, noisy, columns).content())
+    record = record_of(plan, facts_said(plan, before), columns, labels, library, kept, receipt)
+    until_it_goes_through(streams.keep, ledger, entry, number, Stored(record, noisy, columns).content())
     return True
 
 
@@ -235,7 +236,7 @@ def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     try:
         labels = Keys(plan.query.keys.axes[1:]).labels()
         built = {name: build.column_of(name, values, library) for name, values in labels.items()}
-        record = record_of(plan, columns, built, library, (1,), None)
+        record = record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None)
         json.dumps(record)
         if problem := foreign.problem_of(record):
             raise InvalidArgument(problem)

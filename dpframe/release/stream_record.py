@@ -15,15 +15,14 @@ from dpframe._version import VERSION
 from dpframe.frames import build, prints
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
-from dpframe.ledger.promises import promised
+from dpframe.ledger.promises import LATER, promised
 from dpframe.planning.plan import Planned
 from dpframe.planning.stream_plan import StreamPlan
-from dpframe.queries.keys import Keys
 from dpframe.queries.prefix_sums import BITS
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.stream_design import half_width, weights_of_period, weights_of_total
-from dpframe.release.facts import hash_of
 from dpframe.release.provenance import SCHEMA, axis_facts, noise_facts
+from dpframe.release.stream_identity import identity_of
 
 FORMAT = "dpframe.stream/1"
 COLUMNS = ("total", "total_error", "period", "period_error")
@@ -61,17 +60,6 @@ class Stored:
 
 def entry_of(plan: StreamPlan) -> Entry:
     """The charge of a stream, with a hash for each of its parameters."""
-    time, *groups = plan.query.keys.axes
-    asked = {
-        "statistic": plan.query.statistics[0][1],
-        "time or periods": time,
-        "by or keys": Keys(tuple(groups)),
-        "max_rows": plan.reach.rows,
-        "unit": plan.unit.who,  # which a ledger without terms does not fix
-        "price": plan.price,
-        "noise": plan.mechanism,
-        "random bits": noise.is_secure(),  # totals are read off all periods, so none may be of seeded bits
-    }
     return Entry(
         now(),
         plan.name,
@@ -79,7 +67,7 @@ def entry_of(plan: StreamPlan) -> Entry:
         plan.unit,
         plan.amount,
         plan.cost,
-        asked={name: hash_of(name, value) for name, value in asked.items()},
+        asked=identity_of(plan),
         promises=(promised(known_facts(plan)),),
         stream=plan.name,
     )
@@ -110,6 +98,14 @@ def known_facts(plan: StreamPlan) -> dict[str, Any]:
     return facts
 
 
+def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
+    """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
+    if not earlier:
+        return known_facts(plan)
+    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name == "dpframe"}
+    return {**said, "dpframe": VERSION}
+
+
 def read_off(plan: StreamPlan, noisy: Sequence[Integers], kept: Sequence[int]) -> dict[str, Floats]:
     """The columns of the last period, from the noisy numbers of it and of those before: linear, and so unbiased."""
     values = np.array(noisy, dtype=np.float64) * plan.mechanism.grid
@@ -127,6 +123,7 @@ def frame_of(stored: Stored, labels: Mapping[str, Any], library: str) -> Any:
 
 def record_of(
     plan: StreamPlan,
+    said: Mapping[str, Any],
     columns: Mapping[str, Floats],
     labels: Mapping[str, Any],
     library: str,
@@ -144,5 +141,5 @@ def record_of(
     number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
     later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
     later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
-    facts = {**known_facts(plan), **later}
+    facts = {**said, **later}
     return facts if receipt is None else {**facts, "ledger": dict(receipt)}

@@ -13,6 +13,7 @@ import pytest
 import dpframe as dpf
 from assurance.engines import as_dask, in_pandas
 from dpframe.engines import dask as engine
+from dpframe.engines import unit_parts
 from dpframe.engines.choice import InMemory
 from dpframe.engines.dask_partitions import column_of
 from dpframe.engines.source import types_of_dask
@@ -52,7 +53,7 @@ def units_in(frame, column, **options):
 
 @pytest.mark.parametrize("every", [17, pytest.param(5, marks=pytest.mark.slow)])
 def test_dask_is_polars_in_memory_bit_for_bit(every, monkeypatch):
-    monkeypatch.setattr(engine, "MANY_ROWS", 5)  # so that some parts are brought together and some are not
+    monkeypatch.setattr(unit_parts, "MANY_ROWS", 5)  # so that some parts are brought together and some are not
     check_engine(as_dask, tables=1, every=every)
 
 
@@ -75,7 +76,7 @@ def test_many_rows_of_one_unit_are_brought_together_before_they_are_sent(monkeyp
     query = asked.agg(s=dpf.sum("cost", bounds=(0, 1)), n=dpf.count(), unit=WHO, epsilon=1)
     task = Task.of(InMemory(frame), query.query, query.unit, 1.0)
     for many in (0, 5, 100):  # rows of all parts, of some, of none
-        monkeypatch.setattr(engine, "MANY_ROWS", many)
+        monkeypatch.setattr(unit_parts, "MANY_ROWS", many)
         found = engine.DaskTable(as_dask(frame)).push(task)
         assert {total: cells.tolist() for total, cells in found.totals.items()} == {
             total: cells.tolist() for total, cells in task.piece(frame).totals.items()
@@ -300,11 +301,11 @@ def test_workers_of_other_versions_are_noticed(monkeypatch):
 def test_parts_of_units_are_the_same_in_every_process():
     columns = ([1, 2, None], ["A", "\u00e9", None], [0.5, 1.0, None])
     code = (
-        "import polars as pl; from dpframe.engines.dask import part_of; "
+        "import polars as pl; from dpframe.engines.unit_parts import part_of; "
         f"print([part_of(pl.Series(values), 97).tolist() for values in {columns}])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == str([engine.part_of(pl.Series(values), 97).tolist() for values in columns])
+    assert found.strip() == str([unit_parts.part_of(pl.Series(values), 97).tolist() for values in columns])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import kernel_units, kernels, trial, weights
+from dpframe.engines import kernel_owners, kernel_units, kernels, trial, weights
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
@@ -110,6 +110,93 @@ def test_weighed_rows_are_those_of_polars(p, rows, users, cells, always):
             found = kernel_units.weighed_rows(ids, TERMS, unit, p, cells, merged=merged)
             expected = weights.bounded(table, TERMS, unit, p, cells, merged=merged)
             assert {t: one.tolist() for t, one in found.items()} == {t: one.tolist() for t, one in expected.items()}
+
+
+HARD_NAMES = [
+    *["", "\0", "\0" * 7, "\0" * 8, "\0" * 9, "a", "a\0", "a\0\0", "ab", "abcdefg", "abcdefgh", "abcdefghi", "A", None],
+    *["same prefix of all, then 1", "same prefix of all, then 2", "same prefix of all, then", "\u00e9", "e\u0301"],
+    *["x" * 255, "x" * 256, "x" * 257, "x" * 256 + "y", "x" * 300 + "y" * 300, "y" * 300 + "x" * 300, "x" * 512 + "\0"],
+    *["1", "01", "1.0", "NaN", "null", "\U0001f600", "user-1000000001", "user-1000000002", "user-100000000"],
+]
+
+
+def owners(names, rows, seed):
+    """Coded rows of units that are chosen among some, of which each is there, and the same with numbers for names."""
+    table = skewed(seed, rows, 9, 7)
+    number = pl.Series(np.random.default_rng(seed).permutation(np.arange(rows) % len(names)))
+    return table.with_columns(names.gather(number).alias("unit")), table.with_columns(number.alias("unit"))
+
+
+def same_totals(named, numbered, p=2.0):
+    unit = PrivacyUnit("unit", max_rows=3, max_groups=2)
+    found = kernel_units.weighed_rows(named, TERMS, unit, p, 7, merged=False)
+    expected = weights.bounded(numbered, TERMS, unit, p, 7)
+    assert {t: one.tolist() for t, one in found.items()} == {t: one.tolist() for t, one in expected.items()}
+
+
+@fast
+@pytest.mark.parametrize("keys", ["random", "all strings with one hash"])
+def test_strings_are_told_apart_by_all_of_their_bytes(keys, always, monkeypatch):
+    """Also where every string has the same hash: it says where to look, and never who is equal."""
+    if keys != "random":
+        monkeypatch.setattr(kernel_owners, "keys_of_hashes", lambda: np.zeros(kernels._loaded().names.KEYS, np.uint64))
+    hard = pl.Series(HARD_NAMES)
+    for seed, names in enumerate((hard, hard.drop_nulls(), hard[:1], pl.Series([None], dtype=pl.String))):
+        named, numbered = owners(names, 2_000, seed)
+        same_totals(named, numbered)
+        pieces = [named[:700], named[700:701], named[701:]]
+        same_totals(pl.concat(pieces, rechunk=False)[5:], numbered[5:])
+
+
+@fast
+def test_bytes_and_integers_of_any_size_are_units(always):
+    """Bytes are no text; integers that lie far apart are told apart by their bytes."""
+    kinds = [
+        pl.Series([b"", b"\0", b"\xff", b"\xff\xfe", b"\xc3\x28", b"\xc3", b"\xed\xa0\x80", None], dtype=pl.Binary),
+        pl.Series([0, 1, -1, 2**62, -(2**63), 2**63 - 1, 255, 256, None], dtype=pl.Int64),
+        pl.Series([0, 1, 2**64 - 1, 2**63, 2**56], dtype=pl.UInt64),
+        pl.Series([0, -1, 2**31 - 1, -(2**31)], dtype=pl.Int32),
+        pl.Series([0.0, 1.0, 5e-324, math.inf, -math.inf, 2.0**53, None], dtype=pl.Float64),
+        pl.Series([5, 6, 7, None], dtype=pl.Int64),
+    ]
+    for seed, names in enumerate(kinds):
+        same_totals(*owners(names, 1_000, seed))
+
+
+@fast
+def test_units_of_every_dtype(always, monkeypatch):
+    """Categories, decimals, dates: as they are told apart everywhere, with rows in no cell among them."""
+    number = pl.Series(np.random.default_rng(5).integers(0, 40, 1_500))
+    texts = pl.Series([None, *(f"{place % 7}{'-' * place}" for place in range(39))])
+    kinds = {
+        "categories": texts.cast(pl.Categorical).gather(number),
+        "levels": texts.cast(pl.Enum(texts.drop_nulls().unique())).gather(number),
+        "decimals": number.cast(pl.Decimal(38, 2)),
+        "days": number.cast(pl.Date),
+        "texts": texts.gather(number),
+    }
+    query = Query("agg", Keys(key_axes(("k",), [0, 2, 3], None)), (("n", Count()), ("m", mean("x", (0, 400)))))
+    for owner in kinds.values():
+        frame = pl.DataFrame({"u": owner, "k": np.arange(1_500) % 5, "x": np.arange(1_500.0)})
+        for nulls in ("drop", "one-unit"):
+            agree(monkeypatch, frame, query, PrivacyUnit("u", max_rows=3, max_groups=2, nulls=nulls), 2.0)
+
+
+@fast
+def test_hashes_are_keyed_and_spread():
+    """Other keys give other hashes; of many alike strings few share one, whatever their length."""
+    names = kernels._loaded().names
+    for width in (1, 9, 300):
+        texts = pl.Series([f"{'a' * width}{number:05}{'b' * width}" for number in range(4_000)])
+        offsets, data, missing = kernel_owners._as_bytes(texts)
+        parts, other, counts = np.zeros(4_000, np.uint16), np.zeros(4_000, np.uint16), np.zeros((2, 1024), np.int64)
+        names.count_names(offsets, data, missing, kernel_owners.keys_of_hashes(), 10, parts, counts)
+        assert counts[0].sum() == 4_000
+        assert counts[0].max() < 60  # 4 are expected in each
+        assert counts[1].sum() == 4_000 * -(-(2 * width + 5) // 8)
+        keys = kernel_owners.keys_of_hashes.__wrapped__()
+        names.count_names(offsets, data, missing, keys, 10, other, counts)
+        assert (parts != other).mean() > 0.9
 
 
 @fast

@@ -13,8 +13,9 @@ from weekly_jobs import check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
-from dpframe.engines import choice
+from dpframe.engines import choice, spark_sql, trial, unit_parts
 from dpframe.engines import spark as engine
+from dpframe.engines.aggregates import Terms
 from dpframe.engines.keyed import keyed
 from dpframe.engines.source import types_of
 from dpframe.engines.task import Task
@@ -29,6 +30,7 @@ VISITS = pl.DataFrame(
     }
 )
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+engine_versions = engine.versions
 MANY = 1e7  # as good as no noise
 WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
 
@@ -74,21 +76,8 @@ def test_a_job_runs_on_spark_by_one_changed_line(spark, tmp_path):
 class Split(engine.SparkTable):
     """The drill: rows of one unit are in several partitions."""
 
-    def _chosen(self, dtypes, by):
-        return Round(super()._chosen(dtypes, by))
-
-
-class Round:
-    """A frame that is shuffled in turn, whatever is asked."""
-
-    def __init__(self, frame):
-        self.frame, self.sparkSession = frame, frame.sparkSession
-
-    def repartition(self, parts, column):
-        return self.frame.repartition(parts)
-
-    def mapInArrow(self, *called):
-        return self.frame.mapInArrow(*called)
+    def _exchanged(self, sent, parts):
+        return sent.repartition(parts)
 
 
 def test_a_unit_that_is_split_over_partitions_is_found(spark_frame):
@@ -198,14 +187,14 @@ def test_reports_of_single_rows_are_refused_before_the_charge(spark):
 
 
 def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, monkeypatch):
-    monkeypatch.setattr(engine, "VERSION", "0.0.0")
+    monkeypatch.setattr(engine, "versions", lambda: engine_versions().replace(dpf.__version__, "0.0.0"))
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(dpf.InvalidArgument, match=r"executors have dpframe 0\.0\.0.*not 'dpframe"):
         dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
     monkeypatch.setattr(choice, "check_executors", lambda frame: None)  # one that came later
     with pytest.raises(dpf.ReleaseFailed):
-        dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
+        dpf.of(spark_frame(VISITS)).histogram("cost", bins=[0, 50, 100], epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 1
 
 
@@ -262,7 +251,7 @@ def test_an_error_while_a_partition_is_worked_on_is_withheld():
     def fails(frames):
         raise ValueError("private 1")
 
-    run = engine.OnExecutor({}, fails, (dpf.__version__, pl.__version__))
+    run = engine.OnExecutor({}, fails, engine.versions())
     with pytest.raises(dpf.ReleaseFailed, match="withheld") as caught:
         list(run(iter([])))
     assert caught.value.__context__ is None
@@ -276,24 +265,30 @@ class Partitions:
 
     def repartition(self, parts, column):
         whole = pl.concat(self.frames)
+        if column == "part":
+            places = [list(engine.even_numbers(parts)).index(number) for number in whole[column]]
+            return Partitions([whole.filter(pl.Series(places, dtype=pl.Int64) == part) for part in range(parts)])
         place = whole[column].to_physical() if whole[column].dtype.is_decimal() else whole[column]
         place = place.cast(pl.Float64).fill_nan(None) + 0.0 if place.dtype.is_float() else place
         return Partitions([whole.filter(place.hash(seed=0) % parts == part) for part in range(parts)])
 
     def mapInArrow(self, run, schema):
         batches = [frame.to_arrow().to_batches(max_chunksize=700) for frame in self.frames]
-        found = [batch for one in batches for batch in pickle.loads(pickle.dumps(run))(iter(one))]
-        assert all(batch.schema.names == [schema.split()[0]] for batch in found)
-        return Rows([tuple(row.values()) for batch in found for row in batch.to_pylist()])
+        names = [column.split()[0] for column in schema.split(", ")]
+        found = [list(pickle.loads(pickle.dumps(run))(iter(one))) for one in batches]
+        assert all(batch.schema.names == names for one in found for batch in one)
+        empty = pl.DataFrame(schema={name: pl.Int32 if name == "part" else pl.Binary for name in names})
+        return Partitions([pl.concat([empty, *map(pl.DataFrame, one)]) for one in found])
 
-
-class Rows(list):
     def collect(self):
-        return self
+        return [row for frame in self.frames for row in frame.rows()]
 
 
 class WithoutSpark(engine.SparkTable):
-    """The same engine on partitions in memory."""
+    """The same engine on partitions in memory, and without SQL."""
+
+    def _by_sql(self, chosen, task):
+        return None
 
     def schema(self):
         return types_of(self.frame.schema)
@@ -316,7 +311,7 @@ def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypat
 
 
 def test_other_versions_are_noticed_by_the_executor_itself():
-    run = engine.OnExecutor({}, sum, ("0.0.0", pl.__version__))
+    run = engine.OnExecutor({}, sum, "dpframe 0.0.0")
     with pytest.raises(dpf.ReleaseFailed, match="versions"):
         list(run(iter([])))
 
@@ -345,3 +340,89 @@ def test_keys_are_found_in_spark_as_in_memory(spark_frame, unit):
     expected = keyed(frame, axis, unit, weights, 77)
     assert expected.height > 10
     assert keyed(spark_frame(frame), axis, unit, weights, 77).equals(expected)
+
+
+def test_sums_by_declared_keys_are_added_up_by_spark_bit_for_bit(spark_frame, monkeypatch):
+    def asked(task):
+        asked.tasks.append(task)
+        return spark_sql.by_sql(task)
+
+    asked.tasks = []
+    monkeypatch.setattr(engine, "by_sql", asked)
+    frame = next(table for name, table in trial.hard_tables(0, 0) if name == "every value")
+    keys = {"word": ["A", "a\u0301", None, "absent"], "whole": [0, -(2**63), 2**63 - 1, None]}
+    statistics = {
+        **{"n": dpf.count(), "there": dpf.count("x"), "s": dpf.sum("x", bounds=(-3, 10))},
+        **{"m": dpf.mean("whole", bounds=(0, 7.3)), "tiny": dpf.sum("x", bounds=(-5e-200, 1e-200))},
+        **{"r": dpf.sum("narrow", bounds=(0, 1)), "large": dpf.sum("whole", bounds=(-(2.0**53), 2.0**53))},
+    }
+    query = dpf.of(frame).preview.group_by(*keys, keys=keys).agg(**statistics, epsilon=1).query
+    task = Task.of(engine.SparkTable(spark_frame(frame)), query, dpf.PrivacyUnit(), 1.0)
+    found = engine.SparkTable(spark_frame(frame)).push(task)
+    expected = Task.of(choice.InMemory(frame), query, dpf.PrivacyUnit(), 1.0).piece(frame)
+    assert {total: cells.tolist() for total, cells in found.totals.items()} == {
+        total: cells.tolist() for total, cells in expected.totals.items()
+    }
+    assert asked.tasks == [task]
+    assert spark_sql.by_sql(task)
+
+
+def test_what_spark_is_not_proven_to_add_goes_the_way_of_rows():
+    frame = VISITS.with_columns(when=pl.lit(0).cast(pl.Date), exact=pl.lit("1").cast(pl.Decimal(5, 2)))
+
+    def by_sql(ask, unit=None):
+        query = ask(dpf.of(frame).preview).query
+        return spark_sql.by_sql(Task.of(choice.InMemory(frame), query, unit or dpf.PrivacyUnit(), 1.0))
+
+    assert by_sql(lambda asked: asked.count(epsilon=1))
+    assert by_sql(lambda asked: asked.group_by("ward", keys=["A", "B"]).mean("cost", bounds=(0, 9), epsilon=1))
+    assert by_sql(lambda asked: asked.count("when", epsilon=1))
+    assert not by_sql(lambda asked: asked.group_by("cost", keys=[9.0]).count(epsilon=1))  # keys of floats
+    assert not by_sql(lambda asked: asked.sum("exact", bounds=(0, 9), epsilon=1))
+    assert not by_sql(lambda asked: asked.histogram("cost", bins=[0, 1, 2], epsilon=1))
+    assert not by_sql(lambda asked: asked.median("cost", bounds=(0, 9), epsilon=1))
+    assert not by_sql(lambda asked: asked.group_by("patient", keys=range(2_000)).count(epsilon=1))
+    assert not by_sql(lambda asked: asked.count(epsilon=1, max_rows=1, unit="patient"), unit=WHO)
+
+
+def test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone():
+    keys = {"ward": ["A", None, "x'\u00e9"], "patient": [1, -(2**63)]}
+    asked = dpf.of(VISITS).preview.group_by(*keys, keys=keys)
+    query = asked.agg(s=dpf.sum("cost", bounds=(0, 9)), epsilon=1).query
+    task = Task.of(choice.InMemory(VISITS), query, dpf.PrivacyUnit(), 1.0)
+    declared = spark_sql.cells_of(task).declared
+    assert spark_sql.among("c0", declared["ward"]) == "(c0 in (X'41', X'7827c3a9') or c0 is null)"
+    assert spark_sql.among("c1", declared["patient"]) == "(c1 in (1L, -9223372036854775808L))"
+    (sql,) = spark_sql.integers_of(task, Terms.of(query.of_cells), {"cost": "c2"}).values()
+    assert sql == (
+        "case when c2 is null or isnan(c2) then null else "
+        "floor(least(greatest(cast(c2 as double) * 67108864.0D, 0.0D), 603979776.0D) + 0.5D) end"
+    )
+    rows = [(b"A", 1, 2, 2, -3, 5)]
+    table = spark_sql.table(rows, {"key0": pl.String(), "key1": pl.Int64()}, ["sum0"])
+    assert table.to_dicts() == [{"key0": "A", "key1": 1, "rows": 2, "sum0 n": 2, "sum0": -3 * 2**16 + 5}]
+    assert spark_sql.table([], {"key0": pl.Int8()}, ["sum0"]).height == 0
+
+
+def test_each_partition_of_spark_has_one_part():
+    assert engine.even_numbers(8) == [12, 6, 5, 1, 25, 15, 2, 0]  # by hash(0) = 933211791, hash(1) = -559580957, ...
+    assert len(set(engine.even_numbers(200))) == 200
+
+
+@pytest.mark.parametrize("many", [0, 300, 10**6])  # rows of all parts come as pairs, of some, of none
+@pytest.mark.parametrize("memory", [2**12, 2**28])
+def test_rows_and_pairs_of_one_unit_are_weighed_together(many, memory, monkeypatch):
+    monkeypatch.setattr(unit_parts, "MANY_ROWS", many)
+    monkeypatch.setattr(engine, "MEMORY", memory)
+    places = pl.int_range(1_000, eager=True)
+    frame = pl.DataFrame({"patient": places * places % 7 % 5, "ward": places % 3, "cost": places % 10 / 4})
+    query = (
+        dpf.of(frame)
+        .preview.group_by("ward", keys=[0, 1])
+        .agg(s=dpf.sum("cost", bounds=(0, 2)), n=dpf.count(), unit=WHO, epsilon=1)
+    )
+    task = Task.of(choice.InMemory(frame), query.query, query.unit, 1.0)
+    found = WithoutSpark(frame).push(task)
+    assert {total: cells.tolist() for total, cells in found.totals.items()} == {
+        total: cells.tolist() for total, cells in task.piece(frame).totals.items()
+    }

@@ -13,7 +13,7 @@ from weekly_jobs import TEXT, check_job_on, job, lay_out
 
 import dpframe as dpf
 from dpframe.frames import scans
-from dpframe.jobs import running
+from dpframe.jobs import job_file, running
 from dpframe.jobs.planning_jobs import planned
 from dpframe.ledger.presence import is_there
 
@@ -158,6 +158,33 @@ def test_the_trail_holds_no_words_of_others(folder, monkeypatch):
     assert lines(folder)[0]["error"] == {"kind": "RuntimeError", "words": ""}
 
 
+@pytest.mark.slow
+def test_a_job_with_a_ledger_in_postgresql(folder, server, monkeypatch):
+    """Killed before its first answer is stored, run again, once more at no cost, and then beyond the limit."""
+    url = server.url(f"jobs_{folder.name[-12:]}".lower())
+    text = TEXT.replace('path = "clinic.ledger"', 'url = "${LEDGER}"').replace("epsilon = 1.0", "epsilon = 0.8")
+
+    def run(week):
+        (folder / "release.toml").write_text(text, encoding="utf-8")
+        told = []
+        running.run(job_file.read(folder / "release.toml", [f"WEEK={week}"], {"LEDGER": url}), told.append)
+        return [words for words in told if " of w" in words]
+
+    with monkeypatch.context() as killed:
+        killed.setattr("dpframe.ledger.sql.SqlStore.keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run("w1")
+    assert run("w1") == ["wards of w1: charged epsilon 0.3 (entry 2)", "nights of w1: charged epsilon 0.2 (entry 4)"]
+    again = "replayed from the ledger, at no cost"
+    assert run("w1") == [f"wards of w1: {again} (entry 2)", f"nights of w1: {again} (entry 4)"]
+    with pytest.raises(dpf.BudgetExceeded):
+        run("w2")
+    ledger = dpf.Ledger.open(url)
+    ledger.verify(dpf.read_parquet(folder / "out" / "wards.parquet"))
+    assert ledger.spent.epsilon == 0.8
+    assert all(url not in line for line in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines())
+
+
 def test_the_ledger_of_a_job_protects_its_unit(folder):
     running.run(job(folder, text=TEXT.replace('unit = "patient"', 'unit = "patient"\nneighbors = "replace"')))
     unit = dpf.Ledger.open(folder / "clinic.ledger").unit
@@ -235,7 +262,7 @@ if point == "before rows are read":
 elif point == "before an output":
     running._write = killed
 else:
-    whole_files.os = types.SimpleNamespace(**{**vars(os), "replace": killed})
+    whole_files.heads = types.SimpleNamespace(**{**vars(whole_files.heads), "put_in_place": killed})
 running.run(job_file.read(sys.argv[1], ["WEEK=w1"], {}))
 """
 

@@ -6,15 +6,17 @@ import dataclasses
 import os
 import pickle
 import shutil
+import signal
 import sqlite3
 import threading
+import time
 import warnings
 from contextlib import closing
 
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import heads, rows, seen, streams
+from dpframe.ledger import heads, locks, rows, seen, sql, streams, unbroken
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.release import one_look, stream_path
 from dpframe.release.stream_record import entry_of
@@ -241,6 +243,63 @@ def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
+    stream, keep = stream_of(made(path)), streams.keep
+
+    def interrupted(*arguments):
+        held = threading.Event()
+
+        def hold():
+            with locks.held(str(path), wait=5.0, create=False):
+                held.set()
+                time.sleep(0.3)
+
+        threading.Thread(target=hold).start()
+        assert held.wait(10)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        return keep(*arguments)
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(unbroken, "GRACE", 0.01)
+            patched.setattr(streams, "keep", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                stream.release(STAYS, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    monkeypatch.setattr(Laplace, "add_noise", None)
+    assert len(told(stream.release(STAYS, 1))["total"]) == 2
+
+
+@pytest.mark.parametrize("step", ["intended", "contents", "keep"])
+def test_what_a_database_breaks_off_loses_no_period(path, step, monkeypatch):
+    stream, whole, stored = stream_of(made(path)), getattr(streams, step), sql.SqlStore._entries_of
+    failures = []
+
+    def torn(*arguments):
+        if failures:
+            failures.pop()
+            raise unbroken.Again("deadlock detected")
+        return stored(*arguments)
+
+    def failing(*arguments):
+        if not failing.failed:
+            failing.failed = True
+            failures[:] = [1, 1, 1]
+        return whole(*arguments)
+
+    failing.failed = False
+    monkeypatch.setattr(sql.SqlStore, "_entries_of", torn)
+    monkeypatch.setattr(streams, step, failing)
+    first = told(stream.release(STAYS, 1))
+    assert failing.failed
+    assert not failures
+    assert told(stream.release(STAYS, 1)) == first
+
+
 # Copies that were put back, and changes
 
 
@@ -294,7 +353,7 @@ def test_verify_refuses_steps_that_no_stream_takes(path, steps):
         with store._writing() as (connection, last):
             mark = rows.append(connection, last, forged[kind])
             if kind == "values":
-                rows.insert_answer(connection, mark.entry, store.contents(values)[1] if False else b"")
+                rows.insert_answer(connection, mark.entry, b"")
         heads.write(store.database.address.file, store.terms, mark)
     with pytest.raises(dpf.LedgerError, match="do not follow its steps"):
         ledger.verify()

@@ -6,6 +6,7 @@ import branches
 import mpmath
 import numpy as np
 import pytest
+from published import check, inputs, published
 
 import dpframe as dpf
 from dpframe.local.categorical import Subsets, best_size
@@ -110,6 +111,17 @@ def test_estimates_of_the_reference():
     ones = np.array([[1, 1, 0, 1], [1, 1, 0, 0]])
     counts, _ = sketch.counts(ones, np.array([2, 1]))
     assert counts[0] == pytest.approx(2.442635609159102, rel=1e-12)
+
+
+@published("randomized_response")
+def test_randomized_response_of_another_library(row):
+    given = inputs(row)
+    if "prob" in given:
+        categories = range(given["categories"])
+        assert LOCAL.RandomizedResponse(categories, epsilon=float(row["expected"])).p == pytest.approx(given["prob"])
+    else:
+        method = LOCAL.Rappor(["a", "b"], f=given["f"], p=0, q=1, hashes=given["max_weight"], bits=8)
+        check(row, method.epsilon_forever)
 
 
 def test_rappor_of_the_reference():

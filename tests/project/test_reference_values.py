@@ -19,13 +19,9 @@ NOT_APPLIED = {
     "discrete_laplace_delta_poisson": "rows are never sampled",
     "gaussian_delta_poisson": "rows are never sampled",
     "gaussian_sigma_poisson": "rows are never sampled",
-    "gaussian_threshold": "keys are declared, never released through a threshold",
     "laplace_delta_poisson": "rows are never sampled",
-    "laplace_threshold": "keys are declared, never released through a threshold",
-    "opendp_threshold": "keys are declared, never released through a threshold",
-    "partition_selection_truncated_geometric": "keys are declared, never released through a threshold",
-    "randomized_response": "answers are never randomized one by one",
-    "renyi_randomized_response": "answers are never randomized one by one",
+    "partition_selection_truncated_geometric": "keys are found by their noisy counts, which is another rule",
+    "renyi_randomized_response": "the local model states pure losses alone",
 }
 
 

@@ -15,20 +15,19 @@ from dpframe.denoise.context import Context
 from dpframe.engines.totals import totals
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
-from dpframe.queries.stages import MOST, MOST_LEVELS, ROOM, WEIGHT, Buckets, Later
+from dpframe.queries.stages import EACH, FLAT, GROWS, MOST, MOST_LEVELS, ROOM, SEEN, WEIGHT, Buckets, Later, sized
 from dpframe.queries.statistics import Ranges, StagedRanges
-from dpframe.queries.trees import Tree
 from dpframe.release.results import noisy_of
 
 SIDE = 24
 EDGES = np.arange(SIDE + 1.0)
 
 
-def buckets(shape, pure, seed, most=8):
+def buckets(shape, pure, seed, most=8, levels=None):
     """Buckets as noise may have made them."""
     generator = np.random.default_rng(seed)
     variances = generator.gamma(0.3, 1.0, shape) + 1e-9
-    return Buckets(generator.random(shape), variances, buckets_of(variances, most), pure)
+    return Buckets(generator.random(shape), variances, buckets_of(variances, most), pure, levels)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (4096,), (1, 9), (5, 3), (64, 64)])
@@ -77,12 +76,13 @@ def test_whatever_is_decided_a_row_adds_no_more_than_is_stated(pure):
     """Numbers of buckets that there may be: norms of columns, levels, and the room for all blocks."""
     stated = Later((MOST,), pure)
     for size in (*range(1, 70), *range(70, MOST, 31), 255, 256, 257, MOST - 1, MOST):
-        tree = Tree.best_of_sums(size)
-        weight = Buckets(np.zeros(size), np.ones(size), np.arange(size), pure).weight
-        assert tree.levels <= MOST_LEVELS
-        assert tree.width <= ROOM
-        assert tree.levels * weight <= stated.column_sum
-        assert tree.levels * weight**2 <= stated.column_square == WEIGHT**2
+        for levels in (None, 1, 2, 3):
+            made = Buckets(np.zeros(size), np.ones(size), np.arange(size), pure, levels)
+            assert made.tree.size == size
+            assert made.tree.levels <= (levels or MOST_LEVELS)
+            assert made.tree.width <= ROOM
+            assert made.tree.levels * made.weight <= stated.column_sum
+            assert made.tree.levels * made.weight**2 <= stated.column_square == WEIGHT**2
     assert not pure or stated.column_sum == WEIGHT
 
 
@@ -108,8 +108,8 @@ def test_no_neighbor_is_farther_than_the_sensitivity_whatever_is_decided(pure, u
     query = Query(
         "histogram", Keys(bin_axes("x", [0, 1, 2, 3, 4], None, None, "drop")), (("n", StagedRanges((4,), pure)),)
     )
-    for seed, most in ((1, 1), (2, 2), (3, 4)):
-        made = buckets((4,), pure, seed, most)
+    for seed, most, levels in ((1, 1, None), (2, 2, 1), (3, 4, 2), (4, 4, None)):
+        made = buckets((4,), pure, seed, most, levels)
 
         def decided(total, values, made=made):
             return values if isinstance(total.vector.design, Later) is False else made.measured(values).ravel()
@@ -138,12 +138,31 @@ def test_the_sensitivity_of_the_second_look_is_attained(neighbors):
     assert [*found.values()] == pytest.approx([1.0, 1.0])
 
 
+@pytest.mark.parametrize("axes", [1, 2])
+def test_numbers_of_buckets_grow_with_what_is_open_and_seen(axes):
+    """Never more than are worth their noise or than rows seen allow; more levels only over more buckets."""
+    for rows in (-50.0, 0.0, 40.0, 1e3, 1e6):
+        found = [sized(wanted, rows, axes) for wanted in np.geomspace(1.0, 1e5, 60)]
+        most = EACH[axes] * max(rows, SEEN) ** GROWS
+        assert all(0 < buckets <= most for buckets, _ in found)
+        assert all(buckets <= FLAT[axes] for buckets, levels in found if levels == 1)
+    assert sized(20.0, 1e9, axes) == (20.0, 1)
+    assert sized(1_000.0, -1e9, axes) == sized(1_000.0, 0.0, axes)
+
+
+def test_looks_take_their_parts_of_the_price_whatever_the_weights_of_columns():
+    plan = pl.DataFrame({"x": [1.0]}).dp.preview
+    for words in ({}, {"weights": {"count": 5}}):
+        parts = plan.histogram("x", bins=range(2_001), ranges=True, epsilon=3.0, **words).parts
+        assert [part.mechanism.pure_epsilon for part in parts] == [1.0, 2.0]
+
+
 def test_public_facts_choose_the_form():
     staged = StagedRanges((1_024,)), StagedRanges((16, 16)), StagedRanges((256, 256))
     assert [type(one.under(True)) for one in staged] == [StagedRanges] * 3
     assert [type(one.under(False)) for one in staged] == [Ranges, Ranges, StagedRanges]
     assert type(StagedRanges((1_000,)).under(True)) is Ranges
-    frame = pl.DataFrame({"x": [1.0], "g": ["A"]})
+    frame = pl.DataFrame({"x": [1.0], "x2": [1.0], "g": ["A"]})
     words = {"bins": range(2_001), "ranges": True}
     asked = frame.dp.preview
     for plan, looks in (
@@ -155,7 +174,9 @@ def test_public_facts_choose_the_form():
     ):
         assert len(plan.parts) == looks
     first, second = asked.histogram("x", **words, epsilon=1.0).parts
-    assert first.mechanism.pure_epsilon == second.mechanism.pure_epsilon == 0.5
+    assert (first.mechanism.pure_epsilon, second.mechanism.pure_epsilon) == pytest.approx((1 / 3, 2 / 3))
+    grid = asked.histogram(["x", "x2"], bins=[range(33), range(33)], ranges=True, epsilon=1.0).parts
+    assert [part.mechanism.pure_epsilon for part in grid] == [0.5, 0.5]
     assert second.sensitivity.norm(1) == 1.0
     assert second.mechanism.grid == 1.0 / WEIGHT
 

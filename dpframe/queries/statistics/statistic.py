@@ -154,6 +154,10 @@ class Statistic:
         """The Totals to measure for it, public and the same for every frame."""
         raise NotImplementedError
 
+    def weights(self) -> tuple[int, ...]:
+        """The part of its price that each of its Totals takes, relative to the others; as public as they are."""
+        return (1,) * len(self.totals())
+
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, an entry a cell; arithmetic on noisy numbers."""
         only = measured[self.totals()[0]]

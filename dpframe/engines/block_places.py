@@ -1,0 +1,173 @@
+"""Rows to cells by NumPy, a block of rows at a time: keys that an array tells apart, and bins.
+
+Other keys (of several columns, floats, decimals, long strings, very many) are left to Polars: by `places_of` nothing is
+decided but time. Which way is taken follows from the dtypes and the declared keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.cells import NARROW, Cells, close_together
+from dpframe.engines.identity import NOWHERE, Declared
+from dpframe.engines.kernel_places import INLINE, Words, cells_of_positions, views_of
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import KeyAxis
+
+Integers = NDArray[np.int64]
+
+BLOCK = 2**15  # rows at a time: they stay in the processor's cache
+
+MOST_STRINGS = 2**8  # of them a table is found in which each has a slot of its own
+SLOTS = 2**16  # of that table at most
+MULTIPLIERS = [np.uint64(pow(0x9E3779B97F4A7C15, power, 2**64)) for power in range(1, 65)]  # all odd
+
+
+class Scratch:
+    """Arrays that a thread writes to again and again, which is faster than new ones."""
+
+    def __init__(self) -> None:
+        self._of_type: dict[tuple[str, type], NDArray[Any]] = {}
+
+    def of(self, name: str, rows: int, dtype: type) -> Any:
+        """The array of this name for a block of so many rows; what is in it is left from before."""
+        if (name, dtype) not in self._of_type:
+            self._of_type[name, dtype] = np.empty(BLOCK, dtype=dtype)
+        return self._of_type[name, dtype][:rows]
+
+
+Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
+
+
+def places_of(cells: Cells, schema: pl.Schema, *, strings: bool) -> Places | None:
+    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy.
+
+    Keys that are strings are for it if `strings` says so.
+    """
+    ways = [(axis.size, _axis(cells, axis, schema, strings)) for axis in cells.keys.axes]
+    if any(way is None for _, way in ways):
+        return None
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        whole: Integers | None = None
+        for size, way in ways:
+            assert way is not None
+            places = way(block, scratch)
+            whole = places if whole is None else _combined(whole, places, size)
+        return np.ones(block.height, dtype=np.int64) if whole is None else whole
+
+    return of_block
+
+
+def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
+    both = (outer - 1) * size + inner
+    if min(outer.min(initial=1), inner.min(initial=1)) <= 0:
+        both[(outer <= 0) | (inner <= 0)] = 0
+    return both
+
+
+def _axis(cells: Cells, axis: Any, schema: pl.Schema, strings: bool) -> Places | None:
+    def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        return cells.axis_codes(axis, block) + 1
+
+    if isinstance(axis, BinAxis):
+        return as_it_is
+    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1:
+        return None
+    name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
+    if not keys.values or cells.source.column(axis.columns[0]).coded:
+        return None
+    if schema[name] in NARROW and close_together(keys.values):
+        return _integers(name, keys)
+    few = strings and schema[name] == pl.String and len(keys.values) <= MOST_STRINGS
+    return _strings(name, keys) if few else None
+
+
+def _integers(name: str, keys: Declared) -> Places:
+    """Integers that lie close together, from an array."""
+    low, high = min(keys.values), max(keys.values)
+    table = np.zeros(high - low + 3, dtype=np.int64)  # an entry on either side for all that lies beyond
+    table[np.array(keys.values, dtype=np.int64) - low + 1] = cells_of_positions(keys)
+    in_order = np.array_equal(table[:-1], np.arange(high - low + 2))
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        column = block[name].cast(pl.Int64)
+        values = (column.fill_null(low - 1) if column.null_count() else column).to_numpy()
+        above = np.subtract(values, low - 1, out=scratch.of(name, values.size, np.int64))  # what wraps is still beyond
+        if in_order and above.view(np.uint64).max(initial=0) < table.size - 1:
+            return _with_missing(above, column, keys)
+        places = table.take(above, mode="clip", out=scratch.of(f"{name} places", values.size, np.int64))
+        return _with_missing(places, column, keys)
+
+    return of_block
+
+
+def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Integers:
+    """Places with that of a missing key, if it is declared, where it is missing."""
+    if column.null_count():
+        declared = keys.missing != NOWHERE
+        places[column.is_null().to_numpy()] = 1 + np.flatnonzero(keys.rows == keys.missing)[0] if declared else 0
+    return places
+
+
+def _strings(name: str, keys: Declared) -> Places | None:
+    """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them.
+
+    A view is two words: the length with four bytes, and the other eight. A multiplication gives each declared key a
+    slot of its own, and a string is the key in its slot where both words are equal.
+    """
+    if max(len(key.encode()) for key in keys.values) > INLINE:
+        return None
+    declared = views_of(pl.Series(keys.values, dtype=pl.String))
+    found = None if declared is None else _slots(declared)
+    if declared is None or found is None:
+        return None
+    multipliers, shift = found
+    slots = _slot(declared, multipliers, shift)
+    first, second = (np.zeros(2 ** (64 - int(shift)), dtype=np.uint64) for _ in range(2))
+    place_of = np.zeros(first.size, dtype=np.int64)
+    first[slots], second[slots] = declared[0::2], declared[1::2]
+    place_of[slots] = cells_of_positions(keys)
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        views, rows = views_of(block[name]), block.height
+        assert views is not None  # as those of the declared ones
+        slot = _slot(views, multipliers, shift, scratch.of(f"{name} slot", rows, np.uint64))
+        unlike = first.take(slot, mode="clip", out=scratch.of(name, rows, np.uint64))
+        unlike ^= views[0::2]
+        other = second.take(slot, mode="clip", out=scratch.of(f"{name} other", rows, np.uint64))
+        other ^= views[1::2]
+        unlike |= other
+        places = place_of.take(slot, mode="clip", out=scratch.of(f"{name} places", rows, np.int64))
+        if unlike.max(initial=0):
+            places[unlike != 0] = 0
+        return _with_missing(places, block[name], keys)
+
+    return of_block
+
+
+def _slot(views: Words, multipliers: tuple[Any, Any], shift: Any, out: Words | None = None) -> Integers:
+    mixed = np.multiply(views[1::2], multipliers[1], out=out)
+    if multipliers[0]:
+        mixed += views[0::2] * multipliers[0]
+    mixed >>= shift
+    return np.asarray(mixed.view(np.int64))
+
+
+def _slots(views: Words) -> tuple[tuple[Any, Any], Any] | None:
+    """Multipliers of both words, and a shift, that give different keys different slots; None where none was found."""
+    count = views.size // 2
+    bits = max(6, 2 * count.bit_length() - 3)
+    while 2**bits <= SLOTS:
+        shift = np.uint64(64 - bits)
+        for multiplier in MULTIPLIERS:
+            for pair in ((np.uint64(0), multiplier), (multiplier ^ np.uint64(2), multiplier)):
+                if np.unique(_slot(views, pair, shift)).size == count:
+                    return pair, shift
+        bits += 2
+    return None

@@ -1,0 +1,227 @@
+"""Integers to totals of cells by NumPy, a block of rows at a time, where no compiled kernels are.
+
+Floats carry the integers: a step is below 2**32 and a block has 2**15 rows, so that no sum of a block reaches 2**53 and
+each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow bounds are
+counted, by cell and value, and what each value adds is computed once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.aggregates import Integers, Terms
+from dpframe.engines.block_places import BLOCK, Scratch, places_of
+from dpframe.engines.cells import Cells
+from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
+from dpframe.engines.kernels import in_threads, threads
+from dpframe.engines.source import Source
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.total import Total
+
+Floats = NDArray[np.float64]
+
+MOST_CELLS = 2**12  # of tables that are made for each block
+NARROW = 2**15  # counts by cell and value
+FEW_ROWS = 2**16  # below, threads and the import of pyarrow cost more than they save
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A column of floats, its bounds, and the slots that are read off its steps."""
+
+    name: str
+    bounds: Any  # None of what comes as integers
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A column of integers whose values are counted, from `lower` to `upper`; what lies beyond counts as these."""
+
+    name: str
+    lower: int
+    upper: int
+    slots: tuple[int, ...]
+
+    @property
+    def span(self) -> int:
+        """The number of values that are told apart."""
+        return self.upper - self.lower + 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The slots of a question, by how they are summed."""
+
+    slots: Slots
+    cells: int
+    wide: tuple[Wide, ...]
+    counted: tuple[Counted, ...]
+
+    @classmethod
+    def of(cls, slots: Slots, cells: int, schema: pl.Schema) -> Self:
+        """By the dtypes that columns were brought over in."""
+        same: dict[tuple[str, Any], list[int]] = {}
+        for number, (name, slot) in enumerate(slots.slots):
+            same.setdefault((name, slot.bounds), []).append(number)
+        wide, counted = [], []
+        for (name, bounds), numbers in same.items():
+            column = _counted(name, bounds, tuple(numbers)) if schema.get(name) == pl.Int64 else None
+            if column is not None and (cells + 1) * (column.span + 1) <= NARROW:
+                counted.append(column)
+            else:
+                wide.append(Wide(name, bounds, tuple(numbers)))
+        return cls(slots, cells, tuple(wide), tuple(counted))
+
+    def columns(self, block: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns of a block: as they were brought over, and integers that are made of them."""
+        if not self.slots.made:
+            return {name: block[name] for name, _ in self.slots.slots}
+        numbers = [column.cast(pl.Float64) for column in block if column.name.startswith("value")]
+        made = pl.DataFrame(numbers).select(self.slots.made)
+        return {name: (made if name in made.columns else block)[name] for name, _ in self.slots.slots}
+
+
+def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None:
+    """None where the grid is coarser than integers are: a bound may then be no whole step."""
+    if bounds is None or step_length(bounds) > 1:
+        return None
+    return Counted(name, math.floor(bounds[0]), math.ceil(bounds[1]), numbers)
+
+
+def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
+    """Totals of rows each of which counts by itself; None where Polars is to add them up."""
+    slots = Slots.of(terms)
+    if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns:
+        return None
+    table = loaded(source, cells, terms)
+    places = places_of(cells, table.schema, strings=table.height >= FEW_ROWS)
+    if places is None:
+        return None
+    layout = Layout.of(slots, cells.keys.cells, table.schema)
+    workers = threads(1, 1) if table.height >= FEW_ROWS else 1
+
+    def work(thread: int) -> Sums:
+        sums = Sums.empty(layout)
+        with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+            for start in range(thread * BLOCK, table.height, workers * BLOCK):
+                block = table[start : start + BLOCK]
+                sums.add(places(block, sums.scratch), layout.columns(block))
+        return sums
+
+    return together([sums.tables() for sums in in_threads(work, workers)]).totals(slots, 1)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a thread adds up, by place; place 0 is of rows in no cell."""
+
+    layout: Layout
+    counts: Integers
+    sums: Integers  # of each slot
+    absent: Integers  # the rows in which a slot's value is missing
+    by_value: tuple[Integers, ...]  # rows by place and value, of each column that is counted; last the missing ones
+    scratch: Scratch
+
+    @classmethod
+    def empty(cls, layout: Layout) -> Self:
+        """Zeros."""
+        places, slots = layout.cells + 1, len(layout.slots.slots)
+        sums, absent = np.zeros((slots, places), dtype=np.int64), np.zeros((slots, places), dtype=np.int64)
+        by_value = tuple(np.zeros((places, column.span + 1), dtype=np.int64) for column in layout.counted)
+        return cls(layout, np.zeros(places, np.int64), sums, absent, by_value, Scratch())
+
+    def add(self, places: Integers, columns: dict[str, pl.Series]) -> None:
+        """Add a block of rows."""
+        for column, table in zip(self.layout.counted, self.by_value, strict=True):
+            both = _with_values(places, columns[column.name], column, self.scratch)
+            np.add(table, np.bincount(both, minlength=table.size).reshape(table.shape), out=table)
+        if not self.by_value:
+            self.counts[:] += np.bincount(places, minlength=self.counts.size)
+        for wide in self.layout.wide:
+            steps = self.scratch.of("steps", places.size, np.float64)
+            _to_steps(_floats(columns[wide.name]), wide.bounds, steps)
+            for number in wide.slots:
+                share = self.layout.slots.slots[number][1].share
+                self._add(number, places, steps if share is None else _shares(steps, share, self.scratch))
+
+    def _add(self, number: int, places: Integers, weights: Floats) -> None:
+        added = np.bincount(places, weights, minlength=self.counts.size)
+        if np.isnan(added).any():
+            missing = np.isnan(weights)
+            self.absent[number] += np.bincount(places[missing], minlength=self.counts.size)
+            added = np.bincount(places, np.where(missing, 0.0, weights), minlength=self.counts.size)
+        self.sums[number] += added.astype(np.int64)
+
+    def tables(self) -> Tables:
+        """What was added up, once what each counted value adds is multiplied by how often it was there."""
+        counts = self.by_value[0].sum(axis=1) if self.by_value else self.counts
+        for column, table in zip(self.layout.counted, self.by_value, strict=True):
+            values, steps = np.arange(column.lower, column.upper + 1), np.empty(column.span)
+            for number in column.slots:
+                slot = self.layout.slots.slots[number][1]
+                _to_steps(values, slot.bounds, steps)
+                adds = steps if slot.share is None else _shares(steps, slot.share, None)
+                self.sums[number] += table[:, :-1] @ adds.astype(np.int64)
+                self.absent[number] += table[:, -1]
+        return Tables(counts, tuple(self.sums), tuple(self.absent))
+
+
+def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
+    """The place of each row and its value, as one number."""
+    width = counted.span + 1
+    values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
+    both: Integers = np.clip(values, counted.lower, counted.upper, out=scratch.of("both", values.size, np.int64))
+    outer = np.multiply(places, width, out=scratch.of("outer", values.size, np.int64))
+    both += outer
+    if counted.lower != 0:
+        both -= counted.lower
+    if column.null_count():
+        missing = column.is_null().to_numpy()
+        both[missing] = outer[missing] + counted.span
+    return both
+
+
+def _floats(column: pl.Series) -> NDArray[Any]:
+    """The numbers of a column as they are; NaN where they are missing."""
+    if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
+        column = column.cast(pl.Float64).fill_null(math.nan)
+    return column.to_numpy()
+
+
+def _to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
+    """Values on the grid of their bounds, as `aggregates.on_grid`; without bounds as they are."""
+    if bounds is None:
+        steps[:] = values
+        return
+    lower, upper = grid_steps(bounds)
+    np.multiply(values, 1.0 / step_length(bounds), out=steps)
+    np.clip(steps, float(lower), float(upper), out=steps)
+    steps += 0.5
+    np.floor(steps, out=steps)
+
+
+def _shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:
+    """The place of each step between the bounds, as `Share` has it.
+
+    The quotient and a half is no whole number, unless the length of the way is a power of two, when it is exact: it is
+    an odd number over twice the odd part of the length. While that is small, no rounding takes it over a whole number.
+    """
+    length = share.upper - share.lower
+    even = length & -length
+    shares: Floats = np.empty(steps.size) if scratch is None else scratch.of("shares", steps.size, np.float64)
+    if (even > 2**share.bits and even < length) or length // even > 2**18 or share.bits > 30:
+        missing = np.isnan(steps)
+        shares[:] = share(np.where(missing, 0.0, steps).astype(np.int64))
+        shares[missing] = math.nan
+        return shares
+    np.subtract(steps, float(share.lower), out=shares)
+    shares *= 2.0**share.bits / length
+    shares += 0.5
+    return np.floor(shares, out=shares)

@@ -1,0 +1,205 @@
+"""Blocks of rows that NumPy adds up give the integers of the Polars expressions, bit for bit."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpframe.engines import block_places, block_totals, even_bins, kernels, trial
+from dpframe.engines.cells import bin_codes, counted
+from dpframe.engines.even_bins import EvenBins
+from dpframe.engines.schema import check
+from dpframe.engines.totals import totals
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.query import Query
+from dpframe.queries.row_functions import Share
+from dpframe.queries.statistics import Count, Total, mean, sum, variance
+
+ROWS = PrivacyUnit()
+
+
+@pytest.fixture(autouse=True)
+def blocks(monkeypatch):
+    """Blocks of a few rows, on threads, for strings too."""
+    monkeypatch.setattr(kernels, "ready", lambda: False)
+    monkeypatch.setattr(block_totals, "FEW_ROWS", 0)
+    for module in (block_places, block_totals):
+        monkeypatch.setattr(module, "BLOCK", 257)
+    monkeypatch.setattr(even_bins, "BLOCK", 61)
+
+
+def whole(frame, query):
+    found = totals(frame, check(frame, query, ROWS), ROWS, 1.0)
+    return {total: cells.tolist() for total, cells in found.items()}
+
+
+def agree(monkeypatch, frame, query):
+    """The answer, which is that of Polars."""
+    found = whole(frame, query)
+    with monkeypatch.context() as patched:
+        patched.setattr(block_totals, "MOST_CELLS", -1)
+        assert found == whole(frame, query), query
+    return found
+
+
+def by(column, keys, **statistics):
+    return Query("agg", Keys(key_axes((column,), keys, None)), (("n", Count()), *statistics.items()))
+
+
+def test_hard_tables(monkeypatch):
+    for turn, (_, frame) in enumerate(trial.hard_tables(2, 3)):
+        for number, query in enumerate(trial.questions().values()):
+            units = [unit for unit, _ in trial.units(query, number)]
+            if any(unit.column is None for unit in units) and (number + turn) % 3 == 0:
+                agree(monkeypatch, frame, query)
+
+
+def test_blocks_are_what_is_asked(monkeypatch):
+    """Both ways of these comparisons are not the same one."""
+    used = []
+    placed = block_totals.places_of
+    monkeypatch.setattr(block_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
+    agree(monkeypatch, pl.DataFrame({"k": [1, 2], "x": [1.0, 2.0]}), by("k", [1, 2], m=mean("x", (0, 1))))
+    assert len(used) == 1
+
+
+def test_values_of_any_size_and_kind(monkeypatch):
+    """Narrow and wide bounds, on the grid and beside it, of integers that are counted and of floats."""
+    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 99, 100, 101, 120, None]
+    whole_numbers = pl.Series("x", edge * 50, dtype=pl.Int64)
+    floats = [
+        0.0,
+        -0.0,
+        0.49999999999999994,
+        2.0**-27,
+        99.5,
+        1e300,
+        -1e300,
+        math.inf,
+        -math.inf,
+        math.nan,
+        5e-324,
+        7,
+        None,
+    ]
+    keys = pl.Series("k", [place % 4 for place in range(650)])
+    for bounds in ((0, 120), (-3, 100), (0.5, 99.25), (-7.3, -0.1), (0, 2**31), (2**40 - 1536, 2**40), (-1e-9, 3e-9)):
+        asked = by("k", [2, 0, 1], s=sum("x", bounds), m=mean("x", bounds))
+        for column in (
+            *(whole_numbers, whole_numbers.drop_nulls(), pl.Series("x", floats * 50, dtype=pl.Float64)),
+            *(pl.Series("x", [250, 0, None] * 200, dtype=pl.UInt8), pl.Series("x", floats * 50, dtype=pl.Float32)),
+        ):
+            frame = pl.DataFrame([keys[: len(column)], column])
+            agree(monkeypatch, frame, asked)
+            agree(monkeypatch, frame, by("k", [1, 3], v=variance("x", bounds)))
+
+
+def test_sums_of_a_block_are_exact():
+    """Of 2**15 rows at either bound, which differ by one in one row: floats that rounded would lose it."""
+    rows = 2**15
+    places = np.ones(rows, dtype=np.int64)
+    for bound in (2.0**31 - 1, -(2.0**31)):
+        steps = np.full(rows, bound)
+        steps[-1] -= 1
+        assert int(np.bincount(places, steps)[1]) == rows * int(bound) - 1
+
+
+def test_shares_are_exact():
+    for lower, upper in ((0, 3), (0, 120 * 2**23), (-(2**30), 2**30), (0, 2**29 + 1), (-7, 2**30 - 5), (1, 2)):
+        steps = np.unique(np.clip(np.linspace(lower, upper, 4_001).astype(np.int64), lower, upper))
+        if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
+            near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
+            steps = np.unique(np.concatenate([steps, near]))
+        found = block_totals._shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
+        assert found[:-1].tolist() == Share(lower, upper, 30)(steps).tolist()
+        assert math.isnan(found[-1])
+
+
+def test_integers_of_any_size_among_keys(monkeypatch):
+    values = [0, 1, -1, 5, 6, 2**62, -(2**63), 2**63 - 1, None]
+    frame = pl.DataFrame({"k": values * 90, "x": np.arange(810.0)}, schema_overrides={"k": pl.Int64})
+    for keys in ([5, 0, 1], [0, 1], [-1, 6, None], [None, 6], [2**63 - 1, 0], [-(2**63)]):
+        assert agree(monkeypatch, frame, by("k", keys, s=sum("x", (0, 400))))[Total(None)] == [90] * len(keys)
+    small = pl.DataFrame({"k": pl.Series([0, 255, 3] * 200, dtype=pl.UInt8), "j": [True, False] * 300})
+    both = Query("agg", Keys(key_axes(("k", "j"), {"k": [3, 255], "j": [True, False]}, None)), (("n", Count()),))
+    assert agree(monkeypatch, small, both)[Total(None)] == [100] * 4
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["a", "", "a\0", "twelve bytes"], ["a", None, "\u00e9" * 6], ["thirteen long", "a"], ["same1", "same2"]],
+)
+def test_short_and_long_strings(keys, monkeypatch):
+    words = ["a", "", "a\0", "twelve bytes", "twelve bytes.", "thirteen long", "thirteen lont", "\u00e9" * 6, "A", None]
+    words += ["same1", "same2", "same12", "sam1"]
+    frame = pl.DataFrame({"w": words * 40, "x": np.arange(560.0)})
+    asked = by("w", keys, s=sum("x", (0, 400)))
+    assert agree(monkeypatch, frame, asked)[Total(None)] == [40] * len(keys)
+    agree(monkeypatch, pl.concat([frame[3:7], frame[1:9], frame], rechunk=False)[2:], asked)
+    if importlib.util.find_spec("pandas"):
+        for table in (frame.to_pandas(), frame.to_pandas()[2:], frame.to_pandas().astype({"w": "string[pyarrow]"})):
+            assert whole(table, asked) == whole(frame[560 - len(table) :], asked)
+
+
+def test_strings_that_share_a_slot(monkeypatch):
+    """Other strings fall in the slots of declared keys: only both words together tell which is which."""
+    alike = [f"same{number:08}" for number in range(2_000)] + [f"{number:04}same" for number in range(2_000)]
+    frame = pl.DataFrame({"w": alike, "x": np.arange(4_000.0)})
+    for keys in (alike[:200:7], alike[2_000:2_250], alike[1_990:2_010]):
+        assert agree(monkeypatch, frame, by("w", keys, s=sum("x", (0, 4_000))))[Total(None)] == [1] * len(keys)
+
+
+@pytest.mark.parametrize("outside", ["drop", "clip"])
+def test_bins_and_keys_together(outside, monkeypatch):
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame({"x": random.normal(0, 2, 900), "k": random.integers(0, 5, 900), "y": random.random(900)})
+    frame = frame.with_columns(x=pl.when(pl.col("x") > 3).then(None).otherwise(pl.col("x").round(1)))
+    axes = (*bin_axes("x", [-2.0, -1.0, 0.0, 1.0, 2.0], None, None, outside), *key_axes(("k",), [3, 1], None))
+    agree(monkeypatch, frame, Query("agg", Keys(axes), (("n", Count()), ("s", sum("y", (0, 1))))))
+
+
+def edges_of(random):
+    """Edges of nearly even widths, of any size and place; some a little uneven."""
+    size = int(random.integers(2, 60))
+    lower = float(random.choice([0, -1, 1e-3, 1e6, -1e300, 1e9, random.normal() * 10.0 ** random.integers(-5, 12)]))
+    width = float(random.choice([1, 10, 0.1, 1e-9, 1e300, random.gamma(1) * 10.0 ** random.integers(-6, 8)]))
+    with np.errstate(all="ignore"):
+        edges = np.linspace(lower, lower + width, size + 1)
+        edges = edges * (1 + random.normal(size=size + 1) * 1e-10) if random.random() < 0.3 else edges
+        return edges if np.isfinite(edges).all() and (np.diff(edges) > 0).all() else None
+
+
+def test_even_bins_are_those_of_a_search(monkeypatch):
+    random, even = np.random.default_rng(1), 0
+    far = [math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0, 2.0**63, -(2.0**63), 2.0**64]
+    for _ in range(400):
+        if (edges := edges_of(random)) is None:
+            continue
+        edges[-1] = math.nextafter(edges[-1], math.inf)
+        width = (edges[-1] - edges[0]) / (edges.size - 1)
+        steps = [edges + sign * width * 2.0**-26 * count for count in (1, 2, 3, 1000) for sign in (1, -1)]
+        anywhere = random.uniform(edges[0] - width, edges[-1] + width, 100)
+        values = np.concatenate(
+            [edges, np.nextafter(edges, math.inf), np.nextafter(edges, -math.inf), anywhere, far, *steps]
+        )
+        inside = (values >= edges[0]) & (values < edges[-1])
+        expected = np.where(inside, np.searchsorted(edges, values, side="right") - 1, -1)
+        assert bin_codes(values, edges, False).tolist() == expected.tolist()
+        counts = np.bincount(expected[inside], minlength=edges.size - 1)
+        assert counted(values, edges, False).tolist() == counts.tolist()
+        even += EvenBins.of(edges) is not None
+    assert even > 100
+
+
+def test_histograms_of_whole_numbers_on_edges():
+    """Each value lies on an edge, which is the case of least speed."""
+    values = np.arange(-10, 5_011).astype(np.float64)
+    edges = np.linspace(0, 5_000, 1_001)
+    half_open = np.append(edges[:-1], math.nextafter(5_000, math.inf))
+    assert EvenBins.of(half_open) is not None
+    assert counted(values, half_open, False).tolist() == np.histogram(values, edges)[0].tolist()
