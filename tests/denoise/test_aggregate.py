@@ -23,6 +23,11 @@ def noisy(truth, law, seed):
         return law.add_noise(np.asarray(truth, dtype=np.int64)).astype(np.float64)
 
 
+def squares(found):
+    """Of the errors of the whole, its first half and the second quarter, of 512 cells."""
+    return np.square([found.sum(), found[:256].sum(), found[128:256].sum()])
+
+
 def test_the_weights_are_the_best_ones():
     """As least squares has them, where the risks are the true errors of estimates around a truth."""
     generator = np.random.default_rng(1)
@@ -115,7 +120,6 @@ def test_sums_beside_empty_blocks_are_no_worse_than_noisy_ones():
     for seed in range(100):
         values = noisy(truth, LAW, seed)
         kept = keeping.with_sums(np.where(truth > 0, values, 0.0), values, LAW, nonnegative=True)
-        for sums, found in ((off, kept - truth), (raw, values - truth)):
-            sums += np.square([found.sum(), found[:256].sum(), found[128:256].sum()])
+        off, raw = off + squares(kept - truth), raw + squares(values - truth)
     assert (off < 1.1 * raw).all()
     assert off[0] < 0.95 * raw[0]
