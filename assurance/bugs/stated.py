@@ -59,6 +59,22 @@ STATED = (
     ),
     bug(
         "stated",
+        "estimates that are weighed without a margin",
+        "weighed",
+        "    margins = MARGIN * np.sqrt(",
+        "    margins = 0.0 * np.sqrt(",
+        "test_aggregate.py::test_an_estimate_that_is_not_surely_better_has_no_weight",
+    ),
+    bug(
+        "stated",
+        "full blocks that pay for the noise of empty ones",
+        "with_sums",
+        "    sparing = HALVINGS if nonnegative and total is None else 0",
+        "    sparing = 0",
+        "test_aggregate.py::test_a_full_block_does_not_pay_for_the_noise_of_an_empty_one",
+    ),
+    bug(
+        "stated",
         "sums of values that noise makes zeros",
         "denoised",
         'facts["never_zero"] = not statistic.whole',

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.denoise.aggregate import LARGEST as LARGEST_WEIGHED
+from dpframe.denoise.aggregate import SIMPLEST, Estimate, weighed
 from dpframe.denoise.context import MANY, Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
@@ -27,6 +29,7 @@ ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can 
 WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not worth a bias
 FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
 WORTHWHILE_OF_FEW = 0.999
+ALONE = 0.99  # weight of the chosen candidate from which on it is taken as it is
 SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
 UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what they say of wavelets
 FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
@@ -96,13 +99,15 @@ def auto(
     the identity above asks.
 
     A candidate is admitted only where its estimate beats no denoising by a standard error and by 2%, since less is not
-    worth a bias; of those admitted the one with the least estimate is taken. Fewer than 32 cells have James-Stein
+    worth a bias; of those admitted the one with the least estimate is taken, but James-Stein, the simplest, unless that
+    one is better by two standard errors of the difference. Fewer than 32 cells have James-Stein
     alone, around zero or, where that is better by a standard error, around their mean. Its theorem is about always
     shrinking: to ask for 2% first would harm fewer than 12 cells, by up to 5% in simulations, so they are asked for
     0.1%.
 
     Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its
-    cross-fitted risk is smaller by two standard errors of the difference.
+    cross-fitted risk is smaller by two standard errors of the difference; and up to 131,072 cells the choice is weighed
+    with the other estimates that surely help it (`aggregate.weighed`).
 
     Examples
     --------
@@ -147,12 +152,14 @@ def _learned(
     together = Mixture.of(values, noise, nonnegative=nonnegative)
     steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together)
     later = bool(axes) and values.size > MANY
-    base = _least(values, noise, together, edges, () if later else axes)
+    base, others = _least(values, noise, together, edges, () if later else axes, nonnegative)
     best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if later and _may_be_smooth(values, noise, axes, best):
-        base = _least(values, noise, together, edges, axes)
+        base, others = _least(values, noise, together, edges, axes, nonnegative)
         best = climbed(values, noise, base, steps, nonnegative=nonnegative)
-    return best
+    if best is None or not steps or values.size > LARGEST_WEIGHED:
+        return best
+    return weighed_with(values, noise, best, [*others, *(_candidate(step, noise) for step in steps)], nonnegative)
 
 
 def _may_be_smooth(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], best: Candidate | None) -> bool:
@@ -229,6 +236,8 @@ class Candidate:
     margin: float
     denoised: Callable[[], Floats]
     deviations: Callable[[], Floats | None] = lambda: None  # of each cell, where the method knows them
+    slow: bool = False  # whether its values take much longer than its risk
+    besides: float = 0.0  # the variance of the estimate that values do not tell: see `aggregate.Estimate`
 
     def rmse(self, size: int, variance: float) -> float:
         """The root mean squared error to be expected, with the margin; never below what is left in one fitted number.
@@ -243,52 +252,90 @@ class Candidate:
 def climbed(
     values: Floats, noise: NoiseLaw, base: Candidate | None, steps: Sequence[Context], *, nonnegative: bool
 ) -> Candidate | None:
-    """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors.
-
-    What two estimates of risk differ by has a standard error of about sd |t - t'|, where t and t' are their values, and
-    a quarter of the noise's variance in each cell besides.
-    """
+    """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors."""
     if not steps:
         return base
-    risk = values.size * noise.variance if base is None else base.risk
-    current = values if base is None else base.denoised()
-    current = np.maximum(current, 0.0) if nonnegative else current
-    rest = values.size * noise.variance**2 / 8.0
+    current = _none(values, noise, nonnegative) if base is None else _estimate(base, nonnegative)
     for context in steps:
-        if not context.risk < risk:
+        if not context.risk < current.risk:
             continue
-        apart = float(np.square(context.values - current).sum())
-        if context.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
-            base, risk, current = _candidate(context), context.risk, context.values
+        step = _estimate(_candidate(context, noise), nonnegative)
+        if step.risk + SURELY * step.doubt(current, noise) < current.risk:
+            base, current = _candidate(context, noise), step
     return base
 
 
-def _candidate(context: Context) -> Candidate:
+def weighed_with(
+    values: Floats, noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool
+) -> Candidate:
+    """The chosen candidate weighed with those others that surely help it; itself where none does."""
+    first = _estimate(chosen, nonnegative)
+    rest = [_estimate(other, nonnegative) for other in others if other.name != chosen.name]
+    found = weighed(first, rest, noise)
+    if found.chosen > ALONE:
+        return chosen
+
+    def deviations() -> Floats | None:
+        known = chosen.deviations()
+        return None if known is None else np.hypot(known, found.values - first.values)
+
+    name = f"{chosen.name}, weighed with others"
+    return replace(chosen, name=name, risk=found.risk, denoised=lambda: found.values, deviations=deviations)
+
+
+def _estimate(candidate: Candidate, nonnegative: bool) -> Estimate:
+    found = candidate.denoised()
+    return Estimate(np.maximum(found, 0.0) if nonnegative else found, candidate.risk, candidate.besides)
+
+
+def _none(values: Floats, noise: NoiseLaw, nonnegative: bool) -> Estimate:
+    return Estimate(np.maximum(values, 0.0) if nonnegative else values, values.size * noise.variance)
+
+
+def _candidate(context: Context, noise: NoiseLaw) -> Candidate:
     name = f"context-empirical-bayes in {context.name} classes"
-    return Candidate(name, context.risk, context.error, lambda: context.values, lambda: context.deviations)
+    besides = context.values.size * noise.variance**2 / 8.0  # of cross-fitting, as simulations have it
+    return Candidate(
+        name, context.risk, context.error, lambda: context.values, lambda: context.deviations, besides=besides
+    )
 
 
 def _least(
-    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...]
-) -> Candidate | None:
-    """The candidate of the least estimate among those that are surely better than no denoising, if any is."""
+    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...], nonnegative: bool
+) -> tuple[Candidate | None, list[Candidate]]:
+    """The candidate to be chosen among those that are surely better than no denoising, if any is, and the others.
+
+    It is the one of the least estimated risk, but James-Stein, the simplest, where that is not worse by `SIMPLEST`
+    standard errors: estimates of risk of whatever learned more from the noise are more optimistic.
+    """
     spread = values.size * noise.variance
+    around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
     if values.size < ENOUGH:
-        around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
-        best = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
+        first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
         most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
-        return best if best.risk < most * spread else None
-    candidates = _candidates(values, noise, together, edges, axes)
+        return first if first.risk < most * spread else None, []
     limit = WORTHWHILE * spread
-    admitted = [candidate for candidate in candidates if candidate.risk + MARGIN * candidate.margin < limit]
-    return min(admitted, key=lambda candidate: candidate.risk, default=None)
+    simple, others = (
+        [candidate for candidate in some if candidate.risk + MARGIN * candidate.margin < limit]
+        for some in ((around_zero, around_mean), _candidates(values, noise, together, edges, axes))
+    )
+    best: Candidate | None = min(simple, key=lambda candidate: candidate.risk, default=None)
+    simplest = _none(values, noise, nonnegative) if best is None else _estimate(best, nonnegative)
+    least, looked_at = simplest.risk if best else math.inf, [*simple]
+    for candidate in sorted(others, key=lambda candidate: candidate.risk):
+        if candidate.risk >= least and candidate.slow:
+            continue
+        looked_at.append(candidate)
+        found = _estimate(candidate, nonnegative)
+        risk = found.risk + SIMPLEST * found.doubt(simplest, noise)
+        if risk < least:
+            best, least = candidate, risk
+    return best, looked_at
 
 
 def _candidates(
     values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...]
 ) -> Iterator[Candidate]:
-    yield _james_stein(values, noise, 0.0)
-    yield _james_stein(values, noise, "mean")
     best = best_threshold(values, noise)
     name = f"soft-threshold at {best.level / math.sqrt(noise.variance):.2f} standard deviations"
     yield Candidate(
@@ -299,9 +346,9 @@ def _candidates(
         yield Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     if len(edges):
         yield from _on_graph(values, noise, edges)
-    yield Candidate(
-        "empirical-bayes", *together.risk, lambda: together.values + 0.0, lambda: np.sqrt(together.variances)
-    )
+    denoised, deviations = (lambda: together.values + 0.0), (lambda: np.sqrt(together.variances))
+    besides = values.size * noise.variance**2 / 32.0
+    yield Candidate("empirical-bayes", *together.risk, denoised, deviations, slow=True, besides=besides)
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
@@ -324,12 +371,13 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     taken = shrinkage(rest, noise, fitted(centre))
     margin = math.sqrt(2.0 * values.size) * noise.variance * taken**2
     if taken == 1.0:
-        risk = max(0.0, float(np.square(rest).sum()) - (2 * free - values.size) * noise.variance)
+        risk = float(np.square(rest).sum()) - (2 * free - values.size) * noise.variance
     else:
         risk = (values.size - taken * (free - 2)) * noise.variance
     name = "james-stein" if centre == 0.0 else "james-stein around the mean"
     left = 1.0 - taken * (
         1.0 - fitted(centre) / values.size
     )  # of the variance, under the prior that shrinks by so much
-    deviations = partial(np.full, values.shape, math.sqrt(max(left, 1.0 / values.size) * noise.variance))
+    unsure = math.sqrt(2.0 / values.size) * taken**2  # the same margin: how widely totals spread is not known exactly
+    deviations = partial(np.full, values.shape, math.sqrt((max(left, 1.0 / values.size) + unsure) * noise.variance))
     return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)

@@ -13,6 +13,7 @@ FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, a
 LEVELS = 16  # thresholds that are weighed, from none to a little more than the universal one
 BINS = 16.0  # in a standard deviation, into which values are put to weigh thresholds
 FAR = 40.0  # standard deviations past the largest threshold at which a value is as good as infinite
+SURELY = 1.0  # standard errors by which a threshold must be better than to leave nothing
 MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
 
 
@@ -105,7 +106,8 @@ def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
 
     Notes
     -----
-    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid.
+    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid. Where
+    that is not better by a standard error than to leave nothing, the threshold is the largest value, which does so.
 
     Examples
     --------
@@ -153,8 +155,15 @@ def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Thre
     none = values.size * noise.variance
     if not gain[best] < 0.0:
         return Threshold(0.0, none, 0.0)
-    spread = float(counts @ gains[best] ** 2) - float(gain[best]) ** 2 / values.size
-    return Threshold(float(levels[best, 0]), none + float(gain[best]), max(spread, 0.0))
+    level, gained = float(levels[best, 0]), gains[best]
+    nothing = np.square(kept * width) - 2.0 * noise.variance  # all of it set to zero
+    more = gained - nothing
+    sway = np.minimum(np.abs(more), 2.0 * (deviation * np.abs(kept * width) + noise.variance))  # of each by its noise
+    surely = SURELY * math.sqrt(float(counts @ sway**2))
+    if float(counts @ more) + surely > 0.0:
+        level, gained = max(level, float(np.abs(values).max())), nothing
+    total = float(counts @ gained)
+    return Threshold(level, none + total, max(float(counts @ gained**2) - total**2 / values.size, 0.0))
 
 
 def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Floats:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpframe.denoise.coarse import shrunk_together
 from dpframe.denoise.estimators import Denoiser
 from dpframe.denoise.mixture import mixed_places
 from dpframe.denoise.noise_law import Floats, NoiseLaw
@@ -55,7 +56,8 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
     Donoho 1995). For noisy counts: Xiao, Wang and Gehrke (ICDE 2010) add noise to the coefficients; here the cells had
     their noise, so this is post-processing. An axis of odd length is halved with its last cell left over, and cells are
     weighed by how many they stand for (Girardi and Sweldens 1997): so every length works and the transform stays
-    orthonormal. Squares and lines are shrunk, never a level of fewer than 8 coefficients.
+    orthonormal. Squares and lines are shrunk; levels of fewer than 8 coefficients together, by James-Stein, and not at
+    all with another `shrink`. The sum of all cells stays.
 
     A coefficient is a weighed sum of cells, whose noise has the variance of a cell's. To another `shrink` it is told as
     a Gaussian, which for other noise is an approximation that grows better with every level.
@@ -172,7 +174,7 @@ def blocks_among(values: Floats, axes: tuple[int, ...]) -> Floats:
 def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> Shrunk:
     """The transform, what is done to its levels, and its inverse."""
     weights = {axis: np.ones(values.shape[axis]) for axis in axes}
-    levels, factor = [], 1.0
+    levels, small, factor = [], [], 1.0
     risk, spread = values.size * noise.variance, 0.0
     smooth = values
     while max((weight.size for weight in weights.values()), default=0) >= 2:
@@ -183,8 +185,17 @@ def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> S
             level = way(coefficients, noise, factor)
             details = _bands(level.values, details)
             risk, spread = risk + level.risk, spread + level.error
+        else:
+            small.append(coefficients)
         levels.append((details, weights))
         weights = halved
+    if way is _by_threshold:
+        small, gain, square = shrunk_together(small, noise)
+        risk, spread = risk + gain, spread + square
+        first = len(levels) - len(small)
+        levels[first:] = [
+            (_bands(level, details), weights) for level, (details, weights) in zip(small, levels[first:], strict=True)
+        ]
     for details, finer in reversed(levels):
         smooth = _doubled(smooth, details, finer)
     return Shrunk(smooth, risk, math.sqrt(spread))
