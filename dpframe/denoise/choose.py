@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpframe.denoise.context import Context, contexts
+from dpframe.denoise.context import MANY, Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
 from dpframe.denoise.keeping import LITTLE, MORE, positive_mean, with_sums
-from dpframe.denoise.mixture import empirical_bayes, empirical_bayes_deviations, empirical_bayes_risk
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.denoise.mixture import Mixture
+from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
 from dpframe.denoise.spanning import tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
 from dpframe.denoise.trend import Penalty, filtered, is_fine
-from dpframe.denoise.wavelets import Order, ordered_axes, shrunk
+from dpframe.denoise.wavelets import Order, blocks_among, ordered_axes, shrunk
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
@@ -28,6 +28,8 @@ WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not
 FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
 WORTHWHILE_OF_FEW = 0.999
 SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
+UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what they say of wavelets
+FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
 LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
 TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
 LARGEST = 2**18  # edges up to which a trend filter is tried
@@ -126,7 +128,7 @@ def choose(
 
     With `never_zero` the values are sums of values, which are not taken for 0 together however small they are.
     """
-    values = np.asarray(values, dtype=np.float64)
+    values, noise = np.asarray(values, dtype=np.float64), Law.of(noise)
     edges = edges_of(() if graph is None else graph, values.size)
     candidate: Candidate | None = None
     axes = ordered_axes(values, order)
@@ -134,9 +136,34 @@ def choose(
         if never_zero and is_dominated(values, noise):
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         else:
-            candidate = _least(values, noise, nonnegative, edges, axes)
-            candidate = climbed(values, noise, candidate, axes, nonnegative=nonnegative)
+            candidate = _learned(values, noise, edges, axes, nonnegative)
     return _choice(values, noise, candidate, axes, nonnegative=nonnegative, never_zero=never_zero)
+
+
+def _learned(
+    values: Floats, noise: NoiseLaw, edges: Integers, axes: tuple[int, ...], nonnegative: bool
+) -> Candidate | None:
+    """The best of all candidates; in a large table wavelets are tried where some blocks say that they may be it."""
+    together = Mixture.of(values, noise, nonnegative=nonnegative)
+    steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together)
+    later = bool(axes) and values.size > MANY
+    base = _least(values, noise, together, edges, () if later else axes)
+    best = climbed(values, noise, base, steps, nonnegative=nonnegative)
+    if later and _may_be_smooth(values, noise, axes, best):
+        base = _least(values, noise, together, edges, axes)
+        best = climbed(values, noise, base, steps, nonnegative=nonnegative)
+    return best
+
+
+def _may_be_smooth(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], best: Candidate | None) -> bool:
+    """Tell whether wavelets may be better than the best so far: not where blocks of cells say that they are far worse.
+
+    To leave them out wrongly loses a gain, and never does harm.
+    """
+    some = blocks_among(values, axes)
+    smooth = shrunk(some, noise, tuple(range(1, some.ndim)))
+    least = (smooth.risk - UNLIKELY * smooth.error) / some.size
+    return least < FAR_WORSE * (noise.variance if best is None else best.risk / values.size)
 
 
 def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
@@ -214,14 +241,13 @@ class Candidate:
 
 
 def climbed(
-    values: Floats, noise: NoiseLaw, base: Candidate | None, axes: tuple[int, ...], *, nonnegative: bool
+    values: Floats, noise: NoiseLaw, base: Candidate | None, steps: Sequence[Context], *, nonnegative: bool
 ) -> Candidate | None:
     """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors.
 
     What two estimates of risk differ by has a standard error of about sd |t - t'|, where t and t' are their values, and
     a quarter of the noise's variance in each cell besides.
     """
-    steps = contexts(values, noise, axes, nonnegative=nonnegative)
     if not steps:
         return base
     risk = values.size * noise.variance if base is None else base.risk
@@ -229,6 +255,8 @@ def climbed(
     current = np.maximum(current, 0.0) if nonnegative else current
     rest = values.size * noise.variance**2 / 8.0
     for context in steps:
+        if not context.risk < risk:
+            continue
         apart = float(np.square(context.values - current).sum())
         if context.risk + SURELY * math.sqrt(noise.variance * apart + rest) < risk:
             base, risk, current = _candidate(context), context.risk, context.values
@@ -241,7 +269,7 @@ def _candidate(context: Context) -> Candidate:
 
 
 def _least(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
+    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...]
 ) -> Candidate | None:
     """The candidate of the least estimate among those that are surely better than no denoising, if any is."""
     spread = values.size * noise.variance
@@ -250,14 +278,14 @@ def _least(
         best = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
         most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
         return best if best.risk < most * spread else None
-    candidates = _candidates(values, noise, nonnegative, edges, axes)
+    candidates = _candidates(values, noise, together, edges, axes)
     limit = WORTHWHILE * spread
     admitted = [candidate for candidate in candidates if candidate.risk + MARGIN * candidate.margin < limit]
     return min(admitted, key=lambda candidate: candidate.risk, default=None)
 
 
 def _candidates(
-    values: Floats, noise: NoiseLaw, nonnegative: bool, edges: Integers, axes: tuple[int, ...]
+    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...]
 ) -> Iterator[Candidate]:
     yield _james_stein(values, noise, 0.0)
     yield _james_stein(values, noise, "mean")
@@ -271,10 +299,9 @@ def _candidates(
         yield Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     if len(edges):
         yield from _on_graph(values, noise, edges)
-    risk, error = empirical_bayes_risk(values, noise, nonnegative=nonnegative)
-    denoised = partial(empirical_bayes, values, noise, nonnegative=nonnegative)
-    deviations = partial(empirical_bayes_deviations, values, noise, nonnegative=nonnegative)
-    yield Candidate("empirical-bayes", risk, error, denoised, deviations)
+    yield Candidate(
+        "empirical-bayes", *together.risk, lambda: together.values + 0.0, lambda: np.sqrt(together.variances)
+    )
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:

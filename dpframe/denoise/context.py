@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from dpframe.denoise.mixture import FOLDS, Posterior, folds_of, posterior
+from dpframe.denoise.mixture import FOLDS, Mixture, folds_of, mixed_places
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
-from dpframe.denoise.rings import Rings, around, rings_of
+from dpframe.denoise.rings import Rings, Windows, radii_of, rings_at, rings_in
 
 FEWEST = 64  # cells below which nothing can be learned from neighbors
 PILOT = 4  # radius of the window whose mean is the first guess
@@ -18,14 +22,17 @@ RIDGE = 30.0  # cells' worth of noise by which a weight is held down
 FIT, FINE, COARSE = 400, 200, 1_000  # cells that a class has at least: of the fit, and of two ways to estimate
 CLIPPED = (1.0, 99.0)  # percentiles beyond which, with three deviations more, a value does not sway the fit
 WORTH = 0.1  # deviations that guesses must differ by for the distance from them to say more than the value itself
+FEW_BOUNDS = 64  # up to which it is faster to compare with each than to search
+MANY = 2**17  # cells above which some of them teach by how much rings count
+SOME = 2**13  # of each class at least, where it has so many
 
 
 @dataclass(frozen=True)
 class Guess:
-    """For each cell what its neighbors say of it, and the standard deviation of the noise in that."""
+    """For each cell what its neighbors say of it, and the median of the standard deviations of the noise in that."""
 
     values: Floats
-    deviations: Floats
+    deviation: float
 
 
 @dataclass(frozen=True)
@@ -34,27 +41,33 @@ class Context:
 
     name: str
     values: Floats
-    deviations: Floats
     risk: float
     error: float
+    tell: Callable[[], Floats] = field(repr=False)
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """The standard deviation of the total of each cell given the noisy values; worked out when it is asked."""
+        return self.tell()
 
 
-def contexts(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> list[Context]:
+def contexts(
+    values: Floats,
+    noise: NoiseLaw,
+    axes: tuple[int, ...],
+    *,
+    nonnegative: bool = False,
+    together: Mixture | None = None,
+) -> list[Context]:
     """The estimates of a line or a grid, in coarse classes and in fine ones.
 
-    `axes` are those whose neighbors may be alike. Fewer than 64 cells have none.
+    `axes` are those whose neighbors may be alike. Fewer than 64 cells have none. `together` is empirical Bayes of all
+    cells, which need not be fitted again for a class that holds them all.
     """
     if values.size < FEWEST or not axes or max(values.shape[axis] for axis in axes) < 2 * PILOT:
         return []
-    flat, folds = values.ravel(), folds_of(values.size)
-    first = guess(values, noise, axes, rings_of(values, axes))
-    common = flat, noise, folds, first
-    estimates = (estimated("coarse", *common, COARSE, nonnegative), estimated("fine", *common, FINE, nonnegative))
-    shape = values.shape
-    return [
-        replace(estimate, values=estimate.values.reshape(shape), deviations=estimate.deviations.reshape(shape))
-        for estimate in estimates
-    ]
+    classed = Classed.of(values, noise, guess(values, noise, axes), nonnegative, together)
+    return [classed.estimated("coarse", COARSE), classed.estimated("fine", FINE)]
 
 
 def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
@@ -99,92 +112,240 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
         coarse, fine = steps
         apart = float(np.square(fine.values - coarse.values).sum())
         return fine if fine.risk + math.sqrt(noise.variance * apart) < coarse.risk else coarse
-    together, shape = None, values.shape
-    if values.size and noise.variance > 0.0:
-        together = posterior(values.ravel(), noise, folds_of(values.size), nonnegative=nonnegative)
-    if together is None:
-        return Context("all", values.copy(), np.zeros(shape), 0.0, 0.0)
-    deviations = np.sqrt(together.variances).reshape(shape)
-    return Context("all", together.values.reshape(shape), deviations, together.risk, together.error)
+    if not values.size or not noise.variance > 0.0:
+        return Context("all", values.copy(), 0.0, 0.0, partial(np.zeros, values.shape))
+    together = Mixture.of(values, noise, nonnegative=nonnegative)
+    return Context("all", together.values, *together.risk, lambda: together.deviations)
 
 
-def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], rings: Rings) -> Guess:
+def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Guess:
     """The weighted mean of the rings, with weights that are learned in classes of like cells, each fold's on the other.
 
     A cell is in none of its rings, so its own noise is not in its guess.
     """
-    deviation = math.sqrt(noise.variance)
-    flat, folds = values.ravel(), folds_of(values.size)
-    near, counts = around(values, PILOT, axes)
-    guesses, spread = near.ravel(), deviation / np.sqrt(counts.ravel())
+    radii = radii_of(values.shape, axes)
+    windows, flat, mixed = Windows.of(values, axes, max(radii)), values.ravel(), mixed_places(values.size)
+    folds, width = mixed % FOLDS, values.size // len(values)
+    pilot, counts = np.empty(values.size), np.empty(values.size)
+    for first, last in windows.strips():
+        piece = slice(first * width, last * width)
+        means, cells = _means_beside(*windows.strip(PILOT, first, last), values[first:last])
+        pilot[piece], counts[piece] = means.ravel(), cells.ravel()
+    if values.size <= MANY:
+        rings = rings_in(windows, radii, 0, len(values))
+        _, guesses, deviation = _learned(flat, noise, pilot, counts, rings, folds)
+        return Guess(guesses, deviation)
+    some = _some(pilot, counts, noise, mixed)
+    rings = rings_at(windows, radii, some)
+    lessons, _, deviation = _learned(flat[some], noise, pilot[some], counts[some], rings, folds[some])
+    for first, last in windows.strips():
+        piece, rings = slice(first * width, last * width), rings_in(windows, radii, first, last)
+        for lesson in lessons:
+            pilot[piece] = lesson.read(pilot[piece], rings.means, folds[piece])
+    return Guess(pilot, deviation)
+
+
+def _some(pilot: Floats, counts: Floats, noise: NoiseLaw, mixed: Integers) -> Integers:
+    """Some cells of a large table, mixed by their places: all of rare classes, and of others every so many."""
+    bounds = bounds_of(pilot, 2.0 * math.sqrt(noise.variance / float(np.median(counts))), FIT)
+    group = class_of(pilot, bounds)
+    sizes = np.bincount(group, minlength=bounds.size + 1)
+    every = 2 ** np.floor(np.log2(np.maximum(sizes / SOME, 1.0))).astype(np.int64)
+    return np.flatnonzero((mixed // FOLDS) & (every - 1)[group] == 0)
+
+
+def _means_beside(total: Floats, cells: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """The means of windows without the cell in the middle, and of how many cells they are."""
+    counts = np.maximum(cells - 1.0, 1.0)
+    return (total - values) / counts, np.broadcast_to(counts, values.shape)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """By how much rings count in a guess, by the class of the guess before and the fold of the cell."""
+
+    bounds: Floats  # from which guess on each class but the first begins
+    levels: Floats  # what is guessed where all rings are 0
+    weights: Floats  # of a ring, by class and fold
+
+    def read(self, guesses: Floats, means: Floats, folds: Integers) -> Floats:
+        """The next guesses of cells whose folds and rings are told."""
+        codes = class_of(guesses, self.bounds) * np.int64(FOLDS) + folds
+        read = np.asarray(self.levels[codes])
+        for weights, ring in zip(self.weights, means, strict=True):
+            read += weights[codes] * ring
+        return read
+
+
+def _learned(
+    values: Floats, noise: NoiseLaw, pilot: Floats, counts: Floats, rings: Rings, folds: Integers
+) -> tuple[list[Lesson], Floats, float]:
+    """The lessons of all rounds, the last guesses and the median of their standard deviations."""
+    guesses, spread = pilot, math.sqrt(noise.variance) / np.sqrt(counts)
+    lessons, deviation = [], float(np.median(spread))
     for _ in range(ROUNDS):
-        group = classes(guesses, 2.0 * float(np.median(spread)), FIT)
-        guesses, spread = guesses.copy(), spread.copy()
-        for mine in members(group):
-            guesses[mine], spread[mine] = _fitted(flat[mine], noise, rings.means[mine], rings.counts[mine], folds[mine])
-    return Guess(guesses, spread)
+        bounds = bounds_of(guesses, 2.0 * deviation, FIT)
+        levels, weights = np.empty(FOLDS * (bounds.size + 1)), np.empty((len(rings.means), FOLDS * (bounds.size + 1)))
+        for name, mine in enumerate(members(class_of(guesses, bounds))):
+            means, sizes = rings.means[:, mine], rings.counts[:, mine]
+            for fold, (level, weight) in enumerate(_fitted(values[mine], noise, means, sizes, folds[mine])):
+                levels[FOLDS * name + fold], weights[:, FOLDS * name + fold] = level, weight
+                in_fold = folds[mine] == fold
+                left = max(mine.size - int(np.count_nonzero(in_fold)), 1)
+                spread[mine[in_fold]] = np.sqrt(noise.variance * (weight**2 @ (1.0 / sizes[:, in_fold]) + 1.0 / left))
+        lessons.append(Lesson(bounds, levels, weights))
+        guesses, deviation = lessons[-1].read(guesses, rings.means, folds), float(np.median(spread))
+    return lessons, guesses, deviation
 
 
-def _fitted(values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers) -> tuple[Floats, Floats]:
-    """The ridge regression of the cells of a class on their rings, fitted on one fold and read on the other."""
+def _fitted(
+    values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers
+) -> list[tuple[float, Floats]]:
+    """The ridge regression of the cells of a class on their rings: for each fold that of the other one."""
     deviation = math.sqrt(noise.variance)
     low, high = np.percentile(values, CLIPPED)
     kept = np.clip(values, low - 3.0 * deviation, high + 3.0 * deviation)
-    fitted, spread = np.empty(values.size), np.empty(values.size)
+    fits = []
     for fold in range(FOLDS):
-        in_fold, outside = folds == fold, folds != fold
-        if not outside.any() or not in_fold.any():
-            fitted[in_fold], spread[in_fold] = kept[in_fold].mean() if in_fold.any() else 0.0, deviation
+        outside = folds != fold
+        if not outside.any() or outside.all():
+            fits.append((float(kept.mean()), np.zeros(len(means))))
             continue
-        middle, level = means[outside].mean(axis=0), float(kept[outside].mean())
-        centred = means[outside] - middle
-        penalty = RIDGE * noise.variance * (1.0 / counts[outside]).mean(axis=0)
-        squares = centred.T @ centred + np.diag(penalty)
-        weights = np.linalg.lstsq(squares, centred.T @ (kept[outside] - level), rcond=None)[0]
-        fitted[in_fold] = level + (means[in_fold] - middle) @ weights
-        spread[in_fold] = deviation * np.sqrt((weights**2 / counts[in_fold]).sum(axis=1) + 1.0 / outside.sum())
-    return fitted, spread
+        others = means[:, outside]
+        middle, level = others.mean(axis=1), float(kept[outside].mean())
+        others -= middle[:, None]
+        penalty = RIDGE * noise.variance * (1.0 / counts[:, outside]).mean(axis=1)
+        squares = others @ others.T + np.diag(penalty)
+        weights = np.linalg.lstsq(squares, others @ (kept[outside] - level), rcond=None)[0]
+        fits.append((level - float(middle @ weights), weights))
+    return fits
 
 
-def estimated(
-    name: str, flat: Floats, noise: NoiseLaw, folds: Integers, guessed: Guess, least: int, nonnegative: bool
-) -> Context:
-    """The estimates of all classes of like cells; their risks add up."""
-    group = classes(guessed.values, float(np.median(guessed.deviations)), least)
-    values, variances = np.empty(flat.size), np.empty(flat.size)
-    risk, square = 0.0, 0.0
-    for mine in members(group):
-        best = _best_of_class(flat[mine], guessed.values[mine], noise, folds[mine], nonnegative)
-        values[mine], variances[mine] = best.values, best.variances
-        risk, square = risk + best.risk, square + best.error**2
-    values = np.maximum(values, 0.0) if nonnegative else values
-    return Context(name, values, np.sqrt(variances), risk, math.sqrt(square))
+@dataclass(frozen=True)
+class Estimate:
+    """The values of the cells of a class, their estimated summed squared error, its error, and how to get variances."""
+
+    values: Floats
+    risk: float
+    error: float
+    variances: Callable[[], Floats]
 
 
-def _best_of_class(values: Floats, guessed: Floats, noise: NoiseLaw, folds: Integers, nonnegative: bool) -> Posterior:
-    """The least cross-fitted risk of a class: values, empirical Bayes of them, or of their distances from the guess.
+@dataclass(frozen=True)
+class Classed:
+    """Cells in the order of the steps of their guesses: a class is of some that follow one another."""
 
-    Distances are taken only where that is better by a standard error.
-    """
-    deviation = math.sqrt(noise.variance)
-    best = Posterior(values, np.full(values.size, noise.variance), values.size * noise.variance, 0.0)
-    plain = posterior(values, noise, folds, nonnegative=nonnegative, below=best.risk)
-    best = best if plain is None else plain
-    if float(guessed.std()) > WORTH * deviation:
-        middle = np.rint(guessed / noise.grid) * noise.grid
-        apart = posterior(values - middle, noise, folds, nonnegative=False, below=best.risk)
-        if apart is not None:
-            apart = replace(apart, values=middle + apart.values)
-            surely = 0.0 if plain is None else deviation * float(np.linalg.norm(apart.values - best.values))
-            best = apart if apart.risk + surely < best.risk else best
-    return best
+    values: Floats
+    guessed: Floats
+    folds: Integers
+    counts: Integers  # of cells in each step
+    order: Integers
+    noise: NoiseLaw
+    nonnegative: bool
+    shape: tuple[int, ...]
+    together: Mixture | None
+    known: dict[tuple[int, int], Estimate] = field(default_factory=dict)  # of classes, by their ends
+
+    @classmethod
+    def of(
+        cls, values: Floats, noise: NoiseLaw, guessed: Guess, nonnegative: bool, together: Mixture | None
+    ) -> Classed:
+        """Put the cells in order."""
+        steps = steps_of(guessed.values, guessed.deviation)
+        order = np.argsort(steps, kind="stable")
+        flat, folds = values.ravel()[order], folds_of(values.size)[order]
+        counts = np.bincount(steps)
+        return cls(flat, guessed.values[order], folds, counts, order, noise, nonnegative, values.shape, together)
+
+    def estimated(self, name: str, least: int) -> Context:
+        """The estimates of all classes of at least so many cells; their risks add up."""
+        sizes = np.bincount(merged(self.counts, least), self.counts).astype(np.int64)
+        ends = [0, *np.cumsum(sizes).tolist()]
+        parts = [self._best(first, last) for first, last in itertools.pairwise(ends)]
+        values = self._placed([part.values for part in parts])
+        values = np.maximum(values, 0.0, out=values) if self.nonnegative else values
+        risk, error = sum(part.risk for part in parts), math.sqrt(sum(part.error**2 for part in parts))
+        return Context(name, values, risk, error, lambda: np.sqrt(self._placed([part.variances() for part in parts])))
+
+    def _placed(self, parts: list[Floats]) -> Floats:
+        placed = np.empty(self.order.size)
+        placed[self.order] = np.concatenate(parts)
+        return placed.reshape(self.shape)
+
+    def _best(self, first: int, last: int) -> Estimate:
+        """The least cross-fitted risk of a class: values, empirical Bayes of them, or of their distances from guesses.
+
+        Distances are taken only where that is better by a standard error.
+        """
+        if (first, last) in self.known:
+            return self.known[first, last]
+        values, guessed, folds = self.values[first:last], self.guessed[first:last], self.folds[first:last]
+        noise, deviation = self.noise, math.sqrt(self.noise.variance)
+        whole = self.together is not None and last - first == self.values.size
+        best = Estimate(values, values.size * noise.variance, 0.0, partial(np.full, values.size, noise.variance))
+        plain = self.together if whole else None
+        plain = Mixture.of(values, noise, folds, nonnegative=self.nonnegative) if plain is None else plain
+        surely = 0.0
+        if plain.risk[0] < best.risk:
+            best, surely = _of_mixture(plain, self.order if whole else None), deviation
+        if float(guessed.std()) > WORTH * deviation:
+            middle = np.rint(guessed / noise.grid) * noise.grid
+            apart = Mixture.of(values - middle, noise, folds)
+            if apart.risk[0] < best.risk:
+                estimate = _of_mixture(apart, None, middle)
+                surely = surely and surely * float(np.linalg.norm(estimate.values - best.values))
+                best = estimate if estimate.risk + surely < best.risk else best
+        self.known[first, last] = best
+        return best
+
+
+def _of_mixture(mixture: Mixture, places: Integers | None, middle: Floats | None = None) -> Estimate:
+    """Empirical Bayes as an estimate, of cells in another order or of distances from a middle."""
+
+    def placed(values: Floats) -> Floats:
+        return values.ravel() if places is None else values.ravel()[places]
+
+    values = placed(mixture.values)
+    values = values if middle is None else middle + values
+    return Estimate(values, *mixture.risk, lambda: placed(mixture.variances))
 
 
 def classes(guessed: Floats, unit: float, least: int) -> Integers:
     """The class of each cell, by its guess: equal steps of asinh(guess / unit), merged until each has enough cells."""
-    steps = np.floor(np.arcsinh(guessed / unit)).astype(np.int64)
-    steps -= steps.min()
-    counts = np.bincount(steps)
+    steps = steps_of(guessed, unit)
+    return merged(np.bincount(steps), least)[steps]
+
+
+def steps_of(guessed: Floats, unit: float) -> Integers:
+    """The step of each cell, from 0: the whole part of asinh(guess / unit), less the least."""
+    return class_of(guessed, unit * np.sinh(_inner_steps(guessed, unit)))
+
+
+def bounds_of(guessed: Floats, unit: float, least: int) -> Floats:
+    """The guesses at which all classes but the first begin."""
+    steps = _inner_steps(guessed, unit)
+    names = merged(np.bincount(class_of(guessed, unit * np.sinh(steps)), minlength=steps.size + 1), least)
+    return np.asarray(unit * np.sinh(steps[np.diff(names) > 0]))
+
+
+def _inner_steps(guessed: Floats, unit: float) -> Floats:
+    """The steps that begin between the least and the largest guess."""
+    least, most = np.arcsinh(np.array([guessed.min(), guessed.max()]) / unit)
+    return np.arange(math.floor(least) + 1.0, math.floor(most) + 1.0)
+
+
+def class_of(guessed: Floats, bounds: Floats) -> Integers:
+    """The number of bounds that each guess reaches."""
+    if bounds.size > FEW_BOUNDS:
+        return np.asarray(np.searchsorted(bounds, guessed, side="right"))
+    found: Any = np.zeros(guessed.size, dtype=np.uint8)  # few bits: quick to count and to sort
+    for bound in bounds:
+        found += guessed >= bound
+    return np.asarray(found)
+
+
+def merged(counts: Integers, least: int) -> Integers:
+    """The class of each step: steps are put together until each class has enough cells."""
     number, cells, names = 0, 0, np.empty(counts.size, dtype=np.int64)
     left = counts[::-1].cumsum()[::-1]  # of this step and all above
     for step, count in enumerate(counts.tolist()):
@@ -192,7 +353,7 @@ def classes(guessed: Floats, unit: float, least: int) -> Integers:
             number, cells = number + 1, 0
         names[step] = number
         cells += count
-    return np.asarray(names[steps])
+    return names
 
 
 def members(group: Integers) -> list[Integers]:

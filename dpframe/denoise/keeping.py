@@ -14,6 +14,7 @@ LITTLE = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
 MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
+SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
 
 
@@ -46,10 +47,11 @@ def with_sums(
     if not noise.variance > 0.0 or not missing.any():
         return values
     deviation = math.sqrt(noise.variance)
-    order = np.argsort(blocks_of(values.shape), kind="stable")
+    blocks = blocks_of(values.shape)
+    order = np.argsort(blocks.astype(np.uint16) if blocks.size <= SHORT else blocks, kind="stable")
     ordered, off = values.ravel()[order], missing.ravel()[order]
-    room = np.full(off.size, FARTHEST * deviation)  # by how much a cell may be lowered
-    room = np.minimum(room, np.maximum(ordered, 0.0)) if nonnegative else room
+    # by how much a cell may be lowered
+    room = np.clip(ordered, 0.0, FARTHEST * deviation) if nonnegative else np.full(off.size, FARTHEST * deviation)
     total = None
     if never_zero:
         total = float(noisy.sum())
@@ -67,8 +69,9 @@ def _moved(room: Floats, missing: Floats, deviation: float, doubt: tuple[float, 
     `total` is what room and moves together add up to, where it is known.
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
-    leaf = np.arange(missing.size) * 2**depth // missing.size
-    sums = [np.stack([np.bincount(leaf, weights) for weights in (np.ones(missing.size), room, missing)])]
+    starts = -(-np.arange(2**depth) * missing.size // 2**depth)
+    counts = np.diff(starts, append=missing.size).astype(np.float64)
+    sums = [np.stack([counts, np.add.reduceat(room, starts), np.add.reduceat(missing, starts)])]
     for _ in range(depth):
         sums.insert(0, sums[0].reshape(3, -1, 2).sum(axis=2))
     size, room_of_all, off = sums[0]
@@ -80,19 +83,46 @@ def _moved(room: Floats, missing: Floats, deviation: float, doubt: tuple[float, 
         spread = deviation * np.sqrt(sizes * (1.0 - share))
         believed = _believed(differ - share * other[parent], spread, doubted)
         kept = adding_up(mine + believed, sizes, parent, kept, True)
-    return adding_up(room, np.ones(room.size), leaf, kept, True) - room
+    return _lowered(room, starts, kept) - room
+
+
+def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
+    """The nearest numbers of at least 0 that add up to the totals of their blocks, which begin at these places.
+
+    As `sums.adding_up`, without a sort: all of a block are lowered by the same, and by ever more, since those that
+    would fall below 0 do not count any longer (Michelot 1986). Where they are raised, none falls below 0.
+    """
+    sizes = np.diff(starts, append=room.size)
+    levels = (np.add.reduceat(room, starts) - totals) / sizes
+    falling = levels > 0.0
+    block = np.repeat(np.cumsum(falling) - 1, sizes)[inside := np.repeat(falling, sizes)]
+    values, wanted, left = room[inside], totals[falling], sizes[falling]
+    while True:
+        stays = values > levels[falling][block]
+        values, block = values[stays], block[stays]
+        kept = np.bincount(block, minlength=wanted.size)
+        if np.array_equal(kept, left):
+            break
+        more = (np.bincount(block, values, wanted.size) - wanted) / np.maximum(kept, 1)
+        levels[falling], left = np.where(kept > 0, more, levels[falling]), kept
+    return np.maximum(room - np.repeat(levels, sizes), 0.0)
 
 
 def blocks_of(shape: tuple[int, ...]) -> Integers:
     """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
-    parts, blocks = [1] * len(shape), np.zeros(shape, dtype=np.int64)
+    parts, halves = [1] * len(shape), []
     while shape and math.prod(shape) >= 2 * LEAST * math.prod(parts):
         axis = max(range(len(shape)), key=lambda dimension: shape[dimension] / parts[dimension])
         if shape[axis] < 2 * parts[axis]:
             break
         parts[axis] *= 2
-        half = np.arange(shape[axis]) * parts[axis] // shape[axis] % 2
-        blocks = blocks * 2 + half.reshape([-1 if dimension == axis else 1 for dimension in range(len(shape))])
+        halves.append((axis, np.arange(shape[axis]) * parts[axis] // shape[axis] % 2))
+    blocks = np.zeros(shape, dtype=np.int64)
+    for dimension in range(len(shape)):
+        bits = [half << place for place, (axis, half) in enumerate(reversed(halves)) if axis == dimension]
+        blocks += np.sum(bits or [np.zeros(shape[dimension], dtype=np.int64)], axis=0).reshape(
+            [-1 if other == dimension else 1 for other in range(len(shape))]
+        )
     return blocks.ravel()
 
 

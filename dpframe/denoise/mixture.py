@@ -18,7 +18,10 @@ RAMP = 2 * FINENESS  # bins over which the shift fades where values lie outside
 ROUNDS = 40  # of the accelerated EM
 ENOUGH = 1e-7  # gain in the mean log-likelihood below which the EM stops
 FOLDS = 2
+FAINT = 1e-100  # shares of the noise below which a bin is as good as out of reach
+LOST = 1e-30  # and below which it is lost in rounding where it is added to others
 LARGEST = 2.0**50  # bins farther from zero are left alone: floats there have too few digits
+MANY = 2**12  # values from which it is worth a look whether few of them differ
 UNSEEN = 0.1  # cells in each standard deviation that the prior allows for beyond what it saw
 
 
@@ -59,9 +62,7 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     values = np.asarray(values, dtype=np.float64)
     if values.size == 0 or not noise.variance > 0.0:
         return values.copy()
-    bins = Bins.of(values, noise)
-    denoised = bins.shifted(values, bins.shift(bins.counts.sum(axis=0), nonnegative))
-    return (np.maximum(denoised, 0.0) if nonnegative else denoised) + 0.0  # no -0.0
+    return Mixture.of(values, noise, nonnegative=nonnegative).values + 0.0  # no -0.0
 
 
 def empirical_bayes_risk(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> tuple[float, float]:
@@ -71,17 +72,7 @@ def empirical_bayes_risk(values: Floats, noise: NoiseLaw, *, nonnegative: bool =
     knows nothing of the noise of the other half: so the estimate of its risk there is unbiased (`Bins.risks`). A
     prior that is fitted to all cells is closer than those of the halves.
     """
-    return cross_fitted(Bins.of(values, noise), nonnegative)
-
-
-def empirical_bayes_deviations(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> Floats:
-    """The standard deviation of the total of each cell given its noisy value, under the prior that is learned."""
-    bins = Bins.of(values, noise)
-    counts = bins.counts.sum(axis=0)
-    if not counts.any():
-        return np.full(values.shape, math.sqrt(noise.variance))
-    variances = bins.read(bins.variance_under(*bins.prior(counts, nonnegative)), values, 1.0)
-    return np.asarray(np.sqrt(variances * noise.variance).reshape(values.shape))
+    return Mixture.of(values, noise, nonnegative=nonnegative).risk
 
 
 def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
@@ -99,34 +90,80 @@ def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """Posterior means and variances of cells, the cross-fitted estimate of the summed squared error, its error."""
+class Mixture:
+    """Empirical Bayes of some cells: its risk, its values and what is known of their errors, each when it is asked."""
+
+    given: Floats
+    tally: Tally
+    bins: Bins
+    nonnegative: bool
+
+    @classmethod
+    def of(cls, values: Floats, noise: NoiseLaw, folds: Integers | None = None, *, nonnegative: bool = False) -> Self:
+        """The mixture of values of any shape; the fold of each may be told, and is by its place otherwise."""
+        tally = Tally.of(values, noise, folds_of(values.size) if folds is None else folds)
+        return cls(values, tally, Bins.tallied(tally, noise), nonnegative)
+
+    @cached_property
+    def risk(self) -> tuple[float, float]:
+        """The cross-fitted estimate of the summed squared error, and its standard error."""
+        return cross_fitted(self.bins, self.nonnegative)
+
+    @cached_property
+    def prior(self) -> tuple[Floats, Integers] | None:
+        """The prior that is learned from all of them; None for values so large that floats have too few digits."""
+        counts = self.bins.counts.sum(axis=0)
+        return self.bins.prior(counts, self.nonnegative) if counts.any() else None
+
+    @cached_property
+    def values(self) -> Floats:
+        """The posterior means."""
+        bins = self.bins
+        taken = np.zeros(bins.counts.shape[1]) if self.prior is None else bins.shift_under(*self.prior)
+        estimates = bins.shifted(self.tally.values, taken)
+        return self._each(np.maximum(estimates, 0.0) if self.nonnegative else estimates)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of the total of each cell given its noisy value."""
+        noise = self.bins.noise
+        if self.prior is None:
+            return np.full(self.given.shape, noise.variance)
+        table = self.bins.variance_under(*self.prior)
+        return self._each(self.bins.read(table, self.tally.values, 1.0) * noise.variance)
+
+    @property
+    def deviations(self) -> Floats:
+        """The standard deviation of the total of each cell given its noisy value."""
+        return np.asarray(np.sqrt(self.variances))
+
+    def _each(self, table: Floats) -> Floats:
+        """A table of the different values, as it is for each cell."""
+        each = table if self.tally.codes is None else table[self.tally.codes]
+        return np.asarray(each.reshape(self.given.shape))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Different values, how often each is there in each fold, and which one each cell has; or each cell by itself."""
 
     values: Floats
-    variances: Floats
-    risk: float
-    error: float
+    counts: Floats  # fold x value
+    codes: Integers | None
 
-
-def posterior(
-    values: Floats, noise: NoiseLaw, folds: Integers, *, nonnegative: bool, below: float = math.inf
-) -> Posterior | None:
-    """As `empirical_bayes`, with what is known of its errors; the fold of each value is told.
-
-    None where the risk is not below a limit, which is known before the prior of all is fitted.
-    """
-    bins = Bins.of(values, noise, folds)
-    risk, error = cross_fitted(bins, nonnegative)
-    if not risk < below:
-        return None
-    counts = bins.counts.sum(axis=0)
-    if not counts.any():  # values so large that floats have too few digits
-        return Posterior(values, np.full(values.size, noise.variance), risk, error)
-    prior, atoms = bins.prior(counts, nonnegative)
-    estimates = bins.shifted(values, bins.shift_under(prior, atoms))
-    estimates = np.maximum(estimates, 0.0) if nonnegative else estimates
-    variances = bins.read(bins.variance_under(prior, atoms), values, 1.0) * noise.variance
-    return Posterior(estimates, variances, risk, error)
+    @classmethod
+    def of(cls, values: Floats, noise: NoiseLaw, folds: Integers) -> Self:
+        """Many values on the noise's grid are few different ones."""
+        flat = values.ravel()
+        if flat.size >= MANY:
+            steps = np.rint(flat / noise.grid)
+            least, most = float(steps.min()), float(steps.max())
+            if most - least < flat.size / 2.0 and np.array_equal(steps * noise.grid, flat):
+                steps -= least
+                codes, size = steps.astype(np.int64), int(most - least) + 1
+                counts = np.bincount(codes * FOLDS + folds, minlength=FOLDS * size).reshape(size, FOLDS)
+                return cls(np.asarray((np.arange(size) + least) * noise.grid), counts.T.astype(np.float64), codes)
+        return cls(flat, np.stack([folds == fold for fold in range(FOLDS)]).astype(np.float64), None)
 
 
 @dataclass(frozen=True)
@@ -147,19 +184,22 @@ class Bins:
 
         `mixed` is the fold of each value, by default by its place.
         """
+        return cls.tallied(Tally.of(values, noise, folds_of(values.size) if mixed is None else mixed), noise)
+
+    @classmethod
+    def tallied(cls, tally: Tally, noise: NoiseLaw) -> Self:
+        """The bins of values that were counted."""
         width = 2 * int(math.sqrt(noise.variance) / noise.grid / FINENESS / 2.0) + 1
-        places = np.rint(values.ravel() / (noise.grid * width))
-        low, high = _window(places[np.abs(places) < LARGEST])
+        places = np.rint(tally.values / (noise.grid * width))
+        near = np.abs(places) < LARGEST
+        low, high = _window(places[near], tally.counts[:, near].sum(axis=0))
         first = low - MARGIN
         size = int(high - low) + 1 + 2 * MARGIN
-        counts = np.zeros((FOLDS, size))
-        mixed = folds_of(places.size) if mixed is None else mixed
-        folds = [places[mixed == fold] for fold in range(FOLDS)]
-        for fold, mine in enumerate(folds):
-            inside = mine[(mine >= low) & (mine <= high)] - first
-            counts[fold] = np.bincount(inside.astype(np.int64), minlength=size)
+        inside = (places >= low) & (places <= high)
+        bins = (places[inside] - first).astype(np.int64)
+        counts = np.stack([np.bincount(bins, fold, size).astype(np.float64) for fold in tally.counts[:, inside]])
         cut = bool(places.min() < low), bool(places.max() > high)
-        sizes = tuple(mine.size for mine in folds)
+        sizes = tuple(int(fold) for fold in tally.counts.sum(axis=1))
         return cls(noise, width, int(first), slice(MARGIN, size - MARGIN), counts, sizes, cut)
 
     @cached_property
@@ -230,29 +270,36 @@ class Bins:
     def around(self, bins: Integers, atoms: Integers) -> Floats:
         """The law in some bins (rows) around each atom (columns)."""
         size = self.counts.shape[1]
-        return np.asarray(self.law[np.clip(bins[:, None] - atoms, -size, size) + size])
+        apart = int(atoms[1] - atoms[0]) if atoms.size > 1 else 1
+        if atoms[-1] >= size or atoms[-1] - atoms[0] != apart * (atoms.size - 1):
+            return np.asarray(self.law[np.clip(bins[:, None] - atoms, -size, size) + size])
+        # the law is even, so that a row is a part of it: that from the first atom to the last, around the bin
+        rows = np.lib.stride_tricks.sliding_window_view(self.law, int(atoms[-1] - atoms[0]) + 1)
+        return np.ascontiguousarray(rows[size + int(atoms[0]) - bins][:, ::apart])
 
     def mixed(self, weights: Floats, atoms: Integers) -> Floats:
         """The law around each atom, weighed, in every bin."""
-        size, reach = self.counts.shape[1], int(np.flatnonzero(self.law).max(initial=0)) - self.counts.shape[1]
+        size, reach = self.counts.shape[1], self._reach(FAINT)
         if atoms[-1] >= size:  # zero alone, where all values are far below
             return np.asarray(self.around(np.arange(size), atoms) @ weights)
         spread = np.zeros(size)
         spread[atoms] = weights
-        near = self.law[size - reach : size + reach + 1]  # where it is above 0
+        near = self.law[size - reach : size + reach + 1]
         return np.convolve(spread, near)[reach : reach + size]
+
+    def _reach(self, least: float) -> int:
+        """The distance up to which the law is above so much, in bins."""
+        size: int = self.counts.shape[1]
+        return int(np.flatnonzero(self.law > least).max(initial=size)) - size
 
     def shifted(self, values: Floats, taken: Floats) -> Floats:
         """The values less the shift at their places, between bins in proportion."""
-        unit = self.noise.grid * self.width
-        outside = dict.fromkeys(("left", "right"), 0.0)
-        shifts = np.interp(values.ravel() / unit, self.places, taken, **outside)
-        return np.asarray(values - shifts.reshape(values.shape) * unit)
+        return np.asarray(values - self.read(taken, values, 0.0) * (self.noise.grid * self.width))
 
     def read(self, table: Floats, values: Floats, outside: float) -> Floats:
         """A table of bins at the places of these values, between bins in proportion."""
         unit = self.noise.grid * self.width
-        return np.asarray(np.interp(values.ravel() / unit, self.places, table, left=outside, right=outside))
+        return np.asarray(np.interp(values / unit, self.places, table, left=outside, right=outside))
 
     def risks(self, taken: Floats) -> Floats:
         """For each bin the unbiased estimate of the squared error of a shift, in variances of the noise.
@@ -264,25 +311,34 @@ class Bins:
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         moved = taken
         if self.noise.p == 1.0:
-            size = taken.size
-            moved = np.convolve(np.pad(taken, size, mode="edge"), self.law, mode="same")[size:-size]
+            size, reach = taken.size, self._reach(LOST)
+            near = self.law[size - reach : size + reach + 1]
+            moved = np.convolve(np.pad(taken, reach, mode="edge"), near, mode="valid")
         return 1.0 + (taken / deviation) ** 2 - 2.0 * np.gradient(moved)
 
 
 def folds_of(size: int) -> Integers:
     """The fold of each cell, by its place alone; mixed, since every other bin may hold another kind of totals."""
-    return (np.arange(size, dtype=np.int64) * 2_654_435_761 >> 16) % FOLDS
+    return mixed_places(size) % FOLDS
 
 
-def _window(places: Floats) -> tuple[float, float]:
+def mixed_places(size: int) -> Integers:
+    """A number for each cell that depends on its place alone, and on no pattern of places."""
+    mixed = np.arange(size, dtype=np.int64)
+    mixed *= 2_654_435_761
+    mixed >>= 16
+    return mixed
+
+
+def _window(places: Floats, counts: Floats) -> tuple[float, float]:
     """The first and the last bin to be fitted."""
     if not places.size:
         return 0.0, 0.0
     low, high = float(places.min()), float(places.max())
     if high - low < WIDEST:
         return low, high
-    distinct, counts = np.unique(places, return_counts=True)
-    through = np.concatenate([[0], np.cumsum(counts)])
+    distinct, group = np.unique(places, return_inverse=True)
+    through = np.concatenate([[0], np.cumsum(np.bincount(group.ravel(), counts))])
     ends = np.searchsorted(distinct, distinct + WIDEST - 1, side="right")
     best = float(distinct[int(np.argmax(through[ends] - through[:-1]))])
     first = max(low, best - 2.0 * RAMP)  # the shift fades at the ends: not where most values are
@@ -295,31 +351,48 @@ def fitted_prior(kernel: Floats, counts: Floats) -> Floats:
     prior = np.full(kernel.shape[1], 1.0 / kernel.shape[1])
     before = -math.inf
     for _ in range(ROUNDS):
-        once, likelihood = _step(kernel, counts, prior)
+        once, density = _step(kernel, counts, prior)
+        likelihood = _likelihood(counts, density)
         twice, _ = _step(kernel, counts, once)
         if likelihood - before < ENOUGH:
             return twice
         before = likelihood
-        leap = _leap(prior, once, twice)
-        leapt, reached = _step(kernel, counts, leap)
-        prior = leapt if reached >= likelihood else twice
+        leapt, density = _step(kernel, counts, _leap(prior, once, twice))
+        prior = leapt if _likelihood(counts, density) >= likelihood else twice
     return prior
 
 
-def _step(kernel: Floats, counts: Floats, prior: Floats) -> tuple[Floats, float]:
-    """One step of the EM, and the mean log-likelihood before it."""
-    density = np.maximum(kernel @ prior, 1e-300)
-    better = prior * ((counts / density) @ kernel)
+def _step(kernel: Floats, counts: Floats, prior: Floats) -> tuple[Floats, Floats]:
+    """One step of the EM, and the density before it."""
+    density = kernel @ prior
+    np.maximum(density, 1e-300, out=density)
+    better = (counts / density) @ kernel
+    better *= prior
     total = float(better.sum())  # 0 where no atom is within reach
-    return better / total if total > 0.0 else prior, float(counts @ np.log(density))
+    if not total > 0.0:
+        return prior, density
+    better /= total
+    return better, density
+
+
+def _likelihood(counts: Floats, density: Floats) -> float:
+    """The mean log-likelihood."""
+    return float(counts @ np.log(density))
 
 
 def _leap(start: Floats, once: Floats, twice: Floats) -> Floats:
     """Two steps of the EM, extrapolated (the third scheme of Varadhan and Roland 2008)."""
-    change, bend = once - start, (twice - once) - (once - start)
-    bends = float(np.linalg.norm(bend))
+    change = once - start
+    bend = twice - once
+    bend -= change
+    bends = math.sqrt(float(bend @ bend))
     if bends == 0.0:
         return twice
-    length = max(1.0, float(np.linalg.norm(change)) / bends)
-    leap = np.maximum(start + 2.0 * length * change + length**2 * bend, twice * 1e-3)
-    return np.asarray(leap / leap.sum())
+    length = max(1.0, math.sqrt(float(change @ change)) / bends)
+    change *= 2.0 * length
+    bend *= length**2
+    change += start
+    change += bend
+    np.maximum(change, twice * 1e-3, out=change)
+    change /= change.sum()
+    return change

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,21 @@ class NoiseLaw(Protocol):
     def scale(self) -> float: ...
     @property
     def grid(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Law:
+    """The facts of a noise, worked out once: a mechanism may work out its variance whenever it is asked."""
+
+    p: float
+    variance: float
+    scale: float
+    grid: float
+
+    @classmethod
+    def of(cls, noise: NoiseLaw) -> Self:
+        """The facts of any noise."""
+        return cls(noise.p, noise.variance, noise.scale, noise.grid)
 
 
 def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:

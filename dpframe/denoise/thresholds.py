@@ -141,9 +141,13 @@ def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Thre
     # an exact lattice where the noise has a coarse one; values past all thresholds are alike, however far
     width = max(noise.grid * factor, deviation / BINS)
     far = most + FAR * deviation * factor
-    kept, counts = np.unique(np.rint(np.clip(values, -far, far) / width), return_counts=True)
+    bins = np.rint(np.minimum(np.maximum(values, -far), far) / width).astype(np.int64)
+    least = int(bins.min())
+    counts = np.bincount(bins - least)
+    kept = np.flatnonzero(counts)
+    counts, kept = counts[kept], kept + least
     levels = np.linspace(0.0, most, LEVELS)[1:, None]
-    gains = _gains(kept * width, noise, levels, factor)
+    gains = _gains(np.asarray(kept * width), noise, levels, factor)
     gain = gains @ counts
     best = int(np.argmin(gain))
     none = values.size * noise.variance

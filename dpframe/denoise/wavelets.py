@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.denoise.estimators import Denoiser
+from dpframe.denoise.mixture import mixed_places
 from dpframe.denoise.noise_law import Floats, NoiseLaw
 from dpframe.denoise.thresholds import best_threshold, soft_threshold
 from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
+BLOCK, BLOCKS = 1_024, 32  # cells of a block, and blocks, from which it is learned whether wavelets are worth a try
 SPINS = 4  # shifted transforms whose results are averaged
 
 Order = bool | tuple[int, ...] | None
@@ -147,6 +149,24 @@ def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _b
         risk, error = risk + shifted.risk, error + shifted.error
     apart = float(np.maximum(square / SPINS - (total / SPINS) ** 2, 0.0).sum())
     return Shrunk(values + total / SPINS, risk / SPINS - apart, error / SPINS)
+
+
+def blocks_among(values: Floats, axes: tuple[int, ...]) -> Floats:
+    """Some blocks of neighboring cells, mixed by their places: the first axis numbers them, the others are in order."""
+    others = [axis for axis in range(values.ndim) if axis not in axes]
+    moved = np.moveaxis(values, others, range(len(others)))
+    shape, side = moved.shape[len(others) :], round(BLOCK ** (1.0 / len(axes)))
+    sides = [min(side, length) for length in shape]
+    numbers = [length // mine for length, mine in zip(shape, sides, strict=True)]
+    ends = [slice(number * mine) for number, mine in zip(numbers, sides, strict=True)]
+    whole = moved[(*itertools.repeat(slice(None), len(others)), *ends)]
+    cut = whole.reshape(-1, *itertools.chain.from_iterable(zip(numbers, sides, strict=True)))
+    blocks = cut.shape[0] * math.prod(numbers)
+    chosen = np.flatnonzero(mixed_places(blocks) % max(1, blocks // BLOCKS) == 0)
+    first, *places = np.unravel_index(chosen, (cut.shape[0], *numbers))
+    index = [item for place in places for item in (place, slice(None))]
+    found = cut[(first, *index)]
+    return np.ascontiguousarray(found)
 
 
 def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> Shrunk:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 
 STEPS = 255  # from the least to the largest, each by the same factor: at most 4% where they span four powers of ten
+MANY = 2**16  # cells from which it is not worth the time to pack them a few percent smaller
+HARD, QUICK = 9, 2
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +31,8 @@ def packed(deviations: Floats) -> dict[str, Any]:
     ratio = math.exp(math.log(most / least) / STEPS) if most > least else 1.0
     steps = np.zeros(flat.size) if ratio == 1.0 else np.ceil(np.log(flat / least) / math.log(ratio) - 1e-9)
     codes = np.clip(steps, 0, STEPS).astype(np.uint8)
-    return {"least": least, "ratio": ratio, "codes": base64.b64encode(zlib.compress(codes.tobytes(), 9)).decode()}
+    text = zlib.compress(codes.tobytes(), HARD if flat.size < MANY else QUICK)
+    return {"least": least, "ratio": ratio, "codes": base64.b64encode(text).decode()}
 
 
 def unpacked(said: Mapping[str, Any], size: int) -> Floats:

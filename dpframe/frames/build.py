@@ -198,14 +198,14 @@ def fingerprint(frame: Any, names: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _bytes_of(column: Any) -> bytes:
+def _bytes_of(column: Any) -> bytes | memoryview:
     """The values of a column: as floats where these are exactly the values, else each as its text.
 
     The text of "1" is not that of "1.0", and a missing one is not the text "None".
     """
     values = column.to_numpy()
     if values.dtype.kind == "f":
-        return bytes(values.astype("<f8").tobytes())
+        return np.ascontiguousarray(values, dtype="<f8").view(np.uint8).data
     if values.dtype.kind in "biumM":
         whole = values.astype("<i8") if values.dtype.kind in "mM" else values
         if not whole.size or -(2**53) <= int(whole.min()) <= int(whole.max()) <= 2**53:

@@ -23,6 +23,9 @@ Places = NDArray[np.int64]
 NANOSECONDS = {"ms": 10**6, "us": 10**3, "ns": 1}
 FEW = 2**12  # rows, below which NumPy ranks labels before Polars has planned its queries
 EXACT = 2**53  # integers up to here are floats of their own, so that 1 and 1.0 are one label
+MANY = 2**12  # rows from which it is worth a look whether few labels come again and again
+AGAIN = 8  # times that each comes then, at least
+WIDEST = 2**62  # pairs of ranks that one integer tells apart
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,16 @@ def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], layout: 
     values = [numbers_of(frame, name) for name in numbers]
     places = _canonical([label for label in ranked if label is not None], len(frame), layout)
     digest = hashlib.sha256()
+    as_it_is = bool(np.array_equal(places, np.arange(places.size)))
     for label in ranked:
         if label is None:
             return None
-        _add(digest, label.kind.encode(), label.different, label.ranks[places].astype("<i8").tobytes())
+        ranks = label.ranks if as_it_is else label.ranks[places]
+        _add(digest, label.kind.encode(), label.different, _raw(ranks, "<i8"))
     for value in values:
         if value is None:
             return None
-        _add(digest, value[places].astype("<f8").tobytes())
+        _add(digest, _raw(value if as_it_is else value[places], "<f8"))
     return Print(digest.hexdigest(), places)
 
 
@@ -107,21 +112,44 @@ def _order(text: str, rows: int) -> Places | None:
     return order if np.array_equal(np.sort(order), np.arange(rows)) else None
 
 
-def _add(digest: Any, *parts: bytes) -> None:
+def _add(digest: Any, *parts: bytes | memoryview) -> None:
     for part in parts:  # its length first, so that no two different lists of parts are the same bytes
-        digest.update(len(part).to_bytes(8, "little") + part)
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+
+
+def _raw(values: NDArray[Any], layout: str) -> memoryview:
+    """The bytes of an array, which are copied only where they lie otherwise."""
+    return np.ascontiguousarray(values, dtype=layout).view(np.uint8).data
 
 
 def _canonical(labels: Sequence[Labels], rows: int, layout: Layout) -> Places:
     if not labels:
         return np.arange(rows, dtype=np.int64)
     keys = [label.ranks for label in reversed(labels)]
-    missing = [label.missing.astype(np.int64) for label in reversed(labels)]
+    missing = [label.missing.astype(np.int64) for label in reversed(labels)] if layout != "cells" else []
     if layout == "subtotals":
         keys.append(np.sum(missing, axis=0))
     elif layout == "tables":
         keys += [*missing, -np.sum(missing, axis=0)]
+    if _ascend(keys[::-1]):
+        return np.arange(rows, dtype=np.int64)
     return np.asarray(np.lexsort(keys), dtype=np.int64)
+
+
+def _ascend(keys: Sequence[Places]) -> bool:
+    """Tell whether rows are in the order of these ranks, the first key first: nearly always, and then none is moved."""
+    number, most = np.zeros(keys[0].size, dtype=np.int64), 1
+    for key in keys if keys[0].size else ():
+        least, span = int(key.min()), int(key.max()) - int(key.min()) + 1
+        most *= span
+        if most > WIDEST:
+            return False
+        if span > 1:
+            number *= span
+            number += key
+            number -= least
+    return bool((number[1:] >= number[:-1]).all())
 
 
 def labels_of(frame: Any, name: str) -> Labels | None:
@@ -135,11 +163,37 @@ def labels_of(frame: Any, name: str) -> Labels | None:
     if kind_and_plain is None:
         return None
     kind, plain = kind_and_plain
-    ranks = plain.rank("dense").cast(pl.Int64) - 1
-    missing = plain.is_null().to_numpy().astype(bool)
+    different, ranks = _ranked(plain)
+    return Labels(kind, _bytes(kind, different), ranks, ranks == len(different))
+
+
+def _ranked(plain: pl.Series) -> tuple[pl.Series, Places]:
+    """The different labels in order, and the rank of each row's, missing ones last.
+
+    Labels of large tables come in runs or again and again, since cells are all pairs of keys: so few are looked at.
+    """
+    rows = len(plain)
+    if rows >= MANY:
+        changes = plain.slice(1).ne_missing(plain.head(rows - 1))
+        if int(changes.sum()) * AGAIN < rows:
+            starts = np.concatenate([[0], np.flatnonzero(changes.to_numpy()) + 1])
+            different, ranks = _ranked(plain.gather(starts))
+            return different, np.repeat(ranks, np.diff(starts, append=rows))
+        if period := _period(plain):
+            different, ranks = _ranked(plain.head(period))
+            return different, np.tile(ranks, rows // period)
     different = plain.drop_nulls().unique().sort()
-    places = ranks.fill_null(len(different)).to_numpy().astype(np.int64)
-    return Labels(kind, _bytes(kind, different), places, missing)
+    ranks = (plain.rank("dense").cast(pl.Int64) - 1).fill_null(len(different)).to_numpy()
+    return different, ranks.astype(np.int64)
+
+
+def _period(plain: pl.Series) -> int:
+    """After how many rows the labels come again, and again; 0 where they do not, or seldom."""
+    rows = len(plain)
+    again = plain.slice(1).eq_missing(plain.head(1))
+    period = int(again.arg_max() or 0) + 1
+    regular = again[period - 1] and rows % period == 0 and period * AGAIN <= rows
+    return period if regular and plain.slice(period).equals(plain.head(rows - period), null_equal=True) else 0
 
 
 def _few(series: pl.Series) -> Labels | None:
@@ -218,11 +272,11 @@ def _joined(words: Sequence[str]) -> bytes:
 def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
     """A column of numbers as floats, missing ones as NaN; None where it is no such column."""
     if is_pandas(frame) and isinstance(dtype := frame[name].dtype, np.dtype):
-        return frame[name].to_numpy().astype(np.float64) if dtype.kind in "iuf" else None
+        return frame[name].to_numpy().astype(np.float64, copy=False) if dtype.kind in "iuf" else None
     series = _series(frame, name)
     if series is None or not (series.dtype.is_float() or series.dtype.is_integer()):
         return None
-    return series.cast(pl.Float64).to_numpy().astype(np.float64)  # a missing one is NaN
+    return series.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)  # a missing one is NaN
 
 
 def _series(frame: Any, name: str) -> pl.Series | None:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from dpframe import Gaussian, Laplace, noise
-from dpframe.denoise import choose
+from dpframe.denoise import choose, context, wavelets
 from dpframe.denoise.context import FEWEST, classes, contexts, guess, in_context
 from dpframe.denoise.mixture import empirical_bayes, folds_of
-from dpframe.denoise.rings import radii_of, rings_of
+from dpframe.denoise.rings import Windows, radii_of, rings_at, rings_in, rings_of
 
 LAWS = {"laplace": Laplace(1, 10.0), "gaussian": Gaussian(1.0, 14.0)}
 both = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -57,16 +57,46 @@ def test_rings_are_the_cells_at_that_distance(shape):
     inner = 0
     for ring, radius in enumerate(radii_of(shape, axes)):
         there = (apart > inner) & (apart <= radius)
-        assert found.counts[:, ring].tolist() == there.sum(axis=1).tolist()
+        assert found.counts[ring].tolist() == there.sum(axis=1).tolist()
         means = (there * values.ravel()).sum(axis=1) / there.sum(axis=1)
-        assert found.means[:, ring] == pytest.approx(means)
+        assert found.means[ring] == pytest.approx(means)
         inner = radius
     assert found.counts.min() >= 1.0
 
 
 def test_rings_along_one_axis_are_of_the_same_row():
     values = np.arange(60.0).reshape(2, 30)
-    assert rings_of(values, (1,)).means[:30] == pytest.approx(rings_of(values[0], (0,)).means)
+    assert rings_of(values, (1,)).means[:, :30] == pytest.approx(rings_of(values[0], (0,)).means)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((300,), (0,)), ((40, 30), (0, 1)), ((3, 90), (1,)), ((90, 3), (0,)), ((9, 4, 12), (0, 2))]
+)
+def test_rings_of_some_cells_and_of_strips_are_those_of_all(shape, axes, monkeypatch):
+    monkeypatch.setattr("dpframe.denoise.rings.STRIP", 70)
+    values, radii = np.random.default_rng(1).normal(size=shape), radii_of(shape, axes)
+    every, windows = rings_of(values, axes), Windows.of(values, axes, max(radii))
+    some = np.flatnonzero(np.random.default_rng(2).random(values.size) < 0.3)
+    strips = [rings_in(windows, radii, first, last) for first, last in windows.strips()]
+    assert len(strips) > 2
+    for name in ("means", "counts"):
+        whole = getattr(every, name)
+        assert getattr(rings_at(windows, radii, some), name) == pytest.approx(whole[:, some], abs=1e-12)
+        assert np.concatenate([getattr(strip, name) for strip in strips], axis=1) == pytest.approx(whole, abs=1e-12)
+
+
+@both
+@pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS.keys())
+def test_large_tables_learn_from_some_cells_what_all_would_teach(law, truth, monkeypatch):
+    """Guesses are nearly as near to the truth, and much nearer to each other."""
+    values, truth = np.tile(noisy(truth, law, 1), 4), np.tile(truth, 4)
+    by_all = guess(values, law, axes_of(truth)).values.reshape(truth.shape)
+    monkeypatch.setattr(context, "MANY", 2**10)
+    monkeypatch.setattr(context, "SOME", 2**10)
+    by_some = guess(values, law, axes_of(truth)).values.reshape(truth.shape)
+    off = [float(np.square(one - truth).mean()) for one in (by_all, by_some)]
+    assert off[1] < 1.03 * off[0]
+    assert 0.0 < float(np.square(by_some - by_all).mean()) < 0.1 * off[0]
 
 
 @both
@@ -76,8 +106,8 @@ def test_a_cell_is_not_in_its_own_guess(law):
     moved = values.copy()
     moved[1234] += 3.0
     for found in (rings_of(values, (0,)), rings_of(moved, (0,))):
-        assert found.means[1234] == pytest.approx(rings_of(values, (0,)).means[1234], abs=1e-9)
-    first, second = (guess(one, law, (0,), rings_of(one, (0,))).values[1234] for one in (values, moved))
+        assert found.means[:, 1234] == pytest.approx(rings_of(values, (0,)).means[:, 1234], abs=1e-9)
+    first, second = (guess(one, law, (0,)).values[1234] for one in (values, moved))
     assert abs(first - second) < 0.02
 
 
@@ -168,12 +198,44 @@ def test_it_does_no_harm_where_the_order_means_nothing(law, seed):
     assert with_order < raw
 
 
-def test_the_ladder_is_climbed_only_where_that_is_surely_better(monkeypatch):
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((200, 300), (0, 1)), ((9_000,), (0,)), ((30, 30, 30), (0, 1, 2)), ((7, 90, 80), (1, 2))]
+)
+def test_blocks_are_of_neighbors(shape, axes):
+    values = np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
+    blocks = wavelets.blocks_among(values, axes)
+    assert 1 <= len(blocks) <= 2 * wavelets.BLOCKS
+    assert np.unique(blocks).size == blocks.size
+    for place, axis in enumerate(axes):
+        assert (np.diff(blocks, axis=place + 1) == math.prod(shape[axis + 1 :])).all()
+
+
+@both
+def test_wavelets_are_tried_on_large_tables_where_blocks_speak_for_them(law, monkeypatch):
+    """They are the same choice as where they are always tried."""
+    generator = np.random.default_rng(5)
+    flat = np.kron(generator.integers(0, 300, (4, 4)), np.ones((32, 32), dtype=np.int64))
+    mixed = generator.permutation(np.where(generator.random(128 * 128) < 0.9, 0, 500)).reshape(128, 128)
+    tried = []
+    real = choose.shrunk
+    monkeypatch.setattr(choose, "shrunk", lambda values, *more: tried.append(values.shape) or real(values, *more))
+    for truth, full in ((flat, True), (mixed, False)):
+        values = noisy(truth, law, 1)
+        monkeypatch.setattr(choose, "MANY", 2**17)
+        always = choose.choose(values, law, nonnegative=True)
+        monkeypatch.setattr(choose, "MANY", 2**10)
+        tried.clear()
+        found = choose.choose(values, law, nonnegative=True)
+        assert (values.shape in tried) == full
+        assert found.name == always.name
+        assert found.values == pytest.approx(always.values)
+
+
+def test_the_ladder_is_climbed_only_where_that_is_surely_better():
     law = LAWS["laplace"]
     values = noisy(wave(256), law, 1)
     base = choose.Candidate("base", 0.30 * 256 * law.variance, 0.0, lambda: values * 0.9)
     (step, _) = contexts(values, law, (0,))
     for share, expected in ((0.29, "base"), (0.05, "context-empirical-bayes in coarse classes")):
         one = replace(step, risk=share * 256 * law.variance)
-        monkeypatch.setattr(choose, "contexts", lambda *given, one=one, **more: [one])
-        assert choose.climbed(values, law, base, (0,), nonnegative=False).name == expected
+        assert choose.climbed(values, law, base, [one], nonnegative=False).name == expected

@@ -373,3 +373,32 @@ def test_coefficients_have_the_noise_that_is_told(law):
     assert told
     for found, stated, size in told:
         assert found == pytest.approx(stated, rel=6 / math.sqrt(size))
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0, 40.0])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_values_that_are_counted_first_are_denoised_as_each_by_itself(scale, nonnegative, monkeypatch):
+    """Whole numbers, multiples of a grid, and numbers between its points, which are not counted."""
+    generator = np.random.default_rng(8)
+    law = Laplace(1, scale)
+    values = np.rint(generator.laplace(generator.poisson(30, (90, 60)), scale))
+    for given in (values, values + 0.25 * (generator.random(values.shape) < 0.5)):
+        counted = mixture.Mixture.of(given, law, nonnegative=nonnegative)
+        monkeypatch.setattr(mixture, "MANY", 10**9)
+        alone = mixture.Mixture.of(given, law, nonnegative=nonnegative)
+        monkeypatch.undo()
+        assert alone.tally.codes is None
+        assert (counted.tally.codes is not None) == (given is values)
+        assert counted.risk == pytest.approx(alone.risk)
+        assert counted.values == pytest.approx(alone.values, abs=1e-9)
+        assert counted.deviations == pytest.approx(alone.deviations, abs=1e-9)
+
+
+@pytest.mark.parametrize("law", [Laplace(1, 1.0), Laplace(1, 30.0), Gaussian(1.0, 9.0)], ids=repr)
+def test_the_law_around_atoms_is_read_off_its_table(law):
+    bins = mixture.Bins.of(np.random.default_rng(1).integers(-50, 400, 500).astype(np.float64), law)
+    size, seen = bins.counts.shape[1], np.flatnonzero(bins.counts.sum(axis=0))
+    for nonnegative in (False, True):
+        atoms = bins.atoms(nonnegative)
+        expected = bins.law[np.clip(seen[:, None] - atoms, -size, size) + size]
+        assert np.array_equal(bins.around(seen, atoms), expected)

@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import Gaussian, Laplace, denoise, noise
-from dpframe.denoise import keeping
+from dpframe.denoise import keeping, sums
 from dpframe.denoise.choose import choose, is_dominated
 
 LAWS = {"laplace": Laplace(1, 10.0), "gaussian": Gaussian(1.0, 14.0)}
@@ -56,6 +56,20 @@ def test_blocks_are_halves_of_halves(shape):
         for one in np.unique(block >> depth):
             spans = [np.unique(axis[block >> depth == one]) for axis in places]
             assert math.prod(span.size for span in spans) == (block >> depth == one).sum()  # a rectangle
+
+
+def test_blocks_are_lowered_as_a_sort_would_do_it():
+    generator = np.random.default_rng(6)
+    for case in range(400):
+        size = int(generator.integers(1, 300))
+        number = min(2 ** int(generator.integers(0, 4)), 2 ** int(math.log2(size)))
+        starts = -(-np.arange(number) * size // number)
+        leaf = np.repeat(np.arange(number), np.diff(starts, append=size))
+        room = np.minimum(generator.exponential(1.0, size), (9.0, 0.5, 0.1)[case % 3])
+        room = np.where(generator.random(size) < 0.3 * (case % 2), 0.0, room)
+        totals = np.bincount(leaf, room) * generator.choice([0.0, 0.001, 0.1, 0.5, 0.9, 1.0, 1.3, 20.0], number)
+        expected = sums.adding_up(room, np.ones(size), leaf, totals, True)
+        assert keeping._lowered(room, starts, totals) == pytest.approx(expected, abs=1e-9)
 
 
 @both

@@ -251,3 +251,40 @@ def test_the_record_of_sorted_keys_is_small_and_others_know_their_order():
     assert ordered.dp.provenance["rows"]["order"] is None
     assert turned.dp.provenance["rows"]["order"].split(" ") == [str(place) for place in range(999, -1, -1)]
     assert provenance.checked(turned, build.record_of(turned)).tolist() == list(range(1_000))
+
+
+def test_labels_that_come_again_are_ranked_as_each_would_be():
+    """Runs and cycles of labels, missing ones among them, are looked at once; ranks are those of all rows."""
+    random = np.random.default_rng(7)
+    columns = {
+        "text": pl.Series(["b", None, "a", "c"]),
+        "number": pl.Series([None, 2.5, -1.0]),
+        "whole": pl.Series([2**60, 5, None]),
+        "day": pl.Series([*DAYS, None]),
+        "amount": pl.Series([Decimal("1.50"), None, Decimal("0.2")]),
+    }
+    for labels in columns.values():
+        for start in range(len(labels)):
+            turned = np.roll(np.arange(len(labels)), start)
+            shapes = [np.repeat(turned, 3_000), np.tile(turned, 3_000), np.tile(np.repeat(turned, 300), 40)]
+            shapes += [random.permutation(shapes[0]), np.append(shapes[1], 0), np.repeat(np.tile(turned, 300), 40)]
+            for shape in shapes:
+                _, plain = prints._plain(labels.gather(shape))
+                different, ranks = prints._ranked(plain)
+                expected = (plain.rank("dense").cast(pl.Int64) - 1).fill_null(len(different))
+                assert different.equals(plain.drop_nulls().unique().sort())
+                assert ranks.dtype == np.int64
+                assert np.array_equal(ranks, expected.to_numpy())
+
+
+def test_large_tables_are_covered_in_any_order():
+    frame = pl.DataFrame(
+        {"x": np.repeat(np.arange(90.0), 90), "y": np.tile(np.arange(90), 90), "n": np.arange(8_100.0)}
+    )
+    first = prints.print_of(frame, ["x", "y"], ["n"])
+    assert np.array_equal(first.places, np.arange(8_100))
+    mixed = np.random.default_rng(3).permutation(8_100)
+    again = prints.print_of(frame[mixed], ["x", "y"], ["n"])
+    assert again.sha256 == first.sha256
+    assert np.array_equal(mixed[again.places], np.arange(8_100))
+    assert prints.print_of(frame.with_columns(n=pl.col("n") + 1.0), ["x", "y"], ["n"]).sha256 != first.sha256
