@@ -60,7 +60,7 @@ STATED = (
     bug(
         "stated",
         "estimates that are weighed without a margin",
-        "weighed",
+        "aggregate.weighed",
         "    margins = MARGIN * np.sqrt(",
         "    margins = 0.0 * np.sqrt(",
         "test_aggregate.py::test_an_estimate_that_is_not_surely_better_has_no_weight",
