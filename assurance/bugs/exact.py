@@ -66,7 +66,7 @@ EXACT = (
         "exact",
         "a price of any number of digits",
         "_fraction",
-        "        too_long = abs(numerator) > most or abs(denominator) > most",
+        "        too_long = abs(numerator) > MOST or abs(denominator) > MOST",
         "        too_long = False",
         "test_exact.py::test_98_a_number_of_too_many_digits_is_refused_at_once",
     ),

@@ -77,8 +77,8 @@ LEDGER = (
         "ledger",
         "budgets as binary floats",
         "_ratio_of_float",
-        "return (Fraction(repr(plain)) if typed else Fraction(plain)).as_integer_ratio()",
-        "return Fraction(plain).as_integer_ratio()",
+        "return _ratio_as_typed(plain) if typed else plain.as_integer_ratio()",
+        "return plain.as_integer_ratio()",
         "test_accounting.py::test_three_tenths_hold_exactly_three_times_one_tenth",
     ),
     bug(
