@@ -75,6 +75,14 @@ BLOCKS = (
     ),
     bug(
         "engines",
+        "blocks: a string of few rows that is no key counted as the first one",
+        "block_places._few_strings",
+        "np.append(cells_of_positions(keys), 0)",
+        "np.append(cells_of_positions(keys), 1)",
+        f"{FILE}::test_short_and_long_strings",
+    ),
+    bug(
+        "engines",
         "blocks: strings told apart by their last bytes",
         "block_places._strings",
         "unlike ^= views[0::2]",

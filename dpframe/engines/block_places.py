@@ -44,24 +44,24 @@ class Scratch:
 Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
 
 
-def may_be_placed(cells: Cells, *, strings: bool) -> bool:
-    """Tell, before any column is brought over, whether `places_of` may find a way; for strings if `strings` says so."""
-    return all(isinstance(axis, BinAxis) or _may_be_quick(cells, axis, strings) for axis in cells.keys.axes)
+def may_be_placed(cells: Cells, *, few: bool) -> bool:
+    """Tell, before any column is brought over, whether `places_of` may find a way; `few` says that rows are."""
+    return all(isinstance(axis, BinAxis) or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
 
 
-def _may_be_quick(cells: Cells, axis: Any, strings: bool) -> bool:
+def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
     if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.source.column(axis.columns[0]).coded:
         return False
     keys = cells.declared[axis.columns[0]].values
     if keys and all(isinstance(key, int) for key in keys):
         return close_together(keys)
-    short = all(isinstance(key, str) and len(key.encode()) <= INLINE for key in keys)
-    return strings and 0 < len(keys) <= MOST_STRINGS and short
+    fit = all(isinstance(key, str) and (few or len(key.encode()) <= INLINE) for key in keys)
+    return 0 < len(keys) <= MOST_STRINGS and fit
 
 
-def places_of(cells: Cells, schema: pl.Schema) -> Places | None:
+def places_of(cells: Cells, schema: pl.Schema, *, few: bool) -> Places | None:
     """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy."""
-    ways = [(axis.size, _axis(cells, axis, schema)) for axis in cells.keys.axes]
+    ways = [(axis.size, _axis(cells, axis, schema, few)) for axis in cells.keys.axes]
     if any(way is None for _, way in ways):
         return None
 
@@ -83,7 +83,7 @@ def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
     return both
 
 
-def _axis(cells: Cells, axis: Any, schema: pl.Schema) -> Places | None:
+def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | None:
     def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
         return cells.axis_codes(axis, block) + 1
 
@@ -92,7 +92,9 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema) -> Places | None:
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     if schema[name] in NARROW:
         return _integers(name, keys)
-    return _strings(name, keys) if schema[name] == pl.String else None
+    if schema[name] != pl.String:
+        return None
+    return _few_strings(name, keys) if few else _strings(name, keys)
 
 
 def _integers(name: str, keys: Declared) -> Places:
@@ -120,6 +122,19 @@ def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Intege
         declared = keys.missing != NOWHERE
         places[column.is_null().to_numpy()] = 1 + np.flatnonzero(keys.rows == keys.missing)[0] if declared else 0
     return places
+
+
+def _few_strings(name: str, keys: Declared) -> Places:
+    """Strings of few rows, as numbers of an Enum of the declared ones: pyarrow, which views need, is slow to import."""
+    declared, unknown = pl.Enum(keys.values), len(keys.values)
+    place_of = np.append(cells_of_positions(keys), 0)  # last the place of a string that is none of them
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        numbers = block[name].cast(declared, strict=False).to_physical().cast(pl.Int64)
+        found = (numbers.fill_null(unknown) if numbers.null_count() else numbers).to_numpy()
+        return _with_missing(place_of[found], block[name], keys)
+
+    return of_block
 
 
 def _strings(name: str, keys: Declared) -> Places | None:

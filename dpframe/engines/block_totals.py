@@ -98,11 +98,11 @@ def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
     """Totals of rows each of which counts by itself; None where Polars is to add them up."""
     slots = Slots.of(terms)
-    strings = source.rows is None or source.rows >= FEW_ROWS
-    if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns or not may_be_placed(cells, strings=strings):
+    few = source.rows is not None and source.rows < FEW_ROWS
+    if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns or not may_be_placed(cells, few=few):
         return None
     table = loaded(source, cells, terms)
-    places = places_of(cells, table.schema)
+    places = places_of(cells, table.schema, few=few)
     if places is None:
         return None
     layout = Layout.of(slots, cells.keys.cells, table.schema)

@@ -130,6 +130,13 @@ def test_integers_of_any_size_among_keys(monkeypatch):
     assert agree(monkeypatch, small, both)[Total(None)] == [100] * 4
 
 
+@pytest.fixture(params=[0, 2**16], ids=["many", "few"])
+def rows_are(request, monkeypatch):
+    """Strings of many rows are told apart by their views, those of few by an Enum."""
+    monkeypatch.setattr(block_totals, "FEW_ROWS", request.param)
+
+
+@pytest.mark.usefixtures("rows_are")
 @pytest.mark.parametrize(
     "keys",
     [["a", "", "a\0", "twelve bytes"], ["a", None, "\u00e9" * 6], ["thirteen long", "a"], ["same1", "same2"]],
@@ -146,6 +153,7 @@ def test_short_and_long_strings(keys, monkeypatch):
             assert whole(table, asked) == whole(frame[560 - len(table) :], asked)
 
 
+@pytest.mark.usefixtures("rows_are")
 def test_strings_that_share_a_slot(monkeypatch):
     """Other strings fall in the slots of declared keys: only both words together tell which is which."""
     alike = [f"same{number:08}" for number in range(2_000)] + [f"{number:04}same" for number in range(2_000)]
