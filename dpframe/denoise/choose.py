@@ -141,8 +141,17 @@ def choose(
         if never_zero and is_dominated(values, noise):
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         else:
-            candidate = _learned(values, noise, edges, axes, nonnegative)
+            few = values.size < ENOUGH
+            candidate = _of_few(values, noise) if few else _learned(values, noise, edges, axes, nonnegative)
     return _choice(values, noise, candidate, axes, nonnegative=nonnegative, never_zero=never_zero)
+
+
+def _of_few(values: Floats, noise: NoiseLaw) -> Candidate | None:
+    """James-Stein, where it is worth a bias."""
+    around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
+    first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
+    most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
+    return first if first.risk < most * values.size * noise.variance else None
 
 
 def _learned(
@@ -310,10 +319,6 @@ def _least(
     """
     spread = values.size * noise.variance
     around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
-    if values.size < ENOUGH:
-        first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
-        most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
-        return first if first.risk < most * spread else None, []
     limit = WORTHWHILE * spread
     simple, others = (
         [candidate for candidate in some if candidate.risk + MARGIN * candidate.margin < limit]
