@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import pickle
 import runpy
@@ -30,6 +31,9 @@ VISITS = pl.DataFrame(
     }
 )
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+needs_pandas = pytest.mark.skipif(
+    importlib.util.find_spec("pandas") is None, reason="pandas is not installed, which executors need"
+)
 engine_versions = engine.versions
 MANY = 1e7  # as good as no noise
 WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
@@ -247,6 +251,7 @@ def test_bytes_are_told_from_texts_as_python_does():
     assert found.n_unique() == len(values)
 
 
+@needs_pandas
 def test_an_error_while_a_partition_is_worked_on_is_withheld():
     def fails(frames):
         raise ValueError("private 1")
@@ -310,6 +315,7 @@ def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypat
     check_engine(WithoutSpark, tables=int(memory > 2**10))
 
 
+@needs_pandas
 def test_other_versions_are_noticed_by_the_executor_itself():
     run = engine.OnExecutor({}, sum, "dpframe 0.0.0")
     with pytest.raises(dpf.ReleaseFailed, match="versions"):
@@ -409,6 +415,7 @@ def test_each_partition_of_spark_has_one_part():
     assert len(set(engine.even_numbers(200))) == 200
 
 
+@needs_pandas
 @pytest.mark.parametrize("many", [0, 300, 10**6])  # rows of all parts come as pairs, of some, of none
 @pytest.mark.parametrize("memory", [2**12, 2**28])
 def test_rows_and_pairs_of_one_unit_are_weighed_together(many, memory, monkeypatch):

@@ -231,7 +231,7 @@ def squares_of_rectangles(off):
 @pytest.mark.slow
 def test_the_second_look_has_its_noise(monkeypatch):
     """Its blocks are off by Laplace noise of two thirds of the price: 2% off is 4% of variance, 1e-6 false alarms."""
-    plainly = Context("as they are", np.zeros(1_024), np.ones(1_024), 0.0, 0.0)
+    plainly = Context("as they are", np.zeros(1_024), 0.0, 0.0, lambda: np.ones(1_024))
     monkeypatch.setattr("dpframe.queries.stages.in_context", lambda *_, **__: plainly)
     frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), 3)})
     plan = frame.dp.preview.histogram("x", bins=range(1_025), ranges=True, epsilon=0.4)
