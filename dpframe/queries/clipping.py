@@ -72,6 +72,8 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
 
 def checked_place(argument: str, value: object, way_out: str) -> float:
     """A finite number within +-2**53, where integers and floats compare alike, as the float nearest to it."""
+    if type(value) in (int, float) and -LARGEST_EXACT <= value <= LARGEST_EXACT:  # type: ignore[operator]
+        return float(value) + 0.0  # type: ignore[arg-type]  # which it is exactly, and 0.0 for -0.0: no Fraction is needed
     rule = "finite and within +-2**53"
     number = exactly(argument, value, rule, f" {way_out}", typed=False)
     if abs(number) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
