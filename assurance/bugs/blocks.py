@@ -76,9 +76,9 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: a string of few rows that is no key counted as the first one",
-        "block_places._few_strings",
-        "np.append(cells_of_positions(keys), 0)",
-        "np.append(cells_of_positions(keys), 1)",
+        "block_places._axis",
+        "return cells.axis_codes(axis, block) + 1",
+        "return np.maximum(cells.axis_codes(axis, block), 0) + 1",
         f"{FILE}::test_short_and_long_strings",
     ),
     bug(

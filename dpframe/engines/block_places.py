@@ -94,7 +94,7 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | Non
         return _integers(name, keys)
     if schema[name] != pl.String:
         return None
-    return _few_strings(name, keys) if few else _strings(name, keys)
+    return as_it_is if few else _strings(name, keys)  # views need pyarrow, which is slow to import
 
 
 def _integers(name: str, keys: Declared) -> Places:
@@ -122,19 +122,6 @@ def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Intege
         declared = keys.missing != NOWHERE
         places[column.is_null().to_numpy()] = 1 + np.flatnonzero(keys.rows == keys.missing)[0] if declared else 0
     return places
-
-
-def _few_strings(name: str, keys: Declared) -> Places:
-    """Strings of few rows, as numbers of an Enum of the declared ones: pyarrow, which views need, is slow to import."""
-    declared, unknown = pl.Enum(keys.values), len(keys.values)
-    place_of = np.append(cells_of_positions(keys), 0)  # last the place of a string that is none of them
-
-    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
-        numbers = block[name].cast(declared, strict=False).to_physical().cast(pl.Int64)
-        found = (numbers.fill_null(unknown) if numbers.null_count() else numbers).to_numpy()
-        return _with_missing(place_of[found], block[name], keys)
-
-    return of_block
 
 
 def _strings(name: str, keys: Declared) -> Places | None:

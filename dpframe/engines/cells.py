@@ -226,7 +226,8 @@ def counted(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[
 
 def bin_codes(values: NDArray[Any], edges: NDArray[Any], closed: bool) -> NDArray[np.int64]:
     """The bin of each value, OUTSIDE for a value in none (NaN among them)."""
-    even, guess = EvenBins.of(edges), near_uniform(edges)
+    even = EvenBins.of(edges)
+    guess = near_uniform(edges) if even is None else None
     codes = np.empty(values.size, dtype=np.int64)
     for start in range(0, values.size, BLOCK):
         block = values[start : start + BLOCK]

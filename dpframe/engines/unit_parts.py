@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from dpframe._version import VERSION
 from dpframe.engines.aggregates import ROWS
 from dpframe.engines.task import Task
+from dpframe.queries.mixing import GOLDEN, mixed
 
 MANY_ROWS = 2**16  # of one part from one place: beyond, rows of one unit and cell are brought together first
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
-ROTATED, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def in_parts(
@@ -58,10 +58,7 @@ def part_of(unit: pl.Series, parts: int) -> NDArray[np.uint16]:
 
 
 def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
-    mixed = (values.view(np.uint64) if values.dtype == np.float64 else values.astype(np.uint64)) + ROTATED
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * SECOND
-    return mixed ^ (mixed >> np.uint64(31))
+    return mixed((values.view(np.uint64) if values.dtype == np.float64 else values.astype(np.uint64)) + GOLDEN)
 
 
 def received(sent: bytes) -> pl.DataFrame:
