@@ -13,9 +13,7 @@ SIMPLEST = 2.0  # standard errors by which an estimate must be better than the s
 MARGIN = 3.0  # standard errors by which an estimate must seem better than the chosen one before it gets a weight
 STEPS = 100  # exchanges between two estimates; most tables need a few
 ENOUGH = 1e-9  # of the largest risk: what an exchange must gain
-LARGEST = (
-    2**17
-)  # cells up to which estimates are weighed: with more the choice is sure, and every estimate takes passes
+LARGEST = 2**17  # cells up to which estimates are weighed: with more the choice is sure, and each takes passes
 
 
 @dataclass(frozen=True)

@@ -161,10 +161,11 @@ def _learned(
     together = Mixture.of(values, noise, nonnegative=nonnegative)
     steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together)
     later = bool(axes) and values.size > MANY
-    base, others = _least(values, noise, together, edges, () if later else axes, nonnegative)
+    candidates = [*_candidates(values, noise, together, edges, () if later else axes)]
+    base, others = _least(values, noise, candidates, nonnegative)
     best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if later and _may_be_smooth(values, noise, axes, best):
-        base, others = _least(values, noise, together, edges, axes, nonnegative)
+        base, others = _least(values, noise, [*candidates, _haar(values, noise, axes)], nonnegative)
         best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if best is None or not steps or values.size > LARGEST_WEIGHED:
         return best
@@ -310,7 +311,7 @@ def _candidate(context: Context, noise: NoiseLaw) -> Candidate:
 
 
 def _least(
-    values: Floats, noise: NoiseLaw, together: Mixture, edges: Integers, axes: tuple[int, ...], nonnegative: bool
+    values: Floats, noise: NoiseLaw, candidates: Sequence[Candidate], nonnegative: bool
 ) -> tuple[Candidate | None, list[Candidate]]:
     """The candidate to be chosen among those that are surely better than no denoising, if any is, and the others.
 
@@ -322,7 +323,7 @@ def _least(
     limit = WORTHWHILE * spread
     simple, others = (
         [candidate for candidate in some if candidate.risk + MARGIN * candidate.margin < limit]
-        for some in ((around_zero, around_mean), _candidates(values, noise, together, edges, axes))
+        for some in ((around_zero, around_mean), candidates)
     )
     best: Candidate | None = min(simple, key=lambda candidate: candidate.risk, default=None)
     simplest = _none(values, noise, nonnegative) if best is None else _estimate(best, nonnegative)
@@ -347,13 +348,17 @@ def _candidates(
         name, best.risk, math.sqrt(best.spread), partial(soft_threshold, values, noise, threshold=best.level)
     )
     if axes:
-        smooth = shrunk(values, noise, axes)
-        yield Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
+        yield _haar(values, noise, axes)
     if len(edges):
         yield from _on_graph(values, noise, edges)
     denoised, deviations = (lambda: together.values + 0.0), (lambda: np.sqrt(together.variances))
     besides = values.size * noise.variance**2 / 32.0
     yield Candidate("empirical-bayes", *together.risk, denoised, deviations, slow=True, besides=besides)
+
+
+def _haar(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Candidate:
+    smooth = shrunk(values, noise, axes)
+    return Candidate("haar", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
