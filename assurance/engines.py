@@ -85,15 +85,23 @@ def _arguments() -> argparse.Namespace:
 
 def processor_time() -> float:
     """Seconds of this process and of what it started, Java and its workers too, where the system tells."""
+    return sum(map(sum, ticks_of_processes().values())) / os.sysconf("SC_CLK_TCK")
+
+
+def ticks_of_processes() -> dict[int, list[int]]:
+    """The processor's ticks of this process and of each that it started and that lives.
+
+    By a user and by the system, of its own and of those that it started and that ended.
+    """
     parents, ticks = {}, {}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             fields = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            parents[int(process.name)], ticks[int(process.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+            parents[int(process.name)], ticks[int(process.name)] = int(fields[1]), [*map(int, fields[11:15])]
     ours, before = {os.getpid()}, 0
     while len(ours) > before:
         before, ours = len(ours), ours | {one for one, parent in parents.items() if parent in ours}
-    return sum(ticks.get(one, 0) for one in ours) / os.sysconf("SC_CLK_TCK")
+    return {one: ticks[one] for one in ours if one in ticks}
 
 
 def in_pandas(frame: pl.DataFrame) -> Any:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import dpframe as dpf
-from assurance.engines import spark_session
+from assurance.engines import spark_session, ticks_of_processes
 from benchmarks.larger_than_memory import CELL, GROUP, HOURS, SEED, WARDS, group
 from benchmarks.speed import machine
 
@@ -95,15 +95,7 @@ def _ticks() -> dict[int, int]:
 
     What a process that ended has taken is left out: Spark ends workers that had nothing to do for a minute, in between.
     """
-    parents, ticks = {}, {}
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            parents[int(process.name)], ticks[int(process.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
-    ours, before = {os.getpid()}, 0
-    while len(ours) > before:
-        before, ours = len(ours), ours | {one for one, parent in parents.items() if parent in ours}
-    return {one: ticks[one] for one in ours if one in ticks}
+    return {process: user + system for process, (user, system, *_) in ticks_of_processes().items()}
 
 
 def _report(engine: str, seconds: dict[str, list[float]]) -> None:
