@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dpframe.denoise.nearest_sums import nearest_sums
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.sparing import HALVINGS, spared
 from dpframe.denoise.sums import adding_up
@@ -16,6 +17,7 @@ MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
+SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
 
 
@@ -59,7 +61,10 @@ def with_sums(
         total = positive_mean(total, deviation * math.sqrt(off.size)) if nonnegative else total
         total -= float(ordered.sum()) - float(room.sum())
     sparing = HALVINGS if nonnegative and total is None else 0
-    moved = _moved(room, off, ordered + off, deviation, doubt, total, sparing)
+    is_seen = float(noisy.sum()) > SEEN * deviation * math.sqrt(off.size)
+    along = halvings_of(values.shape) if sparing and is_seen else []
+    along = along if len(set(along)) > 1 else []
+    moved = _moved(room, off, ordered + off, deviation, doubt, total, sparing, along)
     back = np.empty(off.size)
     back[order] = moved
     return np.asarray(values + back.reshape(values.shape))
@@ -73,11 +78,13 @@ def _moved(
     doubt: tuple[float, ...],
     total: float | None,
     sparing: int,
+    along: list[int],
 ) -> Floats:
     """By how much the cells of a line move, each at most by its room downward.
 
     `total` is what room and moves together add up to, where it is known; in the first `sparing` halvings full blocks
-    beside empty ones are spared (`sparing.spared`).
+    beside empty ones are spared (`sparing.spared`). If blocks are halved `along` the axes of a grid, their sums are
+    cut at 0 all together (`nearest_sums.nearest_sums`).
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
     starts = -(-np.arange(2**depth) * missing.size // 2**depth)
@@ -85,6 +92,8 @@ def _moved(
     sums = [np.stack([counts, *(np.add.reduceat(weights, starts) for weights in (room, missing, noisy))])]
     for _ in range(depth):
         sums.insert(0, sums[0].reshape(4, -1, 2).sum(axis=2))
+    if along:
+        return _lowered(room, starts, nearest_sums(sums[-1][1] + _free(sums, deviation, doubt), along[:depth])) - room
     size, room_of_all, off, _ = sums[0]
     whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else [total]
     kept = np.maximum(whole, 0.0)
@@ -100,6 +109,18 @@ def _moved(
             spread_of_both = deviation * np.sqrt(around)[parent]
             kept = spared(kept, whole[parent], wanted, mine + differ, measured, spread_of_both)
     return _lowered(room, starts, kept) - room
+
+
+def _free(sums: list[Floats], deviation: float, doubt: tuple[float, ...]) -> Floats:
+    """By how much the sums of the smallest blocks are to move, as if they could move by anything."""
+    size, _, off, _ = sums[0]
+    moves = _believed(off, deviation * np.sqrt(size), doubt[0])
+    for (around, _, other, _), (sizes, _, differ, _), doubted in zip(sums, sums[1:], doubt[1:], strict=False):
+        parent = np.arange(sizes.size) // 2
+        share = sizes / around[parent]
+        spread = deviation * np.sqrt(sizes * (1.0 - share))
+        moves = share * moves[parent] + _believed(differ - share * other[parent], spread, doubted)
+    return moves
 
 
 def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
@@ -124,13 +145,22 @@ def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
     return np.maximum(room - np.repeat(levels, sizes), 0.0)
 
 
-def blocks_of(shape: tuple[int, ...]) -> Integers:
-    """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
-    parts, halves = [1] * len(shape), []
+def halvings_of(shape: tuple[int, ...]) -> list[int]:
+    """The axes along which cells are halved, from the whole down: always the longer side of a block."""
+    parts, halvings = [1] * len(shape), list[int]()
     while shape and math.prod(shape) >= 2 * LEAST * math.prod(parts):
         axis = max(range(len(shape)), key=lambda dimension: shape[dimension] / parts[dimension])
         if shape[axis] < 2 * parts[axis]:
             break
+        parts[axis] *= 2
+        halvings.append(axis)
+    return halvings
+
+
+def blocks_of(shape: tuple[int, ...]) -> Integers:
+    """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
+    parts, halves = [1] * len(shape), []
+    for axis in halvings_of(shape):
         parts[axis] *= 2
         halves.append((axis, np.arange(shape[axis]) * parts[axis] // shape[axis] % 2))
     blocks = np.zeros(shape, dtype=np.int64)
