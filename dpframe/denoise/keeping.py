@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from dpframe.denoise.nearest_sums import nearest_sums
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
-from dpframe.denoise.sparing import HALVINGS, spared
+from dpframe.denoise.sparing import FULL, HALVINGS, spared
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
@@ -17,6 +18,9 @@ MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
+SURE = (
+    4  # halvings of a line in which what two full halves differ by is believed: there a doubt gains nothing, and costs
+)
 SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
 
@@ -38,7 +42,9 @@ def with_sums(
     block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
     smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
     half a standard deviation downward: where nearly all cells are empty, the few others would else pay for the noise of
-    all. For the same reason a full half beside an empty one keeps its own sum (`sparing.spared`).
+    all. For the same reason a full half of a line beside an empty one keeps its own sum (`sparing.spared`), and the
+    blocks of a grid are cut at 0 all together, by what ranges are off by (`nearest_sums.nearest_sums`), if the sum of
+    all is more than its noise. In the first four halvings of a line two halves that are surely full are not doubted.
 
     The doubts were tuned on five lines and three grids of DPBench. To treat cells that seem empty apart is worse: to
     select cells by their noisy values puts noise into the sums.
@@ -92,35 +98,46 @@ def _moved(
     sums = [np.stack([counts, *(np.add.reduceat(weights, starts) for weights in (room, missing, noisy))])]
     for _ in range(depth):
         sums.insert(0, sums[0].reshape(4, -1, 2).sum(axis=2))
-    if along:
-        return _lowered(room, starts, nearest_sums(sums[-1][1] + _free(sums, deviation, doubt), along[:depth])) - room
     size, room_of_all, off, _ = sums[0]
-    whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else [total]
+    whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else np.array([total])
+    on_grid = len(along) >= depth > 0
+    moves = _moves(sums, deviation, doubt, 0 if on_grid else SURE)
+    if on_grid:
+        return _lowered(room, starts, _together(sums, whole, moves, along[:depth])) - room
     kept = np.maximum(whole, 0.0)
-    halvings = zip(sums, sums[1:], doubt[1:], strict=False)
-    for level, ((around, inside, other, _), (sizes, mine, differ, measured), doubted) in enumerate(halvings):
+    for level, ((around, inside, _, _), (sizes, mine, differ, measured)) in enumerate(pairwise(sums)):
         parent = np.arange(sizes.size) // 2
-        share = sizes / around[parent]
-        spread = deviation * np.sqrt(sizes * (1.0 - share))
-        believed = _believed(differ - share * other[parent], spread, doubted)
-        whole, kept = kept, adding_up(mine + believed, sizes, parent, kept, True)
+        whole, kept = kept, adding_up(mine + moves[level], sizes, parent, kept, True)
         if level < sparing:
-            wanted = mine + believed + share * (whole - inside)[parent]
+            wanted = mine + moves[level] + (sizes / around[parent]) * (whole - inside)[parent]
             spread_of_both = deviation * np.sqrt(around)[parent]
             kept = spared(kept, whole[parent], wanted, mine + differ, measured, spread_of_both)
     return _lowered(room, starts, kept) - room
 
 
-def _free(sums: list[Floats], deviation: float, doubt: tuple[float, ...]) -> Floats:
-    """By how much the sums of the smallest blocks are to move, as if they could move by anything."""
-    size, _, off, _ = sums[0]
-    moves = _believed(off, deviation * np.sqrt(size), doubt[0])
-    for (around, _, other, _), (sizes, _, differ, _), doubted in zip(sums, sums[1:], doubt[1:], strict=False):
+def _moves(sums: list[Floats], deviation: float, doubt: tuple[float, ...], sure: int) -> list[Floats]:
+    """By how much each half is to move against the other, on each scale: what is believed of what they differ by.
+
+    In the first `sure` halvings two halves that are both surely full are not doubted.
+    """
+    found = []
+    for level, ((around, _, other, _), (sizes, _, differ, measured)) in enumerate(pairwise(sums)):
         parent = np.arange(sizes.size) // 2
         share = sizes / around[parent]
+        full = (measured > FULL * deviation * np.sqrt(around)[parent]).reshape(-1, 2).all(axis=1)
+        doubts = np.where(np.repeat(full, 2) & (level < sure), 0.0, doubt[level + 1])
         spread = deviation * np.sqrt(sizes * (1.0 - share))
-        moves = share * moves[parent] + _believed(differ - share * other[parent], spread, doubted)
-    return moves
+        found.append(_believed(differ - share * other[parent], spread, doubts))
+    return found
+
+
+def _together(sums: list[Floats], whole: Floats, moves: list[Floats], along: list[int]) -> Floats:
+    """The sums of the smallest blocks of a grid: moved as if they could be negative, then cut at 0 all together."""
+    more = whole - sums[0][1]
+    for ((around, *_), (sizes, *_)), move in zip(pairwise(sums), moves, strict=True):
+        parent = np.arange(sizes.size) // 2
+        more = (sizes / around[parent]) * more[parent] + move
+    return nearest_sums(sums[-1][1] + more, along)
 
 
 def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
@@ -172,7 +189,7 @@ def blocks_of(shape: tuple[int, ...]) -> Integers:
     return blocks.ravel()
 
 
-def _believed(off: Floats, spread: Floats, doubt: float) -> Floats:
+def _believed(off: Floats, spread: Floats, doubt: float | Floats) -> Floats:
     """The part of a difference that is more than noise: the positive part of James and Stein's, for one number."""
     ratio = np.divide(doubt * spread, np.abs(off), out=np.ones(np.shape(off)), where=np.abs(off) > doubt * spread)
     return np.asarray(off * (1.0 - ratio) * (1.0 + ratio))

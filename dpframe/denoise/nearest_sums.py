@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, Integers
+from dpframe.denoise.noise_law import Floats
 
 # the parts that ranges, prefixes, the whole and single blocks have in the distance, each over the mean of its own
 WEIGHTS = (1.0, 0.5, 0.1, 0.1)
