@@ -262,10 +262,10 @@ def test_the_distance_is_what_ranges_and_prefixes_are_off_by():
 
 def test_the_places_of_blocks_are_those_of_cells():
     """What two blocks have in common is told by where the middles of their cells lie."""
-    shape = (64, 64)
-    blocks = keeping.blocks_of(shape).reshape(shape) // 4  # the first six halvings of eight
-    matrix = nearest_sums.distance(tuple(keeping.halvings_of(shape)[:6]))
-    middle = np.array([np.argwhere(blocks == one).mean(axis=0) + 0.5 for one in range(64)]) / 64.0
+    shape = (64, 16)
+    blocks = keeping.blocks_of(shape).reshape(shape)
+    matrix = nearest_sums.distance(tuple(keeping.halvings_of(shape)))
+    middle = np.array([np.argwhere(blocks == one).mean(axis=0) + 0.5 for one in range(64)]) / shape
     low, high = np.minimum(middle[:, None], middle), np.maximum(middle[:, None], middle)
     rest = matrix - sum(
         w * one / np.trace(one)
