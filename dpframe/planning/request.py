@@ -83,7 +83,7 @@ class Denoising:
             if not ((name is None and not several) or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(
                     f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
-                    f"a list of them, or None, not {shown(self.denoise if several else name)}."
+                    f"a list of them, or None, not {shown(self.denoise if name is None else name)}."
                 )
             if callable(name) and not can_be_called(name):
                 called = getattr(name, "__name__", "it")

@@ -735,3 +735,16 @@ def test_the_most_common_of_found_keys_stand_in_order(library, tmp_path):
 def test_a_top_k_of_found_keys_says_how_many_are_shown():
     plan = visits(3).dp.preview.top_k("k", k=2, categories=FOUND, epsilon=1, max_groups=1, ledger=ledger())
     assert "at most 2 of them are shown, those of the largest noisy numbers" in plan.notes
+
+
+def test_keys_that_are_no_text_have_no_name():
+    """Arrow lets strings hold any bytes, and Polars takes them over unseen: written down, they would panic."""
+    pyarrow = pytest.importorskip("pyarrow")
+    words = [b"A"] * 100 + [b"\xff\xfe"] * 100 + [b"a long key of its own"] * 100 + [b"\xf0\x9f" * 9] * 100
+    ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+    buffers = [None, pyarrow.py_buffer(ends.tobytes()), pyarrow.py_buffer(b"".join(words))]
+    column = pyarrow.Array.from_buffers(pyarrow.string(), len(words), buffers)
+    ledger = dpf.Ledger(epsilon=50, delta=1e-3, keys_delta=1e-3 / 2)
+    keys = dpf.discover(delta=1e-4, nulls=True)
+    found = dpf.of(pyarrow.table({"k": column})).group_by("k", keys=keys).count(epsilon=20, ledger=ledger)
+    assert found["k"].to_list() == ["A", "a long key of its own"]
