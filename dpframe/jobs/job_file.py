@@ -86,8 +86,8 @@ def _check_unit(job: Job) -> None:
     unit = job.ledger.unit.column
     if unit is not None and job.scan.columns.get(unit) == "number":
         raise InvalidArgument(
-            f"{job.source_where}: the type of column {shown(unit)} must keep each value of the unit apart, and 'number' "
-            "rounds long ones. Write 'string', or 'integer' for at most 18 digits."
+            f"{job.source_where}: the type of column {shown(unit)} must keep each value of the unit apart, and "
+            "'number' rounds long ones. Write 'string', or 'integer' for at most 18 digits."
         )
 
 

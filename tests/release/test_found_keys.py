@@ -748,3 +748,18 @@ def test_keys_that_are_no_text_have_no_name():
     keys = dpf.discover(delta=1e-4, nulls=True)
     found = dpf.of(pyarrow.table({"k": column})).group_by("k", keys=keys).count(epsilon=20, ledger=ledger)
     assert found["k"].to_list() == ["A", "a long key of its own"]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_nothing_found_is_shown_as_nothing(library, tmp_path):
+    frame = given(pl.DataFrame({"k": ["a", "b"], "x": [1.0, 2.0]}), library)
+    wanted = {"n": dpf.count(), "m": dpf.mean("x", bounds=(0, 2))}
+    found = frame.dp.group_by("k", keys=FOUND).agg(wanted, epsilon=1, ledger=ledger())
+    assert found.shape[0] == 0
+    assert "No group is shown" in found.dp.statement()
+    assert "may be larger" not in found.dp.statement()
+    assert found.dp.table(format="markdown").count("\n")
+    pytest.importorskip("altair")
+    assert "No group is shown" in str(found.dp.plot().to_dict())
+    found.dp.write_html(tmp_path / "found.html")
+    assert "No group is shown" in (tmp_path / "found.html").read_text(encoding="utf-8")
