@@ -233,9 +233,10 @@ def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
             raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
         return _numpy_edge(value, argument) if isinstance(value, np.generic) else temporal_edge(value)
     if not is_number(value):
+        is_day = isinstance(value, str) and value[:4].isdigit() and value[4:5] == "-"
         raise InvalidType(
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
-            "For strings declare categories=[...]."
+            + ("Write datetime.date(2026, 1, 5)." if is_day else "For strings declare categories=[...].")
         )
     way_out = 'To keep what lies outside in the end bins, write outside="clip".'
     return checked_place(argument, value, way_out), "number", False

@@ -160,6 +160,7 @@ VERBS_MEANT = {
     "max": "q=0.95",
     "min": "q=0.05",
     "ratio": "Write agg(dpf.ratio(",
+    "filter": "Write it before .dp, as in df.filter(...).dp",
 }
 
 

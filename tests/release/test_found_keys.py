@@ -754,7 +754,9 @@ def test_keys_that_are_no_text_have_no_name():
 def test_nothing_found_is_shown_as_nothing(library, tmp_path):
     frame = given(pl.DataFrame({"k": ["a", "b"], "x": [1.0, 2.0]}), library)
     wanted = {"n": dpf.count(), "m": dpf.mean("x", bounds=(0, 2))}
-    found = frame.dp.group_by("k", keys=FOUND).agg(wanted, epsilon=1, ledger=ledger())
+    found = frame.dp.group_by("k", keys=FOUND).agg(
+        wanted, epsilon=1, ledger=dpf.Ledger(epsilon=1, delta=1e-3, keys_delta=1e-3 / 2)
+    )
     assert found.shape[0] == 0
     assert "No group is shown" in found.dp.statement()
     assert "may be larger" not in found.dp.statement()
