@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain("stopped. Run it again: what was answered costs nothing then.")
         return STOPPED
     except EXPECTED as error:
-        complain(str(error))
+        is_of_file = isinstance(error, OSError) and bool(error.strerror) and error.filename is not None
+        complain(f"{error.strerror}: {error.filename}" if is_of_file else str(error))  # and not the number of an error
         return code_of(error)
     return code if isinstance(code, int) else 0
 
