@@ -19,6 +19,7 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
+from dpframe.errors.withholding import STOPS
 from dpframe.exact import shown_up
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
@@ -33,7 +34,7 @@ from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.release.one_look import STOPS, in_short, looked
+from dpframe.release.one_look import in_short, looked
 from dpframe.release.provenance import SCHEMA
 
 REPLACE = (

@@ -16,12 +16,12 @@ import numpy as np
 from dpframe.engines.no_rows import columns_of, dtypes_of, emptied
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype
+from dpframe.errors.withholding import STOPS
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.release import discovering
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.one_look import STOPS
 from dpframe.release.results import stand_in
 
 MOST_PASSED = 1_000

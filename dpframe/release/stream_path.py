@@ -20,6 +20,7 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.schema import check
 from dpframe.engines.stream_rows import stream_totals
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, shown
+from dpframe.errors.withholding import STOPS
 from dpframe.frames import build, foreign
 from dpframe.frames.marks import public
 from dpframe.ledger import ambient, streams
@@ -35,7 +36,7 @@ from dpframe.queries.date_grid import day_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
-from dpframe.release.one_look import STOPS, in_short, looked
+from dpframe.release.one_look import in_short, looked
 from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
