@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpframe.errors import ReleaseFailed, shown
+from dpframe.errors import ReleaseFailed
 from dpframe.errors.withholding import STOPS, withheld
 
 
@@ -27,8 +27,3 @@ def _or_none(look: Callable[[], Any]) -> Any:
     except STOPS as stopped:
         stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
         raise
-
-
-def in_short(error: BaseException) -> str:
-    """The text of an error that has seen no row, on one short line."""
-    return shown(" ".join(f"{type(error).__name__}: {error}".split()))
