@@ -24,8 +24,9 @@ from dpframe.engines.source import ColumnType, types_of_spark
 from dpframe.engines.spark_sql import by_sql, totals_by_sql
 from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
-from dpframe.engines.unit_parts import as_pairs, in_parts, received, together, versions, withheld
+from dpframe.engines.unit_parts import FAILED, as_pairs, in_parts, received, together, versions
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+from dpframe.errors.withholding import withheld
 
 ROWS = 2**18  # about so many are worked on at a time
 ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
@@ -42,7 +43,6 @@ UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
     ")*$"
 )
 INSTANT = pl.Datetime("us", "UTC")
-FAILED = "dpframe failed on this partition; why is withheld, since it may hold private values"
 WORD = 2**32
 
 
@@ -233,7 +233,7 @@ def check_versions(expected: str) -> None:
 
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
     """The result of a function; its errors without their words."""
-    found = withheld(function, argument)
+    found = withheld(lambda: function(argument))
     if found is None:
         raise ReleaseFailed(FAILED)
     return found
