@@ -169,7 +169,7 @@ def _learned(
         best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if best is None or not steps or values.size > LARGEST_WEIGHED:
         return best
-    return weighed_with(values, noise, best, [*others, *(_candidate(step, noise) for step in steps)], nonnegative)
+    return weighed_with(noise, best, [*others, *(_candidate(step, noise) for step in steps)], nonnegative)
 
 
 def _may_be_smooth(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], best: Candidate | None) -> bool:
@@ -275,9 +275,7 @@ def climbed(
     return base
 
 
-def weighed_with(
-    values: Floats, noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool
-) -> Candidate:
+def weighed_with(noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool) -> Candidate:
     """The chosen candidate weighed with those others that surely help it; itself where none does."""
     first = _estimate(chosen, nonnegative)
     rest = [_estimate(other, nonnegative) for other in others if other.name != chosen.name]

@@ -24,9 +24,10 @@ from dpframe.engines.source import ColumnType, types_of_spark
 from dpframe.engines.spark_sql import by_sql, totals_by_sql
 from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
-from dpframe.engines.unit_parts import as_pairs, in_parts, received, together, versions, withheld
+from dpframe.engines.unit_parts import FAILED, as_pairs, in_parts, received, together, versions
 from dpframe.engines.utf8 import UTF8
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+from dpframe.errors.withholding import withheld
 
 ROWS = 2**18  # about so many are worked on at a time
 ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
@@ -35,7 +36,6 @@ MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a fil
 MOST_PARTS = 2**12
 MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
 INSTANT = pl.Datetime("us", "UTC")
-FAILED = "dpframe failed on this partition; why is withheld, since it may hold private values"
 WORD = 2**32
 
 
@@ -226,7 +226,7 @@ def check_versions(expected: str) -> None:
 
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
     """The result of a function; its errors without their words."""
-    found = withheld(function, argument)
+    found = withheld(lambda: function(argument))
     if found is None:
         raise ReleaseFailed(FAILED)
     return found

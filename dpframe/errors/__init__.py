@@ -271,10 +271,10 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
 
 
-def takes_two(function: Callable[..., Any]) -> bool:
-    """Tell whether a function can be called with two arguments by position."""
+def takes_two(function: Callable[..., Any], *named: str) -> bool:
+    """Tell whether a function can be called with two arguments by position, and those that are named."""
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(None, None, **dict.fromkeys(named))
     except TypeError:
         return False
     except ValueError:  # written in C, without a signature
