@@ -25,6 +25,7 @@ from dpframe.engines.spark_sql import by_sql, totals_by_sql
 from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
 from dpframe.engines.unit_parts import FAILED, as_pairs, in_parts, received, together, versions
+from dpframe.engines.utf8 import UTF8
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 from dpframe.errors.withholding import withheld
 
@@ -34,14 +35,6 @@ MOST_ROWS = 2**20  # however many parts there are
 MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
 MOST_PARTS = 2**12
 MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
-NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
-UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
-    "^(?:[0-7][0-9a-f]"
-    f"|(?:c[2-9a-f]|d[0-9a-f]){NEXT}"
-    f"|(?:e0[ab][0-9a-f]|e[1-9abcef]{NEXT}|ed[89][0-9a-f]){NEXT}"
-    f"|(?:f0[9ab][0-9a-f]|f[1-3]{NEXT}|f48[0-9a-f]){NEXT}{NEXT}"
-    ")*$"
-)
 INSTANT = pl.Datetime("us", "UTC")
 WORD = 2**32
 

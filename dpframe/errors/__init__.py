@@ -25,7 +25,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -259,6 +259,11 @@ def checked_column_name(argument: str, value: str) -> str:
     if (fault := words.fault_of_column(value)) is not None:
         raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Rename the column.")
     return value
+
+
+def is_one_of(value: object, choices: Collection[Any]) -> bool:
+    """Tell whether a value is a plain one among the choices; arrays, columns and expressions are none of them."""
+    return (value is None or isinstance(value, (str, bool, int, float))) and value in choices
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
