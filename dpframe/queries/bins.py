@@ -117,7 +117,7 @@ def date_axis(column: str, dates: Dates) -> DateAxis:
     return DateAxis(column, edges, "date", closed=False, every=dates.every)
 
 
-def bin_axis(column: str, bins: object, value_range: object, outside: object) -> BinAxis:
+def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> BinAxis:
     """The axis of ``histogram(column, bins=bins, range=value_range, outside=outside)``."""
     if not is_one_of(outside, ("drop", "clip")):
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
