@@ -12,7 +12,6 @@ case nor where there are two of a kind.
 from __future__ import annotations
 
 import functools
-import gc
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -248,6 +247,8 @@ def keep_loaded() -> None:
 
     Spark asks for a collection after each task, which takes a tenth of a second to look through all modules.
     """
+    import gc
+
     gc.freeze()
 
 

@@ -367,7 +367,7 @@ def test_spark_makes_the_same_words(spark_frame):
 
 def test_what_a_worker_has_loaded_is_collected_no_more(monkeypatch):
     times = []
-    monkeypatch.setattr(engine.gc, "freeze", lambda: times.append(1))
+    monkeypatch.setattr("gc.freeze", lambda: times.append(1))
     engine.keep_loaded.cache_clear()
     engine.keep_loaded()
     engine.keep_loaded()
