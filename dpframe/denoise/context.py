@@ -58,16 +58,19 @@ def contexts(
     *,
     nonnegative: bool = False,
     together: Mixture | None = None,
+    needed: float = math.inf,
 ) -> list[Context]:
     """The estimates of a line or a grid, in coarse classes and in fine ones.
 
     `axes` are those whose neighbors may be alike. Fewer than 64 cells have none. `together` is empirical Bayes of all
-    cells, which need not be fitted again for a class that holds them all.
+    cells, which need not be fitted again for a class that holds them all. Fine classes are tried where the estimated
+    summed squared error in coarse ones is below `needed`.
     """
     if values.size < FEWEST or not axes or max(values.shape[axis] for axis in axes) < 2 * PILOT:
         return []
     classed = Classed.of(values, noise, guess(values, noise, axes), nonnegative, together)
-    return [classed.estimated("coarse", COARSE), classed.estimated("fine", FINE)]
+    coarse = classed.estimated("coarse", COARSE)
+    return [coarse, classed.estimated("fine", FINE)] if coarse.risk < needed else [coarse]
 
 
 def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
