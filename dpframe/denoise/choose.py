@@ -165,7 +165,10 @@ def _learned(
     limit = WORTHWHILE * values.size * noise.variance
     needed = math.inf if any(candidate.risk < limit for candidate in candidates) else limit
     steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together, needed=needed)
-    base, others = _least(values, noise, candidates, nonnegative)
+    if values.size > LARGEST_WEIGHED and _far_better(values, noise, steps, candidates):
+        base, others = None, []  # which of them is the best does not matter, and to tell it takes many passes
+    else:
+        base, others = _least(values, noise, candidates, nonnegative)
     best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if later and _may_be_smooth(values, noise, axes, best):
         base, others = _least(values, noise, [*candidates, _haar(values, noise, axes)], nonnegative)
@@ -173,6 +176,25 @@ def _learned(
     if best is None or not steps or values.size > LARGEST_WEIGHED:
         return best
     return weighed_with(values, noise, best, [*others, *(_candidate(step, noise) for step in steps)], nonnegative)
+
+
+def _far_better(values: Floats, noise: NoiseLaw, steps: Sequence[Context], candidates: Sequence[Candidate]) -> bool:
+    """Tell whether coarse classes are better than all of these, and than James-Stein, by more than doubt could be.
+
+    Two estimates are about as far apart at most as both are from the truth together.
+    """
+    if not steps:
+        return False
+    mine = steps[0].risk
+    simple = (_james_stein(values, noise, 0.0), _james_stein(values, noise, "mean"))
+    for risk in (one.risk for one in (*simple, *candidates)):
+        apart = math.sqrt(max(risk, 0.0)) + math.sqrt(max(mine, 0.0))
+        if (
+            not mine + 2.0 * SURELY * math.sqrt(noise.variance) * (apart + math.sqrt(values.size * noise.variance))
+            < risk
+        ):
+            return False
+    return True
 
 
 def _may_be_smooth(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], best: Candidate | None) -> bool:

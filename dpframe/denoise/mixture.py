@@ -156,9 +156,10 @@ class Tally:
         """Many values on the noise's grid are few different ones."""
         flat = values.ravel()
         if flat.size >= MANY:
-            steps = np.rint(flat / noise.grid)
+            steps = np.rint(flat if noise.grid == 1.0 else flat / noise.grid)
             least, most = float(steps.min()), float(steps.max())
-            if most - least < flat.size / 2.0 and np.array_equal(steps * noise.grid, flat):
+            back = steps if noise.grid == 1.0 else steps * noise.grid
+            if most - least < flat.size / 2.0 and np.array_equal(back, flat):
                 steps -= least
                 codes, size = steps.astype(np.int64), int(most - least) + 1
                 counts = np.bincount(codes * FOLDS + folds, minlength=FOLDS * size).reshape(size, FOLDS)
