@@ -9,8 +9,9 @@ import numpy as np
 from dpframe.denoise.noise_law import Floats
 
 ROUNDS = 40  # at most, each of three steps
-NATS = 0.25  # of the log-likelihood of all cells: a smaller gain is none that could be told from noise
-ENOUGH = 1e-7  # of the mean log-likelihood: a smaller gain is none, of however many cells
+NATS = 0.25  # of the log-likelihood of all cells: a likelihood ratio that tells nothing
+LITTLE = 0.02  # of the same: what a round gains at least where one more is worth it
+ENOUGH = 1e-7  # of the mean log-likelihood: less than that is no gain, of however many cells
 FAINT = 1e-100  # densities below which a row is out of reach of all atoms
 LEFT = 1e-3  # of its weight that an atom keeps in a leap
 
@@ -21,9 +22,9 @@ def most_likely(kernel: Floats, counts: Floats) -> Floats:
     An accelerated EM from equal weights: two steps of it, a leap in their direction (the third scheme of Varadhan and
     Roland 2008), and a step from there, where the leap gained. A step multiplies the weight of atom j by D_j, the mean
     of kernel_ij / density_i over the cells; and since the log-likelihood is concave, log(max D) bounds what any weights
-    could gain in its mean (Lindsay 1983). It stops where that bound, or the gain of the last round, is below a quarter
-    of a nat in the log-likelihood of all cells: likelihood ratios of so little tell nothing, and weights that are
-    fitted further follow the noise, so that errors of other cells rise.
+    could gain in its mean (Lindsay 1983). It stops where that is a quarter of a nat in the log-likelihood of all cells,
+    or where a round gains a fiftieth: likelihood ratios of so little tell nothing, and weights that are fitted further
+    follow the noise. (Stopped at ten times that, priors of one point are still too wide.)
     """
     prior = np.full(kernel.shape[1], 1.0 / kernel.shape[1])
     near = kernel @ prior > FAINT
@@ -32,14 +33,15 @@ def most_likely(kernel: Floats, counts: Floats) -> Floats:
     size = float(counts.sum())
     if not size > 0.0:
         return prior
-    shares, enough, before = counts / size, max(ENOUGH, NATS / size), -math.inf
+    shares, before = counts / size, -math.inf
+    near_enough, little = max(ENOUGH, NATS / size), max(ENOUGH, LITTLE / size)
     for _ in range(ROUNDS):
         density = kernel @ prior
         likelihood = float(shares @ np.log(density))
         factors = _factors(kernel, shares, density)
         once = prior * factors
         twice = once * _factors(kernel, shares, kernel @ once)
-        if likelihood - before < enough or float(factors.max()) - 1.0 < enough:
+        if likelihood - before < little or math.log(factors.max()) < near_enough:
             return twice
         before = likelihood
         start = _leap(prior, once, twice)
