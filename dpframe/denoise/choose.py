@@ -165,9 +165,10 @@ def _learned(
     limit = WORTHWHILE * values.size * noise.variance
     needed = math.inf if any(candidate.risk < limit for candidate in candidates) else limit
     steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together, needed=needed)
-    if values.size > LARGEST_WEIGHED and _far_better(values, noise, steps, candidates):
-        base, others = None, []  # which of them is the best does not matter, and to tell it takes many passes
-    else:
+    base: Candidate | None = None
+    others: list[Candidate] = []
+    # where it is far better, which of the others is the best does not matter, and to tell it takes many passes
+    if values.size <= LARGEST_WEIGHED or not _far_better(values, noise, steps, candidates):
         base, others = _least(values, noise, candidates, nonnegative)
     best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if later and _may_be_smooth(values, noise, axes, best):
@@ -240,9 +241,10 @@ def _choice(
     if not axes or (never_zero and dominated):  # halves mean nothing
         doubt = doubt[:1]
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
-    if np.abs(kept - best).max(initial=0.0) > TINY * math.sqrt(noise.variance):
+    moved = kept - best
+    if max(moved.max(initial=0.0), -moved.min(initial=0.0)) > TINY * math.sqrt(noise.variance):
         name = f"{name}, with its sums"
-        deviations = None if deviations is None else np.hypot(deviations, kept - best)
+        deviations = None if deviations is None else np.hypot(deviations, moved, out=moved)
         best = kept
     return Choice(name, best + 0.0, rmse, deviations, dominated)
 

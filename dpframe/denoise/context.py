@@ -174,9 +174,9 @@ class Lesson:
     def read(self, guesses: Floats, means: Floats, folds: Integers) -> Floats:
         """The next guesses of cells whose folds and rings are told."""
         codes = class_of(guesses, self.bounds) * np.int64(FOLDS) + folds
-        read = np.asarray(self.levels[codes])
+        read = self.levels.take(codes)
         for weights, ring in zip(self.weights, means, strict=True):
-            read += weights[codes] * ring
+            read += weights.take(codes) * ring
         return read
 
 
@@ -296,7 +296,8 @@ class Classed:
             apart = Mixture.of(values - middle, noise, folds)
             if apart.risk[0] < best.risk:
                 estimate = _of_mixture(apart, None, middle)
-                surely = surely and surely * float(np.linalg.norm(estimate.values - best.values))
+                distance = estimate.values - best.values
+                surely = surely and surely * math.sqrt(float(np.square(distance, out=distance).sum()))
                 best = estimate if estimate.risk + surely < best.risk else best
         self.known[first, last] = best
         return best

@@ -150,7 +150,7 @@ def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tup
     width = max(noise.grid * factor, deviation / BINS)
     far = most + FAR * deviation * factor
     kept, counts = _counted(np.rint(np.minimum(np.maximum(values, -far), far) / width).astype(np.int64))
-    places = kept * width
+    places: Floats = np.asarray(kept * width, dtype=np.float64)
     levels = most * (np.arange(1.0, LEVELS) / (LEVELS - 1.0))
     gains = _gains(places, noise, levels[:, None], factor)
     gain = gains @ counts.T
@@ -173,7 +173,7 @@ def _counted(bins: Integers) -> tuple[Integers, Floats]:
     number = int(bins.max()) - least + 1
     places = bins + (np.arange(rows) * number - least)[:, None]
     counts = np.bincount(places.ravel(), minlength=rows * number).reshape(rows, number).astype(np.float64)
-    kept = counts.any(axis=0).nonzero()[0]
+    kept = np.flatnonzero(counts.any(axis=0))
     return kept + least, counts[:, kept]
 
 

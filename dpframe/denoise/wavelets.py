@@ -20,7 +20,7 @@ from dpframe.errors import InvalidArgument
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
 BLOCK, BLOCKS = 1_024, 32  # cells of a block, and blocks, from which it is learned whether wavelets are worth a try
 SPINS = 4  # shifted transforms whose results are averaged
-SMALL = 2**13  # cells up to which these are worked out side by side
+SMALL = 2**15  # cells up to which these are worked out side by side
 
 Order = bool | tuple[int, ...] | None
 
