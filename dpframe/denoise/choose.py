@@ -188,12 +188,10 @@ def _far_better(values: Floats, noise: NoiseLaw, steps: Sequence[Context], candi
         return False
     mine = steps[0].risk
     simple = (_james_stein(values, noise, 0.0), _james_stein(values, noise, "mean"))
-    for risk in (one.risk for one in (*simple, *candidates)):
-        apart = math.sqrt(max(risk, 0.0)) + math.sqrt(max(mine, 0.0))
-        if (
-            not mine + 2.0 * SURELY * math.sqrt(noise.variance) * (apart + math.sqrt(values.size * noise.variance))
-            < risk
-        ):
+    for other in (*simple, *candidates):
+        apart = math.sqrt(max(other.risk, 0.0)) + math.sqrt(max(mine, 0.0))
+        doubt = math.sqrt(noise.variance) * (apart + math.sqrt(values.size * noise.variance))
+        if mine + 2.0 * SURELY * doubt >= other.risk:
             return False
     return True
 
