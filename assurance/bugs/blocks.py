@@ -12,7 +12,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: values that are not clipped",
-        "block_totals._to_steps",
+        "block_totals.to_steps",
         "np.clip(steps, float(lower), float(upper), out=steps)",
         "np.clip(steps, float(lower) - 1e6, float(upper) + 1e6, out=steps)",
         VALUES,
@@ -52,7 +52,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: shares rounded as floats are",
-        "block_totals._shares",
+        "block_totals.to_shares",
         "length // even > 2**18",
         "length // even > 2**31",
         f"{FILE}::test_shares_are_exact",

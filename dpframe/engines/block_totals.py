@@ -147,10 +147,10 @@ class Sums:
             self.counts[:] += np.bincount(places, minlength=self.counts.size)
         for wide in self.layout.wide:
             steps = self.scratch.of("steps", places.size, np.float64)
-            _to_steps(_floats(columns[wide.name]), wide.bounds, steps)
+            to_steps(floats(columns[wide.name]), wide.bounds, steps)
             for number in wide.slots:
                 share = self.layout.slots.slots[number][1].share
-                self._add(number, places, steps if share is None else _shares(steps, share, self.scratch))
+                self._add(number, places, steps if share is None else to_shares(steps, share, self.scratch))
 
     def _add(self, number: int, places: Integers, weights: Floats) -> None:
         added = np.bincount(places, weights, minlength=self.counts.size)
@@ -167,8 +167,8 @@ class Sums:
             values, steps = np.arange(column.lower, column.upper + 1), np.empty(column.span)
             for number in column.slots:
                 slot = self.layout.slots.slots[number][1]
-                _to_steps(values, slot.bounds, steps)
-                adds = steps if slot.share is None else _shares(steps, slot.share, None)
+                to_steps(values, slot.bounds, steps)
+                adds = steps if slot.share is None else to_shares(steps, slot.share, None)
                 self.sums[number] += table[:, :-1] @ adds.astype(np.int64)
                 self.absent[number] += table[:, -1]
         return Tables(counts, tuple(self.sums), tuple(self.absent))
@@ -189,14 +189,14 @@ def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch:
     return both
 
 
-def _floats(column: pl.Series) -> NDArray[Any]:
+def floats(column: pl.Series) -> NDArray[Any]:
     """The numbers of a column as they are; NaN where they are missing."""
     if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
         column = column.cast(pl.Float64).fill_null(math.nan)
     return column.to_numpy()
 
 
-def _to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
+def to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
     """Values on the grid of their bounds, as `aggregates.on_grid`; without bounds as they are."""
     if bounds is None:
         steps[:] = values
@@ -208,7 +208,7 @@ def _to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
     np.floor(steps, out=steps)
 
 
-def _shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:
+def to_shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:
     """The place of each step between the bounds, as `Share` has it.
 
     The quotient and a half is no whole number, unless the length of the way is a power of two, when it is exact: it is

@@ -115,7 +115,7 @@ def test_shares_are_exact():
         if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
             near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
             steps = np.unique(np.concatenate([steps, near]))
-        found = block_totals._shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
+        found = block_totals.to_shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
         assert found[:-1].tolist() == Share(lower, upper, 30)(steps).tolist()
         assert math.isnan(found[-1])
 
