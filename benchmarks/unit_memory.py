@@ -93,7 +93,9 @@ def main() -> None:
     for case in options.only:
         found = _in_a_process(case, options)
         grown, of = found["grown"], found["columns"]
-        print(f"{case:<22}{found['part']:>6.2f}{grown:>8.0f} MiB of {of:.0f}{1e3 * found['seconds']:>9.0f} ms", flush=True)
+        print(
+            f"{case:<22}{found['part']:>6.2f}{grown:>8.0f} MiB of {of:.0f}{1e3 * found['seconds']:>9.0f} ms", flush=True
+        )
 
 
 def _in_a_process(case: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def _in_a_process(case: str, options: argparse.Namespace) -> dict[str, Any]:
     given = ["--repeats", str(options.repeats), "--kernels", options.kernels, "--only", case, *more]
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "frame.arrow")
-        _frame(case, options.rows).write_ipc(path)
+        _frame(case, options.rows).write_ipc(path, record_batch_size=options.rows)
         words = [sys.executable, "-m", "benchmarks.unit_memory", "--one", path, *given]
         found: dict[str, Any] = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
         return found

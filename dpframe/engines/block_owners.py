@@ -1,8 +1,8 @@
 """The units of rows, as blocks send them to parts: a key for each row, from which units are numbered part by part.
 
 Integers that lie close together are their own numbers, spread over parts by a bijection. The key of any other value is
-64 bits: the value itself where it has no more, a hash of a string. Strings of one hash are compared with one of them,
-and where two are different all strings of the part are numbered themselves: numbers tell strings apart, not hashes.
+64 bits: the value itself where it has no more, a hash of a string. Every string is compared in the end with the first
+one of its hash, so that numbers tell strings apart, not hashes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,22 @@ WIDE = (*NARROW, pl.UInt64, pl.Float64)  # as what values are told apart that ar
 class Owners(Protocol):
     """The units of rows: asked for keys in blocks, and for numbers part by part."""
 
-    dtype: Any  # of keys
-    named: bool  # where numbers are found with the help of the rows themselves
+    @property
+    def dtype(self) -> Any:
+        """The dtype of keys."""
+
+    @property
+    def hashed(self) -> bool:
+        """Tell whether units of one key may be different."""
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
         """The keys of a block of rows, and their parts."""
 
-    def numbers(self, keys: Keys, rows: Any) -> tuple[Integers, int]:
-        """A number for each row of a part, the same for the same unit, below the number that is returned too."""
+    def numbers(self, keys: Keys) -> tuple[Integers, int]:
+        """A number for each row of a part, the same for the same key, below the number that is returned too."""
+
+    def alike(self, rows: Any, others: Any) -> bool:
+        """Tell whether the units of some rows are those of other rows."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Numbered:
     units: int
     bits: int
     dtype: Any = np.uint32
-    named: bool = False
+    hashed: bool = False
 
     @property
     def _inner(self) -> int:
@@ -65,9 +73,13 @@ class Numbered:
         spread &= 2**whole - 1
         return (spread & (2**self._inner - 1)).astype(np.uint32), (spread >> self._inner).astype(np.uint8)
 
-    def numbers(self, keys: Keys, rows: Any) -> tuple[Integers, int]:
+    def numbers(self, keys: Keys) -> tuple[Integers, int]:
         """They are numbers."""
         return keys, 2**self._inner
+
+    def alike(self, rows: Any, others: Any) -> bool:
+        """Of one key are all rows of a unit, and no other."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ class Wide:
     values: pl.Series
     bits: int
     dtype: Any = np.uint64
-    named: bool = False
+    hashed: bool = False
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
         """The bits themselves."""
@@ -87,9 +99,13 @@ class Wide:
         bits = values.to_numpy().view(np.uint64)
         return bits, _part(mixed(bits + GOLDEN), self.bits)
 
-    def numbers(self, keys: Keys, rows: Any) -> tuple[Integers, int]:
+    def numbers(self, keys: Keys) -> tuple[Integers, int]:
         """One for each key."""
         return _numbered(keys)
+
+    def alike(self, rows: Any, others: Any) -> bool:
+        """Of one key are all rows of a unit, and no other."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -99,21 +115,20 @@ class Named:
     values: pl.Series
     bits: int
     dtype: Any = np.uint64
-    named: bool = True
+    hashed: bool = True
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
         """Their hashes."""
         hashes = self.values[start:stop].hash().to_numpy()
         return hashes, _part(hashes, self.bits)
 
-    def numbers(self, keys: Keys, rows: Any) -> tuple[Integers, int]:
-        """One for each hash, if strings of one hash are the same; else one for each string."""
-        numbers, units = _numbered(keys)
-        strings, place = self.values.gather(rows), np.zeros(units, dtype=np.int64)
-        place[numbers] = np.arange(numbers.size)
-        if strings.eq_missing(strings.gather(place).gather(numbers)).all():
-            return numbers, units
-        return unit_codes(strings)
+    def numbers(self, keys: Keys) -> tuple[Integers, int]:
+        """One for each hash."""
+        return _numbered(keys)
+
+    def alike(self, rows: Any, others: Any) -> bool:
+        """Compare the strings."""
+        return bool(self.values.gather(rows).eq_missing(self.values.gather(others)).all())
 
 
 def owners_of(units: pl.Series, bits: int, *, drops: bool) -> Owners:
@@ -121,7 +136,7 @@ def owners_of(units: pl.Series, bits: int, *, drops: bool) -> Owners:
     if (close := close_together(units)) is not None:
         return Numbered(units, *close, bits)
     if units.dtype == pl.String:
-        return Named(units, bits)
+        return Named(units.rechunk(), bits)
     if units.dtype in WIDE and (drops or not units.null_count()):
         return Wide(units, bits)
     codes, size = unit_codes(units)
@@ -136,4 +151,4 @@ def _numbered(keys: Keys) -> tuple[Integers, int]:
     import pyarrow
 
     encoded = pyarrow.array(keys).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    return encoded.indices.to_numpy(), len(encoded.dictionary)

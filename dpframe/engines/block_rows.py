@@ -37,7 +37,7 @@ class Narrow:
 
     ends: Integers
     owners: Owners
-    keys: Keys
+    keys: Keys  # where keys are hashes, of parts that were asked for the first row of the same key
     places: Places
     steps: Steps  # a line for each slot
     rows: NDArray[np.uint32] | None  # the number of each row in its frame, where owners ask for it
@@ -48,33 +48,55 @@ class Narrow:
         return int(self.ends.shape[1]) - 1
 
     def part(self, number: int) -> tuple[Integers, int, Places, list[Steps]]:
-        """The number of the unit of each row of a part, of how many units; places, and the steps of each slot."""
+        """The number of the unit of each row of a part, of how many units; places, and the steps of each slot. Once."""
         pieces = [slice(start, stop) for start, stop in self.ends[:, number : number + 2].tolist()]
 
         def whole(column: NDArray[Any]) -> NDArray[Any]:
             return np.concatenate([column[piece] for piece in pieces])
 
-        rows = None if self.rows is None else whole(self.rows)
-        numbers, units = self.owners.numbers(whole(self.keys), rows)
+        numbers, units = self.owners.numbers(whole(self.keys))
+        if self.rows is not None:
+            rows, first = whole(self.rows), np.zeros(units, dtype=np.uint32)
+            first[numbers] = rows
+            _spread(first[numbers], pieces, self.keys)
         return numbers, units, whole(self.places), [whole(steps) for steps in self.steps]
+
+    def told_apart(self, workers: int) -> bool:
+        """Tell whether no two units had one key, once all parts were asked for."""
+        if self.rows is None:
+            return True
+        blocks = [slice(first, last) for first, last in self.ends[:, [0, -1]].tolist()]
+        rows = self.rows
+
+        def alike(thread: int) -> bool:
+            return all(self.owners.alike(rows[here], self.keys[here]) for here in blocks[thread::workers])
+
+        return all(in_threads(alike, workers))
+
+
+def _spread(values: NDArray[Any], pieces: list[slice], target: NDArray[Any]) -> None:
+    """Write values to pieces of an array, one after the other."""
+    sizes = [piece.stop - piece.start for piece in pieces]
+    for piece, part in zip(pieces, np.split(values, np.cumsum(sizes)[:-1]), strict=True):
+        target[piece] = part
 
 
 def narrow_rows(table: pl.DataFrame, cells: Cells, layout: Layout, *, drops: bool, workers: int, few: bool) -> Narrow:
-    """The rows of a table that carries its `unit`; those in no cell, or without a unit where it `drops` them, are out."""
+    """The rows of a table that carries its `unit`, but those in no cell, or without a unit where it `drops` them."""
     bits = min(MOST_BITS, (table.height // PART_ROWS).bit_length())
     units, count = table["unit"], table.height
     owners = owners_of(units, bits, drops=drops)
     placed = _placed(table, cells, few)
     drops = drops and units.null_count() > 0
     narrow = np.uint16 if layout.cells < 2**16 else np.uint32
-    starts = range(0, count, BLOCK)
+    starts = range(0, max(count, 1), BLOCK)  # of no rows one block too
     found = Narrow(
         np.zeros((len(starts), 2**bits + 1), dtype=np.int64),
         owners,
         np.empty(count, dtype=owners.dtype),
         np.empty(count, dtype=narrow),
         np.empty((len(layout.slots.slots), count), dtype=np.int32),
-        np.empty(count, dtype=np.uint32) if owners.named else None,
+        np.empty(count, dtype=np.uint32) if owners.hashed else None,
     )
 
     def work(thread: int) -> None:

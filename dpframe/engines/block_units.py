@@ -15,11 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
-from dpframe.engines.block_rows import Narrow, Places, Steps, narrow_rows
+from dpframe.engines.block_rows import BLOCK, Narrow, Places, Steps, narrow_rows
 from dpframe.engines.block_totals import FEW_ROWS, Layout
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_coded import MISSING
-from dpframe.engines.kernel_steps import Slots, Tables, loaded
+from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
 from dpframe.engines.kernels import in_threads, threads
 from dpframe.engines.source import Source
 from dpframe.engines.weights import Floats, Reach
@@ -37,7 +37,7 @@ class Pairs:
     place: Integers
     size: Integers  # rows
     sums: list[Integers]  # of each slot
-    absent: list[Integers | int]  # the rows in which a slot's value is missing
+    absent: list[Any]  # the rows in which a slot's value is missing
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Sums:
 def of_units(
     source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
 ) -> dict[Total, Integers] | None:
-    """The weighted totals of a frame in memory; None where rows are few, or integers or tables are too large."""
+    """The weighted totals of a frame in memory; None where rows are few, integers large, or hashes the same."""
     assert unit.column is not None
     slots, size = Slots.of(terms), cells.keys.cells
     few = source.rows is not None and source.rows < FEW_ROWS
@@ -75,18 +75,14 @@ def of_units(
             _add_part(rows, part, slots, reach, sums)
         return sums
 
-    return _together(in_threads(work, workers), slots)
+    found = in_threads(work, workers)
+    return _together(found, slots) if rows.told_apart(workers) else None
 
 
 def _together(found: list[Sums], slots: Slots) -> dict[Total, Integers]:
-    totals = [sums.alone.totals(slots, 1) for sums in found]
-    return {
-        total: sum(
-            (of_light[total] * _grid(total) + sums.weighed[line, 1:] for of_light, sums in zip(totals, found, strict=True)),
-            start=np.int64(0),
-        )
-        for line, total in enumerate(slots.lines)
-    }
+    alone = together([sums.alone for sums in found]).totals(slots, 1)
+    weighed: Integers = np.sum([sums.weighed for sums in found], axis=0)
+    return {total: alone[total] * _grid(total) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
 
 
 def _grid(total: Total) -> int:
@@ -103,13 +99,13 @@ def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, sums: Sums) -
     _add_alone(places, steps, _chosen(of_light), sums.alone)
     if of_light.all():
         return
-    together = [_sorted(code, units, cells, places, steps, _chosen((~light & ~dense)[code]))]
+    found = [_sorted(code, units, cells, places, steps, _chosen((~light & ~dense)[code]))]
     if dense.any():
-        together.append(_addressed(code, dense, cells, places, steps, _chosen(dense[code])))
-    several = [(pairs.owner[pairs.size > 1], pairs.size[pairs.size > 1]) for pairs in together]
+        found.append(_addressed(code, dense, cells, places, steps, np.flatnonzero(dense[code])))
+    several = [(pairs.owner[pairs.size > 1], pairs.size[pairs.size > 1]) for pairs in found]
     owner, shared = (np.concatenate(arrays) for arrays in zip(*several, strict=True))
     weights = reach.weights(size, owner, shared)
-    for pairs in together:
+    for pairs in found:
         _add_weighed(pairs, weights[pairs.owner], slots, sums.weighed)
 
 
@@ -141,7 +137,7 @@ def _whole(steps: Steps) -> tuple[Integers, NDArray[np.bool_] | None]:
 
 
 def _sorted(code: Integers, units: int, cells: int, places: Places, steps: list[Steps], chosen: Any) -> Pairs:
-    """The pairs of chosen rows. Where unit, cell and row fit 63 bits one plain sort finds them, else one of positions."""
+    """The pairs of chosen rows. Where unit, cell and row fit 63 bits a plain sort finds them."""
     key = code[chosen].astype(np.int64)
     cell_bits, row_bits = cells.bit_length(), key.size.bit_length()
     key <<= cell_bits
@@ -179,24 +175,23 @@ def _addressed(
     code: Integers, dense: NDArray[np.bool_], cells: int, places: Places, steps: list[Steps], chosen: Any
 ) -> Pairs:
     """The pairs of dense units, all of whose rows these are: each unit has an address for every place."""
-    owners = np.flatnonzero(dense)
+    owners, width = np.flatnonzero(dense), cells + 1
     first = np.zeros(dense.size, dtype=np.int64)
-    first[owners] = np.arange(owners.size) * (cells + 1)
-    address = first[code[chosen]] + places[chosen]
-    size = np.bincount(address, minlength=owners.size * (cells + 1))
+    first[owners] = np.arange(owners.size) * width
+    size, *tables = (np.zeros(owners.size * width, dtype=np.int64) for _ in range(1 + 2 * len(steps)))
+    sums, absent = tables[: len(steps)], tables[len(steps) :]
+    for start in range(0, chosen.size, BLOCK):  # one unit may have most rows of a table
+        rows = chosen[start : start + BLOCK]
+        address = first[code[rows]] + places[rows]
+        np.add.at(size, address, 1)
+        for slot, values in enumerate(steps):
+            whole, missing = _whole(values[rows])
+            np.add.at(sums[slot], address, whole)
+            if missing is not None:
+                np.add.at(absent[slot], address[missing], 1)
     there = np.flatnonzero(size)
-
-    def summed(values: Any, address: Integers) -> Integers:
-        sums = np.zeros(size.size, dtype=np.int64)
-        np.add.at(sums, address, values)
-        return sums[there]
-
-    sums, absent = [], []
-    for values in steps:
-        whole, missing = _whole(values[chosen])
-        sums.append(summed(whole, address))
-        absent.append(0 if missing is None else summed(1, address[missing]))
-    return Pairs(owners[there // (cells + 1)], there % (cells + 1), size[there], sums, absent)
+    of_pairs = [table[there] for table in sums], [table[there] for table in absent]
+    return Pairs(owners[there // width], there % width, size[there], *of_pairs)
 
 
 def _add_weighed(pairs: Pairs, weights: Floats, slots: Slots, weighed: Integers) -> None:
