@@ -21,7 +21,7 @@ from dpframe.queries.keys import KeyAxis
 
 Integers = NDArray[np.int64]
 
-BLOCK = 2**15  # rows at a time: they stay in the processor's cache
+BLOCK = 2**16  # rows at a time: they stay in the processor's cache
 
 MOST_STRINGS = 2**8  # of them a table is found in which each has a slot of its own
 SLOTS = 2**16  # of that table at most

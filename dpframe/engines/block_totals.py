@@ -1,12 +1,13 @@
 """Integers to totals of cells by NumPy, a block of rows at a time, where no compiled kernels are.
 
-Floats carry the integers: a step is below 2**32 and a block has 2**15 rows, so that no sum of a block reaches 2**53 and
+Floats carry the integers: a step is below 2**32 and a block has 2**16 rows, so that no sum of a block reaches 2**53 and
 each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow bounds are
 counted, by cell and value, and what each value adds is computed once.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Self
@@ -178,12 +179,12 @@ class Sums:
 def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
     """The place of each row and its value, as one number."""
     values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
-    above: Integers = np.subtract(values, counted.lower, out=scratch.of("both", values.size, np.int64))
+    above = np.subtract(values, counted.lower, out=scratch.of("both", values.size, np.int64))
     if above.view(np.uint64).max(initial=0) >= counted.span:  # also of a difference that wraps
         np.clip(values, counted.lower, counted.upper, out=above)
         above -= counted.lower
     outer = np.multiply(places, counted.span + 1, out=scratch.of("outer", values.size, np.int64))
-    both = np.add(above, outer, out=above)
+    both: Integers = np.add(above, outer, out=above)
     if column.null_count():
         missing = column.is_null().to_numpy()
         both[missing] = outer[missing] + counted.span
@@ -202,11 +203,18 @@ def to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
     if bounds is None:
         steps[:] = values
         return
-    lower, upper = grid_steps(bounds)
-    np.multiply(values, 1.0 / step_length(bounds), out=steps)
-    np.clip(steps, float(lower), float(upper), out=steps)
+    per_unit, lower, upper = _scale(bounds)
+    np.multiply(values, per_unit, out=steps)
+    np.clip(steps, lower, upper, out=steps)
     steps += 0.5
     np.floor(steps, out=steps)
+
+
+@functools.cache
+def _scale(bounds: tuple[float, float]) -> tuple[float, float, float]:
+    """The steps of one unit, and those of the bounds."""
+    lower, upper = grid_steps(bounds)
+    return 1.0 / step_length(bounds), float(lower), float(upper)
 
 
 def to_shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:

@@ -162,6 +162,16 @@ def test_strings_that_share_a_slot(monkeypatch):
         assert agree(monkeypatch, frame, by("w", keys, s=sum("x", (0, 4_000))))[Total(None)] == [1] * len(keys)
 
 
+def test_strings_that_begin_otherwise_than_all_keys(monkeypatch):
+    """Keys of one length that begin alike are compared by their ends, but no string of another length or beginning."""
+    keys = ["site-01", "site-02", "site-\0\0"]
+    others = ["sitE-01", "site-01\0", "site-0", "zite-01", "site", "", "site-\0", "site-01 and more bytes", None]
+    for other in others:
+        frame = pl.DataFrame({"k": [*keys, other] * 200})
+        found = agree(monkeypatch, frame, by("k", keys))
+        assert found[Total(None)] == [200] * 3
+
+
 @pytest.mark.parametrize("outside", ["drop", "clip"])
 def test_bins_and_keys_together(outside, monkeypatch):
     random = np.random.default_rng(5)
