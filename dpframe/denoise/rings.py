@@ -64,6 +64,8 @@ class Windows:
             length = self.values.shape[axis]
             places = np.arange(first, last) if axis == 0 else np.arange(length)
             there = np.minimum(places + radius + 1, length) - np.maximum(places - radius, 0)
+            if there[0] == there[-1] == 2 * radius + 1:  # all alike: away from both ends
+                there = there[:1]
             sizes = sizes * there.reshape([-1 if dimension == axis else 1 for dimension in range(self.values.ndim)])
         return sizes
 
