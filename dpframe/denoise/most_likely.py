@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -14,6 +16,7 @@ LITTLE = 0.02  # of the same: what a round gains at least where one more is wort
 ENOUGH = 1e-7  # of the mean log-likelihood: less than that is no gain, of however many cells
 FAINT = 1e-100  # densities below which a row is out of reach of all atoms
 LEFT = 1e-3  # of its weight that an atom keeps in a leap
+AT_ONCE = 9_000  # entries of a matrix that is multiplied at once: for more, libraries start threads, which wait busily
 
 
 def most_likely(kernel: Floats, counts: Floats) -> Floats:
@@ -33,27 +36,53 @@ def most_likely(kernel: Floats, counts: Floats) -> Floats:
     size = float(counts.sum())
     if not size > 0.0:
         return prior
-    shares, before = counts / size, -math.inf
+    seen, before = Seen.of(kernel, counts / size), -math.inf
     near_enough, little = max(ENOUGH, NATS / size), max(ENOUGH, LITTLE / size)
     for _ in range(ROUNDS):
-        density = kernel @ prior
-        likelihood = float(shares @ np.log(density))
-        factors = _factors(kernel, shares, density)
+        density = seen.density(prior)
+        likelihood, factors = seen.likelihood(density), seen.factors(density)
         once = prior * factors
-        twice = once * _factors(kernel, shares, kernel @ once)
+        twice = once * seen.factors(seen.density(once))
         if likelihood - before < little or math.log(factors.max()) < near_enough:
             return twice
         before = likelihood
         start = _leap(prior, once, twice)
-        density = kernel @ start
-        better = float(shares @ np.log(density)) >= likelihood
-        prior = start * _factors(kernel, shares, density) if better else twice
+        density = seen.density(start)
+        prior = start * seen.factors(density) if seen.likelihood(density) >= likelihood else twice
     return prior
 
 
-def _factors(kernel: Floats, shares: Floats, density: Floats) -> Floats:
-    """By how much a step of the EM multiplies each weight; the weights still add up to 1."""
-    return np.asarray((shares / density) @ kernel)
+@dataclass(frozen=True)
+class Seen:
+    """What was seen, in blocks of rows: how likely each is by each atom, and its share of all."""
+
+    kernel: Floats  # block x row x atom
+    shares: Floats  # block x row
+
+    @classmethod
+    def of(cls, kernel: Floats, shares: Floats) -> Self:
+        """The last block is filled up with rows of no share."""
+        number, atoms = kernel.shape
+        blocks = -(-number // max(1, AT_ONCE // atoms))
+        rows = -(-number // blocks)
+        filled, share = np.ones((blocks * rows, atoms)), np.zeros(blocks * rows)
+        filled[:number], share[:number] = kernel, shares
+        return cls(filled.reshape(blocks, rows, atoms), share.reshape(blocks, rows))
+
+    def density(self, prior: Floats) -> Floats:
+        """The probability of each row."""
+        return np.asarray(self.kernel @ prior)
+
+    def likelihood(self, density: Floats) -> float:
+        """The mean log-likelihood."""
+        return float(self.shares.ravel() @ np.log(density).ravel())
+
+    def factors(self, density: Floats) -> Floats:
+        """By how much a step of the EM multiplies each weight; the weights still add up to 1."""
+        shares = self.shares / density
+        if len(shares) == 1:
+            return np.asarray(shares[0] @ self.kernel[0])
+        return np.asarray((shares[:, None] @ self.kernel).sum(axis=(0, 1)))
 
 
 def _leap(start: Floats, once: Floats, twice: Floats) -> Floats:

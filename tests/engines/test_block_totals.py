@@ -114,7 +114,7 @@ def test_shares_are_exact():
         if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
             near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
             steps = np.unique(np.concatenate([steps, near]))
-        found = block_totals._shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
+        found = block_totals.to_shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
         assert found[:-1].tolist() == Share(lower, upper, 30)(steps).tolist()
         assert math.isnan(found[-1])
 
@@ -159,6 +159,16 @@ def test_strings_that_share_a_slot(monkeypatch):
     frame = pl.DataFrame({"w": alike, "x": np.arange(4_000.0)})
     for keys in (alike[:200:7], alike[2_000:2_250], alike[1_990:2_010]):
         assert agree(monkeypatch, frame, by("w", keys, s=sum("x", (0, 4_000))))[Total(None)] == [1] * len(keys)
+
+
+def test_strings_that_begin_otherwise_than_all_keys(monkeypatch):
+    """Keys of one length that begin alike are compared by their ends, but no string of another length or beginning."""
+    keys = ["site-01", "site-02", "site-\0\0"]
+    others = ["sitE-01", "site-01\0", "site-0", "zite-01", "site", "", "site-\0", "site-01 and more bytes", None]
+    for other in others:
+        frame = pl.DataFrame({"k": [*keys, other] * 200})
+        found = agree(monkeypatch, frame, by("k", keys))
+        assert found[Total(None)] == [200] * 3
 
 
 @pytest.mark.parametrize("outside", ["drop", "clip"])
