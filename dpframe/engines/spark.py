@@ -26,8 +26,10 @@ from dpframe.engines.source import ColumnType, types_of_spark
 from dpframe.engines.spark_sql import by_sql, totals_by_sql
 from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
-from dpframe.engines.unit_parts import as_pairs, in_parts, received, together, versions, withheld
+from dpframe.engines.unit_parts import FAILED, as_pairs, in_parts, received, together, versions
+from dpframe.engines.utf8 import UTF8
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+from dpframe.errors.withholding import withheld
 
 ROWS = 2**17  # about so many are worked on at a time: of more, parts are objects that Java's memory is not made for
 ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
@@ -35,16 +37,7 @@ MOST_ROWS = 2**20  # however many parts there are
 MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
 MOST_PARTS = 2**12
 MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
-NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
-UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
-    "^(?:[0-7][0-9a-f]"
-    f"|(?:c[2-9a-f]|d[0-9a-f]){NEXT}"
-    f"|(?:e0[ab][0-9a-f]|e[1-9abcef]{NEXT}|ed[89][0-9a-f]){NEXT}"
-    f"|(?:f0[9ab][0-9a-f]|f[1-3]{NEXT}|f48[0-9a-f]){NEXT}{NEXT}"
-    ")*$"
-)
 INSTANT = pl.Datetime("us", "UTC")
-FAILED = "dpframe failed on this partition; why is withheld, since it may hold private values"
 WORD = 2**32
 
 
@@ -254,7 +247,7 @@ def keep_loaded() -> None:
 
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
     """The result of a function; its errors without their words."""
-    found = withheld(function, argument)
+    found = withheld(lambda: function(argument))
     if found is None:
         raise ReleaseFailed(FAILED)
     return found
