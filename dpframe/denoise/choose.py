@@ -176,7 +176,7 @@ def _learned(
         best = climbed(values, noise, base, steps, nonnegative=nonnegative)
     if best is None or not steps or values.size > LARGEST_WEIGHED:
         return best
-    return weighed_with(values, noise, best, [*others, *(_candidate(step, noise) for step in steps)], nonnegative)
+    return weighed_with(noise, best, [*others, *(_candidate(step, noise) for step in steps)], nonnegative)
 
 
 def _far_better(values: Floats, noise: NoiseLaw, steps: Sequence[Context], candidates: Sequence[Candidate]) -> bool:
@@ -300,9 +300,7 @@ def climbed(
     return base
 
 
-def weighed_with(
-    values: Floats, noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool
-) -> Candidate:
+def weighed_with(noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool) -> Candidate:
     """The chosen candidate weighed with those others that surely help it; itself where none does."""
     first = _estimate(chosen, nonnegative)
     rest = [_estimate(other, nonnegative) for other in others if other.name != chosen.name]

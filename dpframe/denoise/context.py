@@ -314,19 +314,13 @@ def _of_mixture(mixture: Mixture, places: Integers | None, middle: Floats | None
     return Estimate(values, *mixture.risk, lambda: placed(mixture.variances))
 
 
-def classes(guessed: Floats, unit: float, least: int) -> Integers:
-    """The class of each cell, by its guess: equal steps of asinh(guess / unit), merged until each has enough cells."""
-    steps = steps_of(guessed, unit)
-    return merged(np.bincount(steps), least)[steps]
-
-
 def steps_of(guessed: Floats, unit: float) -> Integers:
     """The step of each cell, from 0: the whole part of asinh(guess / unit), less the least."""
     return class_of(guessed, unit * np.sinh(_inner_steps(guessed, unit)))
 
 
 def bounds_of(guessed: Floats, unit: float, least: int) -> Floats:
-    """The guesses at which all classes but the first begin."""
+    """The guesses at which all classes but the first begin: equal steps of asinh(guess / unit), merged where few."""
     steps = _inner_steps(guessed, unit)
     names = merged(np.bincount(class_of(guessed, unit * np.sinh(steps)), minlength=steps.size + 1), least)
     return np.asarray(unit * np.sinh(steps[np.diff(names) > 0]))

@@ -65,18 +65,13 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     return Mixture.of(values, noise, nonnegative=nonnegative).values + 0.0  # no -0.0
 
 
-def empirical_bayes_risk(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> tuple[float, float]:
+def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
     """A cross-fitted estimate of the summed squared error, and its standard error.
 
     The cells are split in two, by their places only. The prior fitted to one half gives a function of one value, which
     knows nothing of the noise of the other half: so the estimate of its risk there is unbiased (`Bins.risks`). A
     prior that is fitted to all cells is closer than those of the halves.
     """
-    return Mixture.of(values, noise, nonnegative=nonnegative).risk
-
-
-def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
-    """The estimate of `empirical_bayes_risk`, for values in bins."""
     total, square = 0.0, 0.0
     for fold in range(FOLDS):
         others = bins.counts.sum(axis=0) - bins.counts[fold]
