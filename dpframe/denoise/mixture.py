@@ -47,10 +47,9 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     The nonparametric maximum-likelihood prior (Kiefer and Wolfowitz 1956) for the posterior mean of all cells (Jiang
     and Zhang, Annals of Statistics 2009): as the cells become many its error nears that of the best function of one
     value, whatever the truth. Values are put into bins of an eighth of a standard deviation (or of one grid step), the
-    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it, up to a likelihood
-    ratio that tells nothing. Where values
-    spread over more than 768 bins, the fit is where most of them are, and the others, which have few neighbors to
-    learn from, stay as they are.
+    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it, up to a
+    likelihood ratio that tells nothing. Where values spread over more than 768 bins, the fit is where most of them
+    are, and the others, which have few neighbors to learn from, stay as they are.
 
     Examples
     --------
