@@ -42,7 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Sums:
-    """What a thread adds up, by place: rows that are added as they are, and weighed pairs by Total."""
+    """The sums of a thread, by place: of rows that are added as they are, and of weighed pairs by Total."""
 
     alone: Tables
     weighed: Integers
