@@ -61,9 +61,9 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: rows of integers beyond the keys in the last cell",
-        "block_places._integers",
-        "np.zeros(high - low + 3, dtype=np.int64)",
-        "np.zeros(high - low + 2, dtype=np.int64)",
+        "cells.table_of",
+        "np.full(max(keys) + 2 - first,",
+        "np.full(max(keys) + 1 - first,",
         f"{FILE}::test_integers_of_any_size_among_keys",
     ),
     bug(

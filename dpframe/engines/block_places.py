@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.cells import NARROW, Cells, close_together
+from dpframe.engines.cells import NARROW, Cells, close_together, filled, table_of
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernel_places import INLINE, Words, cells_of_positions, views_of
 from dpframe.queries.bins import BinAxis
@@ -99,15 +99,13 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | Non
 
 def _integers(name: str, keys: Declared) -> Places:
     """Integers that lie close together, from an array."""
-    low, high = min(keys.values), max(keys.values)
-    table = np.zeros(high - low + 3, dtype=np.int64)  # an entry on either side for all that lies beyond
-    table[np.array(keys.values, dtype=np.int64) - low + 1] = cells_of_positions(keys)
-    in_order = np.array_equal(table[:-1], np.arange(high - low + 2))
+    table, first = table_of(keys.values, cells_of_positions(keys).astype(np.int64), beyond=0)
+    in_order = np.array_equal(table[:-1], np.arange(table.size - 1))
 
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
-        column = block[name].cast(pl.Int64)
-        values = (column.fill_null(low - 1) if column.null_count() else column).to_numpy()
-        above = np.subtract(values, low - 1, out=scratch.of(name, values.size, np.int64))  # what wraps is still beyond
+        column = block[name]
+        values = filled(column, first).to_numpy()
+        above = np.subtract(values, first, out=scratch.of(name, values.size, np.int64))  # what wraps is still beyond
         if in_order and above.view(np.uint64).max(initial=0) < table.size - 1:
             return _with_missing(above, column, keys)
         places = table.take(above, mode="clip", out=scratch.of(f"{name} places", values.size, np.int64))

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from dpframe.engines import block_places, block_totals, even_bins, kernels, trial
-from dpframe.engines.cells import bin_codes, counted
-from dpframe.engines.even_bins import EvenBins
+from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -207,10 +206,11 @@ def test_even_bins_are_those_of_a_search(monkeypatch):
         )
         inside = (values >= edges[0]) & (values < edges[-1])
         expected = np.where(inside, np.searchsorted(edges, values, side="right") - 1, -1)
-        assert bin_codes(values, edges, False).tolist() == expected.tolist()
+        bins = HalfOpenBins.between(edges, closed=False)
+        assert bins.codes(values).tolist() == expected.tolist()
         counts = np.bincount(expected[inside], minlength=edges.size - 1)
-        assert counted(values, edges, False).tolist() == counts.tolist()
-        even += EvenBins.of(edges) is not None
+        assert bins.counted(values).tolist() == counts.tolist()
+        even += bins.even is not None
     assert even > 100
 
 
@@ -218,6 +218,6 @@ def test_histograms_of_whole_numbers_on_edges():
     """Each value lies on an edge, which is the case of least speed."""
     values = np.arange(-10, 5_011).astype(np.float64)
     edges = np.linspace(0, 5_000, 1_001)
-    half_open = np.append(edges[:-1], math.nextafter(5_000, math.inf))
-    assert EvenBins.of(half_open) is not None
-    assert counted(values, half_open, False).tolist() == np.histogram(values, edges)[0].tolist()
+    bins = HalfOpenBins.between(np.append(edges[:-1], math.nextafter(5_000, math.inf)), closed=False)
+    assert bins.even is not None
+    assert bins.counted(values).tolist() == np.histogram(values, edges)[0].tolist()
