@@ -71,8 +71,9 @@ def of_units(
 
     def work(thread: int) -> Sums:
         sums = Sums.empty(size, slots)
-        for part in range(thread, rows.parts, workers):
-            _add_part(rows, part, slots, reach, sums)
+        with np.errstate(all="ignore"):
+            for part in range(thread, rows.parts, workers):
+                _add_part(rows, part, slots, reach, sums)
         return sums
 
     found = in_threads(work, workers)
