@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.engines.even_bins import EvenBins
 from dpframe.engines.found_labels import told_apart
 from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
-from dpframe.engines.source import ColumnRequest, Source, collected
+from dpframe.engines.source import FEW_ROWS, ColumnRequest, Source, collected
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis, Keys
@@ -177,8 +177,11 @@ def _looked_up(values: pl.Series, keys: Sequence[int]) -> Integers:
 
 def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
     """Positions of strings, as an Enum of the declared ones; a string that is none of them becomes null."""
-    places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
-    return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
+    if len(values) >= FEW_ROWS:
+        places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
+        return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
+    number = values.cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
+    return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
 
 
 def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:

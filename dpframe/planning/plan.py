@@ -107,9 +107,16 @@ class Plan:
     accuracy: Accuracy | None = None
     size: int | None = None
     together: tuple[str, ...] = ()
+    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False)  # what was worked out of it
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "request": None}  # which holds the frame, and may name a ledger: neither can travel
+        return {**self.__dict__, "request": None, "known": {}}  # which holds the frame, and may name a ledger: neither can travel
+
+    def asked_by(self, request: Request | None) -> Plan:
+        """The same plan of another call that asks the same, or of none."""
+        plan = object.__new__(Plan)
+        plan.__dict__.update(self.__dict__, request=request)
+        return plan
 
     @property
     def frame(self) -> Any:

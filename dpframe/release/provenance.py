@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ def record(
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
     columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
-    facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
+    facts = _known_again(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
     if plan.query.found is not None:
@@ -57,7 +58,23 @@ def record(
 
 def promise(plan: Plan, *, label: str | None, secure: bool, keep_noisy: bool) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    return promised(_known(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
+    asked = (label, secure, keep_noisy)
+    if plan.known.get("promise", [None])[0] != asked:
+        facts = _known_again(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy)
+        plan.known["promise"] = (asked, promised(facts))
+    hashed: str = plan.known["promise"][1]
+    return hashed
+
+
+def _known_again(
+    plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool
+) -> dict[str, Any]:
+    """A copy of what is known of a plan, which is worked out once."""
+    name = f"record {secure} {keep_noisy}"
+    if name not in plan.known:
+        plan.known[name] = pickle.dumps(_known(plan, version="", label=None, secure=secure, keep_noisy=keep_noisy))
+    facts: dict[str, Any] = pickle.loads(plan.known[name])
+    return facts | {"dpframe": version, "label": label}
 
 
 def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
