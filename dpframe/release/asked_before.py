@@ -18,11 +18,10 @@ from typing import Any
 from dpframe import noise
 from dpframe.engines.no_rows import dtypes_of_all
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.plan import Plan
+from dpframe.planning.plan import FEW_ROWS, Plan
 from dpframe.planning.request import Request
 
 MOST = 256  # plans that are kept
-MOST_CELLS = 2**10  # of each of them: a larger release takes longer than its plan
 
 EXACT = (bool, int, str, bytes, type(None), Fraction)  # whose equal values are the same, of one type
 WRITTEN = (float, Decimal, date, timedelta)  # of which 0.0 equals -0.0, and 1.0 equals 1.00: told apart by their text
@@ -46,7 +45,7 @@ def known(key: Hashable) -> Ready | None:
 
 def keep(key: Hashable, plan: Plan, labels: Mapping[str, Any]) -> None:
     """Keep the plan and the labels of a question, without its frame."""
-    if key is None or plan.query.rows > MOST_CELLS:
+    if key is None or plan.query.rows > FEW_ROWS:
         return
     if len(_known) >= MOST:
         _known.clear()
@@ -57,7 +56,7 @@ def key_of(request: Request, ledger: Ledger) -> Hashable:
     """All public facts that a plan depends on; None where one of them is no plain value, or there are many cells."""
     query, pricing, denoising, noising = request.query, request.pricing, request.denoising, request.noising
     dtypes = dtypes_of_all(request.frame)
-    if dtypes is None or query.found is not None or query.keys.cells > MOST_CELLS or not noise.is_secure():
+    if dtypes is None or query.found is not None or query.keys.cells > FEW_ROWS or not noise.is_secure():
         return None
     asked = (
         (query, noising, denoising, request.reading, request.max_cells, request.library),

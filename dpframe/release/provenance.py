@@ -58,22 +58,20 @@ def record(
 
 def promise(plan: Plan, *, label: str | None, secure: bool, keep_noisy: bool) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    asked = (label, secure, keep_noisy)
-    if plan.known.get("promise", [None])[0] != asked:
-        facts = _known_again(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy)
-        plan.known["promise"] = (asked, promised(facts))
-    hashed: str = plan.known["promise"][1]
-    return hashed
+    def hashed(label: str | None) -> str:
+        return promised(_known_again(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
+
+    return plan.once(f"promise {secure} {keep_noisy}", lambda: hashed(None)) if label is None else hashed(label)
 
 
-def _known_again(
-    plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool
-) -> dict[str, Any]:
-    """A copy of what is known of a plan, which is worked out once."""
-    name = f"record {secure} {keep_noisy}"
-    if name not in plan.known:
-        plan.known[name] = pickle.dumps(_known(plan, version="", label=None, secure=secure, keep_noisy=keep_noisy))
-    facts: dict[str, Any] = pickle.loads(plan.known[name])
+def _known_again(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
+    """The same as `_known`, which is worked out once, as a copy that is the caller's."""
+    facts: dict[str, Any] = pickle.loads(
+        plan.once(
+            f"record {secure} {keep_noisy}",
+            lambda: pickle.dumps(_known(plan, version="", label=None, secure=secure, keep_noisy=keep_noisy)),
+        )
+    )
     return facts | {"dpframe": version, "label": label}
 
 
@@ -201,7 +199,13 @@ def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | No
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.level_facts))
+    layout = prints.layout_of(plan.query.level_facts)
+    declared = plan.query.found is None and not plan.query.chooses
+    if declared and len(frame) == plan.query.rows:  # the rows of every answer, but not of the rehearsal
+        ranked = plan.once("ranked", lambda: prints.ranked_of(frame, labels, layout))
+        rows_print = None if ranked is None else prints.with_numbers(ranked, frame, numbers)
+    else:
+        rows_print = prints.print_of(frame, labels, numbers, layout)
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
