@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ Integers = NDArray[np.int64]
 
 BLOCK = 2**16  # values at a time: they stay in the processor's cache
 NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
+FEW_KEYS = 2**8  # of strings, up to which their Enum is kept
 LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
 OUTSIDE = NOWHERE  # the code of a value in no cell
 
@@ -180,8 +182,14 @@ def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
     if len(values) >= FEW_ROWS:
         places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
         return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
-    number = values.cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
+    spelled = _enum(tuple(keys)) if len(keys) <= FEW_KEYS else pl.Enum(keys)
+    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
     return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
+
+
+@lru_cache(maxsize=64)
+def _enum(keys: tuple[str, ...]) -> pl.Enum:
+    return pl.Enum(keys)
 
 
 def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:

@@ -100,7 +100,7 @@ def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         rows = frame.height if isinstance(frame, pl.DataFrame) else None
-        return _polars_source(frame.lazy(), frame.collect_schema(), rows)
+        return _polars_source(frame, frame.collect_schema(), rows)
     if is_pandas(frame):
         return _pandas_source(frame)
     if is_engine(frame):
@@ -212,11 +212,13 @@ def _collates(relation: Any, name: str) -> bool:
     return any(nothing.project(alike).fetchall()[0])
 
 
-def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
+def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         if not requests:
-            return lazy  # a selection of no columns would have no rows to count
-        return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests)
+            return frame.lazy()  # a selection of no columns would have no rows to count
+        if isinstance(frame, pl.DataFrame) and all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
+            return pl.DataFrame([frame.get_column(column).alias(name) for name, column, _, _ in requests]).lazy()
+        return frame.lazy().select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests)
 
     return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
 
@@ -351,6 +353,13 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
         temporal = polars_type(dtype).kind in ("date", "datetime", "duration")
         return values.to_physical() if temporal else values.cast(pl.Float64, strict=False)
     return of_rows(values, dtype)
+
+
+def _as_it_is(role: Role, dtype: pl.DataType) -> bool:
+    """Tell whether a column fits its role without an expression: in a small frame to plan one takes longest."""
+    if role in ("value", "raw", "bin"):
+        return dtype == pl.Float64 or (role == "raw" and dtype == pl.Int64)
+    return role != "present" and dtype in (pl.String, pl.Int64)
 
 
 def exactly(name: str) -> pl.Expr:
