@@ -218,7 +218,9 @@ def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: 
             return frame.lazy()  # a selection of no columns would have no rows to count
         if isinstance(frame, pl.DataFrame) and all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
             return pl.DataFrame([frame.get_column(column).alias(name) for name, column, _, _ in requests]).lazy()
-        return frame.lazy().select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests)
+        return frame.lazy().select(
+            _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
+        )
 
     return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
 

@@ -23,8 +23,10 @@ from dpframe.planning.request import Request
 
 MOST = 256  # plans that are kept
 
-EXACT = (bool, int, str, bytes, type(None), Fraction)  # whose equal values are the same, of one type
-WRITTEN = (float, Decimal, date, timedelta)  # of which 0.0 equals -0.0, and 1.0 equals 1.00: told apart by their text
+EXACT = frozenset({bool, int, str, bytes, type(None), Fraction})  # whose equal values are the same, of one type
+WRITTEN = frozenset(
+    {float, Decimal, date, timedelta}
+)  # of which 0.0 equals -0.0, and 1.0 equals 1.00: told apart by their text
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,13 @@ def key_of(request: Request, ledger: Ledger) -> Hashable:
         (pricing.epsilon, pricing.delta, pricing.share, pricing.within, pricing.confidence, pricing.size),
         (pricing.weights, ledger.unit, ledger.accounting, ledger.limit_amount),
     )
-    parts: list[Hashable] = [dtypes]
+    parts: list[Any] = [dtypes]
     return tuple(parts) if _told(asked, parts) else None
 
 
-def _told(value: Any, parts: list[Hashable]) -> bool:
+def _told(value: Any, parts: list[Any]) -> bool:
     """Add a value to the parts, with the types of all that it is made of; False where something is not plain."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in EXACT:
         parts += (kind, value)
         return True
@@ -78,16 +80,16 @@ def _told(value: Any, parts: list[Hashable]) -> bool:
         return True
     if kind is tuple:
         parts += (kind, len(value))
-        return all([_told(part, parts) for part in value])
+        return all(_told(part, parts) for part in value)
     names = _names(kind)
     if names is None:
         return False
     parts.append(kind)
-    return all([_told(getattr(value, name), parts) for name in names])
+    return all(_told(getattr(value, name), parts) for name in names)
 
 
 @cache
-def _names(kind: type[Any]) -> tuple[str, ...] | None:
+def _names(kind: Any) -> tuple[str, ...] | None:
     """The fields of a dataclass of dpframe's; None of anything else, of which nothing is known."""
     own = kind.__module__.startswith("dpframe.") and is_dataclass(kind)
     return tuple(field.name for field in fields(kind)) if own else None

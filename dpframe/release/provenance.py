@@ -58,6 +58,7 @@ def record(
 
 def promise(plan: Plan, *, label: str | None, secure: bool, keep_noisy: bool) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
+
     def hashed(label: str | None) -> str:
         return promised(_known_again(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
 
