@@ -11,9 +11,10 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from dpframe.engines import dask_partitions, pandas_columns
@@ -230,8 +231,9 @@ def _pandas_source(frame: Any) -> Source:
         series = []
         for name, column, role, declared in requests:
             brought = pandas_columns.load(frame[column], "value" if role == "raw" else role, declared)
-            fitted = _for_role("", role, brought.dtype).alias(name)
-            series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
+            if not _as_it_is(role, brought.dtype):
+                brought = pl.DataFrame({"": brought}).select(_for_role("", role, brought.dtype)).to_series()
+            series.append(brought.alias(name))
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
@@ -332,6 +334,15 @@ def tick_of(dtype: pl.DataType) -> int:
 
 def _pandas_type(dtype: Any) -> ColumnType:
     """The type of a column of a pandas dtype. Numbers, bools and objects differ by a missing value only."""
+    return _numpy_type(dtype) if isinstance(dtype, np.dtype) else _pandas_own_type(dtype)
+
+
+@lru_cache(maxsize=256)
+def _numpy_type(dtype: np.dtype[Any]) -> ColumnType:
+    return _pandas_own_type(dtype)
+
+
+def _pandas_own_type(dtype: Any) -> ColumnType:
     kind, aware = pandas_columns.kind_of(dtype)
     identity = pandas_columns.identity_of(dtype)
     if kind == "arrow":

@@ -292,6 +292,8 @@ def _joined(words: Sequence[str]) -> bytes:
 
 def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
     """A column of numbers as floats, missing ones as NaN; None where it is no such column."""
+    if isinstance(frame, dict):
+        return np.asarray(frame[name], dtype=np.float64)
     if is_pandas(frame):
         column = frame[name]
         if isinstance(column.dtype, np.dtype):

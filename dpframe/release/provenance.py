@@ -42,15 +42,20 @@ def record(
     secure: bool,
     keep_noisy: bool,
     receipt: Mapping[str, Any] | None = None,
+    numbers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
+    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
+
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made.
+    """
     columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
     facts = _known_again(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
     if plan.query.found is not None:
         facts["cells"][0]["size"] = len(frame)
-    facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
+    facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
+    facts["rows"] = _rows(plan, frame, columns, numbers or frame)
     if receipt is not None:
         facts["ledger"] = dict(receipt)
     return facts
@@ -196,7 +201,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
+def _rows(plan: Plan, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
@@ -204,7 +209,7 @@ def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | No
     declared = plan.query.found is None and not plan.query.chooses
     if declared and len(frame) == plan.query.rows:  # the rows of every answer, but not of the rehearsal
         ranked = plan.once("ranked", lambda: prints.ranked_of(frame, labels, layout))
-        rows_print = None if ranked is None else prints.with_numbers(ranked, frame, numbers)
+        rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:
         rows_print = prints.print_of(frame, labels, numbers, layout)
     if rows_print is None:

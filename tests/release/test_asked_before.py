@@ -63,6 +63,7 @@ CALLS = {  # no two of them ask the same
     "fewer keys": lambda f, led: by(f, KEYS[:2]).count(epsilon=1, ledger=led),
     "another order of keys": lambda f, led: by(f, KEYS[::-1]).count(epsilon=1, ledger=led),
     "whole keys": lambda f, led: by(f, [1, 2], "k").count(epsilon=1, ledger=led),
+    "one and zero keys": lambda f, led: by(f, [1, 0], "k").count(epsilon=1, ledger=led),
     "keys with a point": lambda f, led: by(f, [1.0, 2.0], "k").count(epsilon=1, ledger=led),
     "decimal keys": lambda f, led: by(f, [Decimal(1), Decimal(2)], "k").count(epsilon=1, ledger=led),
     "true keys": lambda f, led: by(f, [True, False], "k").count(epsilon=1, ledger=led),
@@ -76,13 +77,13 @@ CALLS = {  # no two of them ask the same
     "other bins": lambda f, led: f.dp.histogram("x", bins=[0, 10, 30], epsilon=1, ledger=led),
     "bins that clip": lambda f, led: f.dp.histogram("x", bins=[0, 10, 20], outside="clip", epsilon=1, ledger=led),
     "subtotals": lambda f, led: by(f).count(rollup=True, epsilon=1, ledger=led),
-    "share": lambda f, led: by(f).count(share=Fraction(1, 8), ledger=led),
+    "share": lambda f, led: by(f).count(share=0.125, ledger=led),
     "replace": lambda f, led: by(f).count(epsilon=1, ledger=dpf.Ledger(epsilon=9, unit=REPLACE)),
     "units": lambda f, led: by(f).count(max_rows=2, epsilon=1, ledger=dpf.Ledger(epsilon=9, unit="u")),
     "more of units": lambda f, led: by(f).count(max_rows=3, epsilon=1, ledger=dpf.Ledger(epsilon=9, unit="u")),
     "in more groups": lambda f, led: by(f).count(max_groups=2, epsilon=1, ledger=dpf.Ledger(epsilon=9, unit="u")),
-    "share of another limit": lambda f, led: by(f).count(share=Fraction(1, 8), ledger=dpf.Ledger(epsilon=5)),
-    "gdp": lambda f, led: by(f).count(epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-6, accounting="gdp")),
+    "share of another limit": lambda f, led: by(f).count(share=0.125, ledger=dpf.Ledger(epsilon=5, delta=1e-3)),
+    "gdp": lambda f, led: by(f).count(epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-6, accounting="rdp")),
 }  # fmt: skip
 OF_NOISE = ("sha256", "rows", "measures")
 
