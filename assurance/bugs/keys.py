@@ -221,4 +221,12 @@ KEYS = (
         "if False:",
         "test_found_keys.py::test_answers_are_not_replayed_for_columns_of_another_dtype",
     ),
+    bug(
+        "keys",
+        "keys of bytes that are no text are written down",
+        "KeyedTask.coded",
+        "return without_bytes(collected(lazy.drop_nulls(kept) if kept else lazy, source.rows), names)",
+        "return collected(lazy.drop_nulls(kept) if kept else lazy, source.rows)",
+        "test_found_keys.py::test_keys_that_are_no_text_have_no_name",
+    ),
 )

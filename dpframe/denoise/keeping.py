@@ -137,17 +137,12 @@ def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
     """
     sizes = np.diff(starts, append=room.size)
     levels = (np.add.reduceat(room, starts) - totals) / sizes
-    falling = levels > 0.0
-    block = np.repeat(np.cumsum(falling) - 1, sizes)[inside := np.repeat(falling, sizes)]
-    values, wanted, left = room[inside], totals[falling], sizes[falling]
-    while True:
-        stays = values > levels[falling][block]
-        values, block = values[stays], block[stays]
-        kept = np.bincount(block, minlength=wanted.size)
-        if np.array_equal(kept, left):
-            break
-        more = (np.bincount(block, values, wanted.size) - wanted) / np.maximum(kept, 1)
-        levels[falling], left = np.where(kept > 0, more, levels[falling]), kept
+    for block in np.flatnonzero(levels > 0.0).tolist():  # of which there are few, and each stays in the cache
+        values, level, total = room[starts[block] : starts[block] + sizes[block]], levels[block], totals[block]
+        while (stays := values > level).any() and not stays.all():
+            values = values[stays]
+            level = (values.sum() - total) / values.size
+        levels[block] = level
     return np.maximum(room - np.repeat(levels, sizes), 0.0)
 
 

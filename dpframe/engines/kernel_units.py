@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engines import block_units
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_coded import PLACE, widened
@@ -82,7 +83,15 @@ def codes_narrowly(terms: Terms, p: float, cells: int) -> bool:
 
 
 def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:
-    """The weighted totals of a frame in memory, of which no coded rows are made; None where kernels are not used."""
+    """The weighted totals of a frame in memory, of which no coded rows are made; None where Polars is to find them."""
+    found = _of_units(source, cells, terms, unit, p, merged=merged)
+    return block_units.of_units(source, cells, terms, unit, p, merged=merged) if found is None else found
+
+
+def _of_units(
+    source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
+) -> Totals | None:
+    """The same by kernels; None where they are not used."""
     assert unit.column is not None
     slots = _slots(Slots.of(terms), p, cells.keys.cells)
     if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):

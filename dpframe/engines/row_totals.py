@@ -12,7 +12,8 @@ import polars as pl
 
 from dpframe.engines import block_totals, kernel_steps
 from dpframe.engines.aggregates import Terms
-from dpframe.engines.cells import Cells, Integers, counted, half_open, placed
+from dpframe.engines.cells import Cells, Integers, placed
+from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.source import Source, collected
 from dpframe.queries.total import Total
 
@@ -75,23 +76,19 @@ def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) ->
 
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     """A plain one-dimensional histogram."""
-    axis = cells.bins[0]
-    edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
+    bins = cells.half_open[cells.bins[0].column]
     column = lazy.collect(engine="streaming" if rows is None else "in-memory").to_series()  # the latter copies nothing
     present = column.drop_nulls() if column.null_count() else column
-    whole: Integers = np.zeros(edges.size - 1, dtype=np.int64)
+    whole: Integers = np.zeros(bins.size, dtype=np.int64)
     chunks = present.get_chunks() if present.n_chunks() <= FEW_CHUNKS else [present]
     for chunk in chunks:  # all of them as one array would be a copy
-        whole += _counted(chunk.to_numpy(), edges, closed)
+        whole += _counted(chunk.to_numpy(), bins)
     return whole
 
 
-def _counted(values: Any, edges: Any, closed: bool) -> Integers:
-    def count(part: Any) -> Integers:
-        return counted(part, edges, closed)
-
+def _counted(values: Any, bins: HalfOpenBins) -> Integers:
     if values.size < PARALLEL_ROWS:
-        return count(values)
+        return bins.counted(values)
     parts = np.array_split(values, cpu_count() or 1)
     with ThreadPoolExecutor(len(parts)) as pool:
-        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))
+        return np.asarray(np.sum(list(pool.map(bins.counted, parts)), axis=0, dtype=np.int64))

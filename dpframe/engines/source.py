@@ -242,13 +242,12 @@ def _pandas_source(frame: Any) -> Source:
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
-    import narwhals.stable.v2 as nw
 
     lazy = native.lazy()
     schema = lazy.collect_schema()
     names = schema.names()
     empty = _without_rows(lazy, names)
-    converted = nw.from_native(empty).schema
+    converted = _as_narwhals(empty)
 
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         columns = list(dict.fromkeys(column for _, column, _, _ in requests)) or names[:1]  # one, to count its rows
@@ -287,6 +286,18 @@ def _without_rows(lazy: nw.LazyFrame[Any], names: Sequence[str]) -> pl.DataFrame
     except BaseException as error:  # of no rows, so that it may be shown
         said = shown(" ".join(str(error).split()))
         raise WrongDtype(f"the frame must have dtypes that Polars can read, unlike these: {said}. Cast them.") from None
+
+
+def _as_narwhals(empty: pl.DataFrame) -> Any:
+    """The schema as narwhals reads it back, which knows fewer dtypes than Polars: decimals of 256 bits are none."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        return nw.from_native(empty).schema
+    except (TypeError, ValueError) as error:
+        raise WrongDtype(
+            f"the frame must have dtypes that Polars can read, unlike one of these: {shown(str(error))}. Cast it."
+        ) from None
 
 
 def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import foreign
 from dpframe.frames.kinds import Library, is_missing, is_pandas
 
@@ -132,7 +132,7 @@ def of_rows(
 
 def checked_library(like: object) -> Library:
     """Refuse a library that dpframe does not build frames of."""
-    if like not in ("pandas", "polars"):
+    if not is_one_of(like, ("pandas", "polars")):
         raise InvalidArgument(f"like must be 'pandas' or 'polars', not {shown(like)}.")
     return "pandas" if like == "pandas" else "polars"
 

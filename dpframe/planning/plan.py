@@ -337,8 +337,7 @@ class Plan:
         return pages.text_page(f"Plan: {self.query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
-        facts = [f"{key}: {value}" for key, value in self._facts()]
-        return pages.html_page(f"Plan: {self.query}", facts, *self._table())
+        return pages.html_page_of_facts(f"Plan: {self.query}", self._facts(), *self._table())
 
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
