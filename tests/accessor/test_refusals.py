@@ -217,3 +217,19 @@ def test_what_cannot_be_compared_is_refused_in_words(option, value):
 def test_a_step_that_is_hardly_above_0_is_refused():
     with pytest.raises(dpf.InvalidArgument, match="candidates must be at most"):
         pl.DataFrame({"x": [1.0]}).dp.preview.median("x", bounds=(0, 1), step=5e-324, epsilon=1)
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+def test_terms_that_cannot_be_compared_are_refused_in_words(value):
+    for name in ("neighbors", "nulls"):
+        with pytest.raises(dpf.InvalidArgument, match=name):
+            dpf.PrivacyUnit("patient", **{name: value})
+    with pytest.raises(dpf.InvalidArgument, match="accounting"):
+        dpf.Ledger(epsilon=1, accounting=value)
+
+
+def test_114_declared_values_are_counted_before_they_are_made():
+    many = range(10**12)
+    for call in (lambda: dpf.discover(delta=1e-6, known=many), lambda: dpf.local.RandomizedResponse(many, epsilon=1)):
+        with pytest.raises(dpf.InvalidArgument, match="1,000,000,000,000"):
+            call()
