@@ -83,7 +83,7 @@ RESULTS = (
     bug(
         "results",
         "the levels of a pandas Categorical taken for declared keys",
-        "_pandas_type",
+        "_pandas_own_type",
         "return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)",
         'levels = tuple(dtype.categories) if kind == "category" else None\n'
         "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity, levels=levels)",
