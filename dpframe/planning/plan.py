@@ -113,11 +113,8 @@ class Plan:
     known: dict[str, Any] = field(default_factory=dict, init=False, compare=False)  # see `once`
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "request": None,
-            "known": {},
-        }  # which holds the frame, and may name a ledger: neither can travel
+        # the request holds the frame, and may name a ledger: neither can travel
+        return {**self.__dict__, "request": None, "known": {}}
 
     def once(self, name: str, make: Callable[[], Worked]) -> Worked:
         """Work out what follows from the plan alone; once, where the result is small enough for it to be kept."""
