@@ -52,7 +52,7 @@ BEFORE = (
         "before the charge",
         "a plan whose pickle holds the rows",
         "Plan.__getstate__",
-        '{**self.__dict__, "request": None}',
+        '{**self.__dict__, "request": None, "known": {}}',
         "{**self.__dict__}",
         f"{CHARGED}::test_107_no_copy_of_a_plan_carries_rows",
     ),

@@ -48,6 +48,8 @@ def with_sums(
     if not noise.variance > 0.0 or not missing.any():
         return values
     deviation = math.sqrt(noise.variance)
+    if values.size < 2 * LEAST:
+        return _as_one_block(values, missing, deviation, doubt[0], nonnegative=nonnegative, never_zero=never_zero)
     blocks = blocks_of(values.shape)
     order = np.argsort(blocks.astype(np.uint16) if blocks.size <= SHORT else blocks, kind="stable")
     ordered, off = values.ravel()[order], missing.ravel()[order]
@@ -63,6 +65,31 @@ def with_sums(
     back = np.empty(off.size)
     back[order] = moved
     return np.asarray(values + back.reshape(values.shape))
+
+
+def _as_one_block(
+    values: Floats, missing: Floats, deviation: float, doubt: float, *, nonnegative: bool, never_zero: bool
+) -> Floats:
+    """As `with_sums`, of so few cells that they are one block."""
+    far = FARTHEST * deviation
+    room = np.minimum(np.maximum(values, 0.0), far) if nonnegative else np.full(values.shape, far)
+    spread = deviation * math.sqrt(values.size)
+    if never_zero:
+        whole = float((values + missing).sum())
+        whole = positive_mean(whole, spread) if nonnegative else whole
+        total = whole - float(values.sum()) + float(room.sum())
+    else:
+        off, most = float(missing.sum()), doubt * spread
+        ratio = most / abs(off) if abs(off) > most else 1.0
+        total = float(room.sum()) + off * (1.0 - ratio) * (1.0 + ratio)
+    total = max(total, 0.0)
+    lowered, level = room.ravel(), (float(room.sum()) - total) / room.size
+    while level > 0.0:
+        stay = lowered[lowered > level]
+        if stay.size in (0, lowered.size):
+            break
+        lowered, level = stay, (float(stay.sum()) - total) / stay.size
+    return np.asarray(values + (np.maximum(room - level, 0.0) - room))
 
 
 def _moved(

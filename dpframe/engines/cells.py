@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.engines.found_labels import told_apart
 from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
-from dpframe.engines.source import ColumnRequest, Source, collected
+from dpframe.engines.source import FEW_ROWS, ColumnRequest, Source, collected
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis, Keys
@@ -27,6 +27,7 @@ from dpframe.queries.keys import KeyAxis, Keys
 Integers = NDArray[np.int64]
 
 NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
+FEW_KEYS = 2**8  # of strings, up to which their Enum is kept
 LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
 OUTSIDE = NOWHERE  # the code of a value in no cell
 
@@ -191,8 +192,17 @@ def _looked_up(values: pl.Series, keys: Sequence[int]) -> Integers:
 
 def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
     """Positions of strings, as an Enum of the declared ones; a string that is none of them becomes null."""
-    places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
-    return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
+    if len(values) >= FEW_ROWS:
+        places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
+        return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
+    spelled = _enum(tuple(keys)) if len(keys) <= FEW_KEYS else pl.Enum(keys)
+    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
+    return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
+
+
+@lru_cache(maxsize=64)
+def _enum(keys: tuple[str, ...]) -> pl.Enum:
+    return pl.Enum(keys)
 
 
 def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -40,9 +41,13 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
 def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
     """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
     table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
-    code = cells.codes(table)
-    table = table.select(*terms.names(), *extra, pl.Series("cell", code))
-    return table if code.min(initial=0) >= 0 else table.filter(pl.col("cell") >= 0)
+    return with_cells(table, (*terms.names(), *extra), cells.codes(table))
+
+
+def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.DataFrame:
+    """These columns of the rows that fall in a declared cell, with its number."""
+    coded = pl.DataFrame([*(table[name] for name in names), pl.Series("cell", code)])
+    return coded if code.min(initial=0) >= 0 else coded.filter(pl.col("cell") >= 0)
 
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:

@@ -176,9 +176,11 @@ class Request:
         return {**self.__dict__, "frame": None, "pricing": None}  # which may name a ledger, and that cannot travel
 
 
-KINDS = (Pricing, Noising, Denoising, Recording, Reading)
+KINDS = {
+    kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Recording, Reading)
+}
 
 
 def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:
     """The value that is made of those options that are its own."""
-    return kind(**{option.name: options[option.name] for option in fields(kind) if option.name in options})
+    return kind(**{name: options[name] for name in KINDS[kind] if name in options})
