@@ -1605,7 +1605,8 @@ COLUMNS = [
         "pandas-number-names-only",
         lambda df: pandas().DataFrame([[1, 2]]).dp.count("0", epsilon=1),
         UNKNOWN,
-        "column '0' is not in the frame. None of its columns is named by a string: df.rename(columns=str).",
+        "column '0' is not in the frame. It has no column that is named by a string; df.rename(columns=str) names "
+        "others so.",
         PANDAS,
     ),
     Refusal(
@@ -2601,6 +2602,16 @@ RESULTS = [
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
         "not a list. Make one: pl.DataFrame(...).",
         ANY,
+    ),
+    Refusal(
+        "other-nulls",
+        lambda df: df.dp.count(epsilon=1, max_rows=1, unit=dpf.PrivacyUnit("patient", nulls="one-unit")),
+        VALUE,
+        "unit must be left out or equal the ledger's (each value of 'patient', add-remove neighbors, nulls='drop'). "
+        "This call's is each value of 'patient', add-remove neighbors, nulls='one-unit'. A ledger protects one unit: "
+        "make another ledger for another unit.",
+        ANY,
+        lambda: dpf.Ledger(epsilon=1, unit="patient"),
     ),
     Refusal(
         "of-path",

@@ -157,7 +157,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: missing values of dense units counted as present",
-        "block_units._addressed",
+        "block_units._of_dense",
         "address[missing], 1)",
         "address[missing][:0], 1)",
         f"{UNITS}::test_units_of_every_kind",

@@ -187,7 +187,7 @@ KEYS = (
         "identity.of_rows",
         "pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)",
         "number.fill_nan(None)",
-        "test_found_keys.py::test_missing_keys_are_a_group_only_where_they_are_asked_for",
+        "test_identity.py::test_both_zeros_are_one_unit_and_nan_is_missing",
     ),
     bug(
         "keys",

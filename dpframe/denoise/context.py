@@ -24,7 +24,7 @@ CLIPPED = (1.0, 99.0)  # percentiles beyond which, with three deviations more, a
 WORTH = 0.1  # deviations that guesses must differ by for the distance from them to say more than the value itself
 FEW_BOUNDS = 64  # up to which it is faster to compare with each than to search
 MANY = 2**17  # cells above which some of them teach by how much rings count
-SOME = 2**12  # of each class at least, where it has so many
+SOME = 2**13  # of each class at least, where it has so many
 
 
 @dataclass(frozen=True)

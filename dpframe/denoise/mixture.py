@@ -47,17 +47,17 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     The nonparametric maximum-likelihood prior (Kiefer and Wolfowitz 1956) for the posterior mean of all cells (Jiang
     and Zhang, Annals of Statistics 2009): as the cells become many its error nears that of the best function of one
     value, whatever the truth. Values are put into bins of an eighth of a standard deviation (or of one grid step), the
-    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it. Where values
-    spread over more than 768 bins, the fit is where most of them are, and the others, which have few neighbors to
-    learn from, stay as they are.
+    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it, up to a
+    likelihood ratio that tells nothing. Where values spread over more than 768 bins, the fit is where most of them
+    are, and the others, which have few neighbors to learn from, stay as they are.
 
     Examples
     --------
     >>> import dpframe as dpf, numpy as np
     >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
     >>> noisy = np.array([0.0, 1.0, -1.0, 2.0, 0.0, -2.0, 40.0, 0.0, -1.0, 1.0])
-    >>> dpf.denoise.empirical_bayes(noisy, noise, nonnegative=True).round()
-    array([ 0.,  0.,  0.,  0.,  0.,  0., 40.,  0.,  0.,  0.])
+    >>> dpf.denoise.empirical_bayes(noisy, noise, nonnegative=True).round(1)
+    array([ 0.1,  0.4,  0.1,  0.6,  0.1,  0.1, 39.9,  0.1,  0.1,  0.4])
     """
     values = np.asarray(values, dtype=np.float64)
     if values.size == 0 or not noise.variance > 0.0:

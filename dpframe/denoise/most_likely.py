@@ -54,7 +54,7 @@ def most_likely(kernel: Floats, counts: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen, in blocks of rows: how likely each is by each atom, and its share of all."""
+    """Rows that were seen, in blocks: how likely each is by each atom, and its share of all."""
 
     kernel: Floats  # block x row x atom
     shares: Floats  # block x row

@@ -42,7 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Sums:
-    """What a thread adds up, by place: rows that are added as they are, and weighed pairs by Total."""
+    """The sums of a thread, by place: of rows that are added as they are, and of weighed pairs by Total."""
 
     alone: Tables
     weighed: Integers
@@ -71,8 +71,9 @@ def of_units(
 
     def work(thread: int) -> Sums:
         sums = Sums.empty(size, slots)
-        for part in range(thread, rows.parts, workers):
-            _add_part(rows, part, slots, reach, sums)
+        with np.errstate(all="ignore"):
+            for part in range(thread, rows.parts, workers):
+                _add_part(rows, part, slots, reach, sums)
         return sums
 
     found = in_threads(work, workers)
@@ -101,7 +102,7 @@ def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, sums: Sums) -
         return
     found = [_sorted(code, units, cells, places, steps, _chosen((~light & ~dense)[code]))]
     if dense.any():
-        found.append(_addressed(code, dense, cells, places, steps, np.flatnonzero(dense[code])))
+        found.append(_of_dense(code, dense, cells, places, steps, np.flatnonzero(dense[code])))
     several = [(pairs.owner[pairs.size > 1], pairs.size[pairs.size > 1]) for pairs in found]
     owner, shared = (np.concatenate(arrays) for arrays in zip(*several, strict=True))
     weights = reach.weights(size, owner, shared)
@@ -171,7 +172,7 @@ def _sorted(code: Integers, units: int, cells: int, places: Places, steps: list[
     return Pairs(key[starts] >> cell_bits, key[starts] & ((1 << cell_bits) - 1), size, sums, absent)
 
 
-def _addressed(
+def _of_dense(
     code: Integers, dense: NDArray[np.bool_], cells: int, places: Places, steps: list[Steps], chosen: Any
 ) -> Pairs:
     """The pairs of dense units, all of whose rows these are: each unit has an address for every place."""

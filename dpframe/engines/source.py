@@ -82,7 +82,7 @@ class Source:
             has = (
                 f"It has {shown(list(self.schema))}."
                 if self.schema
-                else "None of its columns is named by a string: df.rename(columns=str)."
+                else "It has no column that is named by a string; df.rename(columns=str) names others so."
             )
             hint = f"Did you mean {near!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")

@@ -217,7 +217,7 @@ class Weighing:
         for table in sent:
             tables.append(table)
             held += cost(table)
-            if held > MEMORY // 2:
+            if held > MEMORY:
                 return [self._spilled(itertools.chain(tables, sent))]
         return [self.task.weigh(together(self.task, tables))] if tables else []
 

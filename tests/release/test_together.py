@@ -320,7 +320,7 @@ def changed(name, values):
     [
         ("who", np.array([2**63 + 1, 2**63 + 3, 5, 6], dtype=np.longdouble), dpf.WrongDtype),  # two of them one float
         ("ward", [1, 2, 1, 2], dpf.WrongDtype),
-        ("cost", ["a", "b", "c", "d"], dpf.WrongDtype),
+        ("cost", np.array(["2026-01-05"] * 4, dtype="datetime64[ns]"), dpf.WrongDtype),
         ("cost", None, dpf.UnknownColumn),
     ],
 )
