@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
+from dpframe.denoise.nearest_sums import nearest_sums
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
-from dpframe.denoise.sparing import HALVINGS, spared
+from dpframe.denoise.sparing import FULL, HALVINGS, spared
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
@@ -16,6 +18,10 @@ MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
+SURE = (
+    4  # halvings of a line in which what two full halves differ by is believed: there a doubt gains nothing, and costs
+)
+SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
 
 
@@ -36,7 +42,9 @@ def with_sums(
     block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
     smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
     half a standard deviation downward: where nearly all cells are empty, the few others would else pay for the noise of
-    all. For the same reason a full half beside an empty one keeps its own sum (`sparing.spared`).
+    all. For the same reason a full half of a line beside an empty one keeps its own sum (`sparing.spared`), and the
+    blocks of a grid are cut at 0 all together, by what ranges are off by (`nearest_sums.nearest_sums`), if the sum of
+    all is more than its noise. In the first four halvings of a line two halves that are surely full are not doubted.
 
     The doubts were tuned on five lines and three grids of DPBench. To treat cells that seem empty apart is worse: to
     select cells by their noisy values puts noise into the sums.
@@ -61,7 +69,10 @@ def with_sums(
         total = positive_mean(total, deviation * math.sqrt(off.size)) if nonnegative else total
         total -= float(ordered.sum()) - float(room.sum())
     sparing = HALVINGS if nonnegative and total is None else 0
-    moved = _moved(room, off, ordered + off, deviation, doubt, total, sparing)
+    is_seen = float(noisy.sum()) > SEEN * deviation * math.sqrt(off.size)
+    along = halvings_of(values.shape) if sparing and is_seen else []
+    along = along if len(set(along)) > 1 else []
+    moved = _moved(room, off, ordered + off, deviation, doubt, total, sparing, along)
     back = np.empty(off.size)
     back[order] = moved
     return np.asarray(values + back.reshape(values.shape))
@@ -100,11 +111,13 @@ def _moved(
     doubt: tuple[float, ...],
     total: float | None,
     sparing: int,
+    along: list[int],
 ) -> Floats:
     """By how much the cells of a line move, each at most by its room downward.
 
     `total` is what room and moves together add up to, where it is known; in the first `sparing` halvings full blocks
-    beside empty ones are spared (`sparing.spared`).
+    beside empty ones are spared (`sparing.spared`). If blocks are halved `along` the axes of a grid, their sums are
+    cut at 0 all together (`nearest_sums.nearest_sums`).
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
     starts = -(-np.arange(2**depth) * missing.size // 2**depth)
@@ -113,20 +126,45 @@ def _moved(
     for _ in range(depth):
         sums.insert(0, sums[0].reshape(4, -1, 2).sum(axis=2))
     size, room_of_all, off, _ = sums[0]
-    whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else [total]
+    whole = room_of_all + _believed(off, deviation * np.sqrt(size), doubt[0]) if total is None else np.array([total])
+    on_grid = len(along) >= depth > 0
+    moves = _moves(sums, deviation, doubt, 0 if on_grid else SURE)
+    if on_grid:
+        return _lowered(room, starts, _together(sums, whole, moves, along[:depth])) - room
     kept = np.maximum(whole, 0.0)
-    halvings = zip(sums, sums[1:], doubt[1:], strict=False)
-    for level, ((around, inside, other, _), (sizes, mine, differ, measured), doubted) in enumerate(halvings):
+    for level, ((around, inside, _, _), (sizes, mine, differ, measured)) in enumerate(pairwise(sums)):
         parent = np.arange(sizes.size) // 2
-        share = sizes / around[parent]
-        spread = deviation * np.sqrt(sizes * (1.0 - share))
-        believed = _believed(differ - share * other[parent], spread, doubted)
-        whole, kept = kept, adding_up(mine + believed, sizes, parent, kept, True)
+        whole, kept = kept, adding_up(mine + moves[level], sizes, parent, kept, True)
         if level < sparing:
-            wanted = mine + believed + share * (whole - inside)[parent]
+            wanted = mine + moves[level] + (sizes / around[parent]) * (whole - inside)[parent]
             spread_of_both = deviation * np.sqrt(around)[parent]
             kept = spared(kept, whole[parent], wanted, mine + differ, measured, spread_of_both)
     return _lowered(room, starts, kept) - room
+
+
+def _moves(sums: list[Floats], deviation: float, doubt: tuple[float, ...], sure: int) -> list[Floats]:
+    """By how much each half is to move against the other, on each scale: what is believed of what they differ by.
+
+    In the first `sure` halvings two halves that are both surely full are not doubted.
+    """
+    found = []
+    for level, ((around, _, other, _), (sizes, _, differ, measured)) in enumerate(pairwise(sums)):
+        parent = np.arange(sizes.size) // 2
+        share = sizes / around[parent]
+        full = (measured > FULL * deviation * np.sqrt(around)[parent]).reshape(-1, 2).all(axis=1)
+        doubts = np.where(np.repeat(full, 2) & (level < sure), 0.0, doubt[level + 1])
+        spread = deviation * np.sqrt(sizes * (1.0 - share))
+        found.append(_believed(differ - share * other[parent], spread, doubts))
+    return found
+
+
+def _together(sums: list[Floats], whole: Floats, moves: list[Floats], along: list[int]) -> Floats:
+    """The sums of the smallest blocks of a grid: moved as if they could be negative, then cut at 0 all together."""
+    more = whole - sums[0][1]
+    for ((around, *_), (sizes, *_)), move in zip(pairwise(sums), moves, strict=True):
+        parent = np.arange(sizes.size) // 2
+        more = (sizes / around[parent]) * more[parent] + move
+    return nearest_sums(sums[-1][1] + more, along)
 
 
 def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
@@ -146,13 +184,22 @@ def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
     return np.maximum(room - np.repeat(levels, sizes), 0.0)
 
 
-def blocks_of(shape: tuple[int, ...]) -> Integers:
-    """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
-    parts, halves = [1] * len(shape), []
+def halvings_of(shape: tuple[int, ...]) -> list[int]:
+    """The axes along which cells are halved, from the whole down: always the longer side of a block."""
+    parts, halvings = [1] * len(shape), list[int]()
     while shape and math.prod(shape) >= 2 * LEAST * math.prod(parts):
         axis = max(range(len(shape)), key=lambda dimension: shape[dimension] / parts[dimension])
         if shape[axis] < 2 * parts[axis]:
             break
+        parts[axis] *= 2
+        halvings.append(axis)
+    return halvings
+
+
+def blocks_of(shape: tuple[int, ...]) -> Integers:
+    """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
+    parts, halves = [1] * len(shape), []
+    for axis in halvings_of(shape):
         parts[axis] *= 2
         halves.append((axis, np.arange(shape[axis]) * parts[axis] // shape[axis] % 2))
     blocks = np.zeros(shape, dtype=np.int64)
@@ -164,7 +211,7 @@ def blocks_of(shape: tuple[int, ...]) -> Integers:
     return blocks.ravel()
 
 
-def _believed(off: Floats, spread: Floats, doubt: float) -> Floats:
+def _believed(off: Floats, spread: Floats, doubt: float | Floats) -> Floats:
     """The part of a difference that is more than noise: the positive part of James and Stein's, for one number."""
     ratio = np.divide(doubt * spread, np.abs(off), out=np.ones(np.shape(off)), where=np.abs(off) > doubt * spread)
     return np.asarray(off * (1.0 - ratio) * (1.0 + ratio))

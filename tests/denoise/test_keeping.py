@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from benchmarks.dpbench import errors as benchmark_errors
 from dpframe import Gaussian, Laplace, denoise, noise
-from dpframe.denoise import keeping, sums
+from dpframe.denoise import keeping, nearest_sums, sums
 from dpframe.denoise.choose import choose, is_dominated
 
 LAWS = {"laplace": Laplace(1, 10.0), "gaussian": Gaussian(1.0, 14.0)}
@@ -206,3 +207,96 @@ def test_denoising_by_name_moves_no_sums():
     values = noisy(np.zeros(200), law, 1)
     taken = min(1.0, 198 * law.variance / (values @ values))
     assert denoise.james_stein(values, law).tolist() == pytest.approx((values * (1 - taken)).tolist())
+
+
+# Sums of a grid that are cut at 0 together
+
+
+def halved(across, down):
+    """The axes of so many halvings, in turn."""
+    return [axis for step in range(max(across, down)) for axis in (0, 1) if step < (across, down)[axis]]
+
+
+@pytest.mark.parametrize("halvings", [[0], [0, 0, 0], halved(2, 2), halved(4, 4), [1, 1, 0, 1, 2]])
+def test_nearest_sums_are_the_projection(halvings):
+    """The slope is 0 for sums above 0, and never asks for more of those that are 0."""
+    generator = np.random.default_rng(7)
+    matrix = nearest_sums.distance(tuple(halvings))
+    assert np.linalg.eigvalsh(matrix).min() > 0.0
+    for case in range(15):
+        size = matrix.shape[0]
+        full = generator.exponential(1.0, size) * (generator.random(size) < generator.random())
+        wanted = (generator.normal(0.0, 1.0, size) + (0.0, 1.0, 100.0)[case % 3] * full) * 10.0 ** generator.integers(9)
+        found = nearest_sums.nearest_sums(wanted, halvings)
+        slope = matrix @ (found - wanted) / np.abs(wanted).max()
+        assert found.min() >= 0.0
+        assert slope.min() > -1e-7
+        assert np.abs(slope[found > 0.0]).max(initial=0.0) < 1e-7
+
+
+def test_nearest_sums_are_no_farther_from_any_truth():
+    """In ranges, prefixes, the whole and blocks together: draw by draw, not only in the mean."""
+    generator = np.random.default_rng(8)
+    halvings = halved(3, 3)
+    matrix = nearest_sums.distance(tuple(halvings))
+    for _ in range(300):
+        truth = generator.exponential(5.0, 64) * (generator.random(64) < generator.random())
+        wanted = truth + generator.laplace(0.0, 2.0, 64)
+        off, before = nearest_sums.nearest_sums(wanted, halvings) - truth, wanted - truth
+        assert off @ matrix @ off <= before @ matrix @ before * (1.0 + 1e-9)
+
+
+def test_the_distance_is_what_ranges_and_prefixes_are_off_by():
+    """Against all ranges of a fine line, inside whose blocks errors are even."""
+    fine, blocks = 256, 4
+    whole = np.kron(np.eye(blocks), np.full((1, fine // blocks), blocks / fine))  # errors of blocks to errors of cells
+    through = np.pad(np.cumsum(whole, axis=1), ((0, 0), (1, 0)))
+    ends = np.array([(low, high) for low in range(fine + 1) for high in range(low, fine + 1)])
+    ranges = through[:, ends[:, 1]] - through[:, ends[:, 0]]
+    parts = [
+        found / np.trace(found) for found in (ranges @ ranges.T, through @ through.T, np.ones((4, 4)), np.eye(blocks))
+    ]
+    expected = sum(weight * part for weight, part in zip(nearest_sums.WEIGHTS, parts, strict=True))
+    assert nearest_sums.distance((0, 0)) == pytest.approx(expected, rel=0.02)
+
+
+def test_the_places_of_blocks_are_those_of_cells():
+    """What two blocks have in common is told by where the middles of their cells lie."""
+    shape = (64, 16)
+    blocks = keeping.blocks_of(shape).reshape(shape)
+    matrix = nearest_sums.distance(tuple(keeping.halvings_of(shape)))
+    middle = np.array([np.argwhere(blocks == one).mean(axis=0) + 0.5 for one in range(64)]) / shape
+    low, high = np.minimum(middle[:, None], middle), np.maximum(middle[:, None], middle)
+    rest = matrix - sum(
+        w * one / np.trace(one)
+        for w, one in zip(nearest_sums.WEIGHTS[2:], (np.ones((64, 64)), np.eye(64)), strict=True)
+    )
+    expected = [np.prod(2.0 * low * (1.0 - high), axis=2), np.prod(1.0 - high, axis=2)]
+    apart = (low != high).all(axis=2)
+    fitted = np.linalg.lstsq(np.array([one[apart] for one in expected]).T, rest[apart], rcond=None)[0]
+    assert fitted @ [one[apart] for one in expected] == pytest.approx(rest[apart], rel=1e-9)
+
+
+@both
+def test_a_grid_with_its_rows_in_one_part_is_nearer_than_cut_half_by_half(law, monkeypatch):
+    """The noise of empty blocks stays where it is."""
+    place = np.minimum.outer(np.arange(32) % 20, np.arange(32) % 20) > 11
+    truth = np.where(place, 12, 0)
+    ranges = []
+    for seen in (keeping.SEEN, math.inf):
+        monkeypatch.setattr(keeping, "SEEN", seen)
+        ranges.append(0.0)
+        for seed in range(24):
+            values = noisy(truth, law, seed)
+            kept = keeping.with_sums(np.where(place, 12.0, 0.5), values, law, nonnegative=True)
+            ranges[-1] += benchmark_errors(kept - truth)[3]
+    assert ranges[0] < ranges[1]
+
+
+@both
+def test_halves_that_are_surely_full_are_not_doubted(law):
+    values = noisy(np.full(1024, 200), law, 2)
+    guess = np.full(1024, values.mean()) + np.where(np.arange(1024) < 512, 0.3, -0.3)
+    kept = keeping.with_sums(guess, values, law, nonnegative=True)
+    sixteenths = [one.reshape(16, -1).sum(axis=1) for one in (kept, values)]
+    assert sixteenths[0] == pytest.approx(sixteenths[1])
