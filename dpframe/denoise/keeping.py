@@ -19,7 +19,7 @@ LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
 SURE = (
-    4  # halvings of a line in which what two full halves differ by is believed: there a doubt gains nothing, and costs
+    4  # halvings of a line in which what two full halves differ by is believed: a doubt costs there, and gains nothing
 )
 SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered

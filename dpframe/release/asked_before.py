@@ -24,9 +24,7 @@ from dpframe.planning.request import Request
 MOST = 256  # plans that are kept
 
 EXACT = frozenset({bool, int, str, bytes, type(None), Fraction})  # whose equal values are the same, of one type
-WRITTEN = frozenset(
-    {float, Decimal, date, timedelta}
-)  # of which 0.0 equals -0.0, and 1.0 equals 1.00: told apart by their text
+WRITTEN = frozenset({float, Decimal, date, timedelta})  # told apart by their text: 0.0 equals -0.0, and 1.0 equals 1.00
 
 
 @dataclass(frozen=True)
