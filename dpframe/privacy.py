@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, is_one_of, shown
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
@@ -83,7 +83,7 @@ class PrivacyUnit:
         for name in ("max_rows", "max_groups"):
             object.__setattr__(self, name, checked_bound(name, getattr(self, name)))
         for name, allowed in (("neighbors", ("add-remove", "replace")), ("nulls", ("drop", "one-unit"))):
-            if getattr(self, name) not in allowed:
+            if not is_one_of(getattr(self, name), allowed):
                 raise InvalidArgument(
                     f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {shown(getattr(self, name))}."
                 )

@@ -18,6 +18,7 @@ from assurance import postgres
 from dpframe.engines import kernels
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
+from dpframe.release import asked_before
 
 ENGINES = ("pandas", "polars", "lazy")
 
@@ -78,6 +79,12 @@ def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     token = ledgers.ambient.set(())
     yield
     ledgers.ambient.reset(token)
+
+
+@pytest.fixture(autouse=True)
+def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan is known from before: what one frame's release would tell of its rows is not hidden by another's."""
+    monkeypatch.setattr(asked_before, "known", lambda key: None)
 
 
 @pytest.fixture(params=ENGINES)

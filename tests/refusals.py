@@ -950,15 +950,13 @@ KEYS = [
         "by-expression",
         lambda df: df.dp.group_by(pl.col("ward"), keys=WARDS),
         TYPE,
-        "column must be the name of a column (a string), not an Expr. Columns named otherwise can be "
-        "renamed: df.rename(columns=str).",
+        'column must be the name of a column (a string), not an Expr. Write its name, as in "age".',
     ),
     Refusal(
         "by-series",
         lambda df: df.dp.group_by(df["ward"], keys=WARDS),
         TYPE,
-        "column must be the name of a column (a string), not a Series. Columns named otherwise can be "
-        "renamed: df.rename(columns=str).",
+        'column must be the name of a column (a string), not a Series. Write its name, as in "age".',
         ("pandas", "polars"),
     ),
     Refusal(
@@ -1453,7 +1451,7 @@ BINS = [
         "grid-no-columns",
         lambda df: df.dp.histogram([], bins=[], epsilon=1),
         TYPE,
-        "column must be the name of a column, or a list of names, not [].",
+        'column must be the name of a column, or a list of names, not []. Write "age".',
     ),
     Refusal(
         "grid-number-as-column",
@@ -1562,43 +1560,38 @@ COLUMNS = [
         "column-none",
         lambda df: df.dp.sum(None, bounds=(0, 1), epsilon=1),
         TYPE,
-        "column must be the name of a column (a string), not None. Columns named otherwise can be renamed: "
-        "df.rename(columns=str).",
+        'column must be the name of a column (a string), not None. Write its name, as in "age".',
     ),
     Refusal(
         "column-list",
         lambda df: df.dp.mean(["age"], bounds=(0, 1), epsilon=1),
         TYPE,
-        "column must be the name of a column (a string), not ['age']. Columns named otherwise can be "
-        "renamed: df.rename(columns=str).",
+        "column must be the name of a column (a string), not ['age']. Write its name, as in \"age\".",
     ),
     Refusal(
         "column-series",
         lambda df: df.dp.count(df["age"], epsilon=1),
         TYPE,
-        "column must be the name of a column (a string), not a Series. Columns named otherwise can be "
-        "renamed: df.rename(columns=str).",
+        'column must be the name of a column (a string), not a Series. Write its name, as in "age".',
         ("pandas", "polars"),
     ),
     Refusal(
         "column-expression",
         lambda df: df.dp.count(pl.col("age"), epsilon=1),
         TYPE,
-        "column must be the name of a column (a string), not an Expr. Columns named otherwise can be "
-        "renamed: df.rename(columns=str).",
+        'column must be the name of a column (a string), not an Expr. Write its name, as in "age".',
     ),
     Refusal(
         "column-statistic",
         lambda df: df.dp.count(dpf.count(), epsilon=1),
         TYPE,
-        "column must be the name of a column (a string), not a Count. Columns named otherwise can be "
-        "renamed: df.rename(columns=str).",
+        'column must be the name of a column (a string), not a Count. Write its name, as in "age".',
     ),
     Refusal(
         "column-binned-number",
         lambda df: df.dp.histogram(3, bins=[0, 1], epsilon=1),
         TYPE,
-        "column must be the name of a column, or a list of names, not 3.",
+        'column must be the name of a column, or a list of names, not 3. Write "age".',
     ),
     Refusal(
         "pandas-number-names",
@@ -1612,7 +1605,8 @@ COLUMNS = [
         "pandas-number-names-only",
         lambda df: pandas().DataFrame([[1, 2]]).dp.count("0", epsilon=1),
         UNKNOWN,
-        "column '0' is not in the frame. None of its columns is named by a string: df.rename(columns=str).",
+        "column '0' is not in the frame. It has no column that is named by a string; df.rename(columns=str) names "
+        "others so.",
         PANDAS,
     ),
     Refusal(
@@ -2381,13 +2375,14 @@ AGG = [
         lambda df: df.dp.agg(dpf.count, epsilon=1),
         TYPE,
         "each argument of agg must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), "
-        "not a function.",
+        "not a function. Call it: dpf.count(...).",
     ),
     Refusal(
         "agg-named-function",
         lambda df: df.dp.agg(n=dpf.count, epsilon=1),
         TYPE,
-        "n must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not a function.",
+        "n must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not a function. "
+        "Call it: dpf.count(...).",
     ),
     Refusal(
         "agg-class",
@@ -2605,14 +2600,70 @@ RESULTS = [
         lambda df: dpf.of([1, 2]),
         TYPE,
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-        "not a list.",
+        "not a list. Make one: pl.DataFrame(...).",
+        ANY,
+    ),
+    Refusal(
+        "other-nulls",
+        lambda df: df.dp.count(epsilon=1, max_rows=1, unit=dpf.PrivacyUnit("patient", nulls="one-unit")),
+        VALUE,
+        "unit must be left out or equal the ledger's (each value of 'patient', add-remove neighbors, nulls='drop'). "
+        "This call's is each value of 'patient', add-remove neighbors, nulls='one-unit'. A ledger protects one unit: "
+        "make another ledger for another unit.",
+        ANY,
+        lambda: dpf.Ledger(epsilon=1, unit="patient"),
+    ),
+    Refusal(
+        "of-path",
+        lambda df: dpf.of(Path("people.parquet")),
+        TYPE,
+        ("frame must be a pandas DataFrame", "Read the file first: dpf.of(pl.scan_parquet(path))."),
+        ANY,
+    ),
+    Refusal(
+        "brackets",
+        lambda df: df.dp["age"].mean(bounds=(0, 120), epsilon=1),
+        TYPE,
+        "column must be named in the verb of .dp, not in brackets. Write .dp.mean('age', bounds=(0, 100)).",
+        ANY,
+    ),
+    Refusal(
+        "two-columns-by-position",
+        lambda df: df.dp.correlation("age", "cost", epsilon=1),
+        TYPE,
+        "columns must be one list, not several arguments. Write correlation(['age', 'cost'], ...).",
+        ANY,
+    ),
+    Refusal(
+        "price-by-position",
+        lambda df: df.dp.count(0.5),
+        TYPE,
+        "column must be the name of a column (a string), not 0.5. Everything but the column is given by its name, as "
+        "in epsilon=0.5.",
+        ANY,
+    ),
+    Refusal(
+        "statistic-not-called",
+        lambda df: df.dp.group_by("ward", keys=WARDS).agg(n=dpf.count, epsilon=1),
+        TYPE,
+        "n must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not a function. Call it: "
+        "dpf.count(...).",
+        ANY,
+    ),
+    Refusal(
+        "dates-as-text",
+        lambda df: df.dp.histogram("at", bins=["2026-01-05", "2026-01-12"], epsilon=1),
+        TYPE,
+        "bins must hold numbers, dates, datetimes or durations, not '2026-01-05' (str). Write "
+        "datetime.date(2026, 1, 5).",
         ANY,
     ),
     Refusal(
         "of-none",
         lambda df: dpf.of(None),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not None.",
+        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not None. "
+        "Make one: pl.DataFrame(...).",
         ANY,
     ),
     Refusal(
@@ -2620,7 +2671,7 @@ RESULTS = [
         lambda df: dpf.of({"age": [31]}),
         TYPE,
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-        "not a dict.",
+        "not a dict. Make one: pl.DataFrame(...).",
         ANY,
     ),
     Refusal(
@@ -2628,14 +2679,15 @@ RESULTS = [
         lambda df: dpf.of(np.zeros((2, 2))),
         TYPE,
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-        "not an ndarray.",
+        "not an ndarray. Make one: pl.DataFrame(...).",
         ANY,
     ),
     Refusal(
         "of-file-name",
         lambda df: dpf.of("people.csv"),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not a str.",
+        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not a str. "
+        "Read the file first: dpf.of(pl.scan_parquet(path)).",
         ANY,
     ),
     Refusal(
@@ -2643,7 +2695,7 @@ RESULTS = [
         lambda df: dpf.of(df["age"]),
         TYPE,
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-        "not a Series.",
+        "not a Series. Make one: pl.DataFrame(...).",
         ("pandas", "polars"),
     ),
     Refusal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assurance.bugs.seeding import bug
 
 FILE = "test_block_totals.py"
+UNITS = "test_block_units.py"
 VALUES = f"{FILE}::test_values_of_any_size_and_kind"
 STRINGS = f"{FILE}::test_strings_that_share_a_slot"
 EVEN = f"{FILE}::test_even_bins_are_those_of_a_search"
@@ -12,9 +13,9 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: values that are not clipped",
-        "block_totals._to_steps",
-        "np.clip(steps, float(lower), float(upper), out=steps)",
-        "np.clip(steps, float(lower) - 1e6, float(upper) + 1e6, out=steps)",
+        "block_totals.to_steps",
+        "np.clip(steps, lower, upper, out=steps)",
+        "np.clip(steps, lower - 1e6, upper + 1e6, out=steps)",
         VALUES,
     ),
     bug(
@@ -45,14 +46,14 @@ BLOCKS = (
         "engines",
         "blocks: NaN counted as a present value",
         "block_totals.Sums._add",
-        "np.bincount(places[missing], minlength",
-        "np.bincount(places[missing][:0], minlength",
+        "places[missing], 1)",
+        "places[missing][:0], 1)",
         VALUES,
     ),
     bug(
         "engines",
         "blocks: shares rounded as floats are",
-        "block_totals._shares",
+        "block_totals.to_shares",
         "length // even > 2**18",
         "length // even > 2**31",
         f"{FILE}::test_shares_are_exact",
@@ -60,17 +61,17 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: rows of integers beyond the keys in the last cell",
-        "block_places._integers",
-        "np.zeros(high - low + 3, dtype=np.int64)",
-        "np.zeros(high - low + 2, dtype=np.int64)",
+        "cells.table_of",
+        "np.full(max(keys) + 2 - first,",
+        "np.full(max(keys) + 1 - first,",
         f"{FILE}::test_integers_of_any_size_among_keys",
     ),
     bug(
         "engines",
         "blocks: strings told apart by four bytes and the length",
         "block_places._strings",
-        "unlike |= other",
-        "unlike |= np.uint64(0)",
+        "unlike ^= views[1::2]",
+        "unlike ^= unlike",
         STRINGS,
     ),
     bug(
@@ -85,8 +86,8 @@ BLOCKS = (
         "engines",
         "blocks: strings told apart by their last bytes",
         "block_places._strings",
-        "unlike ^= views[0::2]",
-        "unlike ^= unlike",
+        "other ^= views[0::2]",
+        "other ^= other",
         f"{FILE}::test_short_and_long_strings",
     ),
     bug(
@@ -104,5 +105,69 @@ BLOCKS = (
         "beside + rounded < 0.5",
         "beside + rounded < 10.0",
         EVEN,
+    ),
+    bug(
+        "engines",
+        "blocks: strings of one hash taken for one person",
+        "block_rows.Narrow.told_apart",
+        "return all(in_threads(alike, workers))",
+        "return any([*in_threads(alike, workers), True])",
+        f"{UNITS}::test_strings_of_one_hash_are_told_apart",
+    ),
+    bug(
+        "engines",
+        "blocks: units a row beyond their reach added as they are",
+        "block_units._add_part",
+        "light = size <= reach.light",
+        "light = size <= reach.light + 1",
+        f"{UNITS}::test_units_of_every_kind",
+    ),
+    bug(
+        "engines",
+        "blocks: weighed pairs rounded away from zero",
+        "block_units._add_weighed",
+        "each.astype(np.int64)",
+        "np.rint(each).astype(np.int64)",
+        f"{UNITS}::test_units_of_every_kind",
+    ),
+    bug(
+        "engines",
+        "blocks: rows without a unit counted as the least unit's",
+        "block_owners.Numbered.keys",
+        "values.fill_null(self.units - 1)",
+        "values.fill_null(0)",
+        f"{UNITS}::test_missing_units_and_rows_in_no_cell",
+    ),
+    bug(
+        "engines",
+        "blocks: rows without a unit kept that are to be left out",
+        "block_rows.narrow_rows",
+        "drops = drops and units.null_count() > 0",
+        "drops = drops and units.null_count() < 0",
+        f"{UNITS}::test_missing_units_and_rows_in_no_cell",
+    ),
+    bug(
+        "engines",
+        "blocks: two units with one key",
+        "block_owners.Numbered.keys",
+        "if whole else 0) | 1)",
+        "if whole else 0) & -2)",
+        f"{UNITS}::test_keys_are_a_bijection_whatever_the_numbers_are",
+    ),
+    bug(
+        "engines",
+        "blocks: missing values of dense units counted as present",
+        "block_units._of_dense",
+        "address[missing], 1)",
+        "address[missing][:0], 1)",
+        f"{UNITS}::test_units_of_every_kind",
+    ),
+    bug(
+        "engines",
+        "blocks: strings of another length taken for keys that end alike",
+        "block_places._all_are",
+        "== word == words.max(initial=word)",
+        "== word",
+        f"{FILE}::test_strings_that_begin_otherwise_than_all_keys",
     ),
 )

@@ -99,6 +99,30 @@ ENGINES = (
     ),
     bug(
         "engines",
+        "Spark: columns that share a word run into each other",
+        "packed_columns.Columns",
+        "BITS[dtype] + 1",
+        "BITS[dtype]",
+        f"{SPARK}::test_narrow_columns_share_words_where_they_fit_and_the_unit_has_its_own",
+    ),
+    bug(
+        "engines",
+        "Spark: the unit shares a word",
+        "packed_columns.Columns",
+        "name == self.unit or dtype not in BITS",
+        "dtype not in BITS",
+        f"{SPARK}::test_narrow_columns_share_words_where_they_fit_and_the_unit_has_its_own",
+    ),
+    bug(
+        "engines",
+        "Spark: what is missing in a word is zero",
+        "packed_columns.unpacked",
+        "if missing.any() else column",
+        "if False else column",
+        f"{SPARK}::test_words_lose_nothing_of_narrow_columns",
+    ),
+    bug(
+        "engines",
         "Spark: all texts that are no UTF-8 are one person",
         "spark.texts",
         "pl.lit(MARK) + digits",
@@ -108,7 +132,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: errors of executors tell values",
-        "unit_parts.withheld",
+        "withholding.withheld",
         "        return None\n",
         "        raise\n",
         f"{SPARK}::test_an_error_while_a_partition_is_worked_on_is_withheld",
@@ -228,7 +252,7 @@ ENGINES = (
     bug(
         "engines",
         "Dask: errors of tasks tell values",
-        "unit_parts.withheld",
+        "withholding.withheld",
         "        return None\n",
         "        raise\n",
         f"{DASK}::test_a_failure_of_a_task_of_ours_tells_nothing_of_values",

@@ -57,8 +57,8 @@ IDENTITY = (
         "identity",
         "a value next to the keys counted as one of them",
         "_looked_up",
-        'return table.take(near - (low - 1), mode="clip")',
-        'return table[1:-1].take(near - low, mode="clip")',
+        "return table.take(filled(values, first).to_numpy() - first,",
+        "return table[1:-1].take(filled(values, first).to_numpy() - first - 1,",
         "test_identity.py::test_100_101_each_row_has_one_position_however_many_rows_there_are",
     ),
     bug(

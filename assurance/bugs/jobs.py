@@ -72,4 +72,20 @@ JOBS = (
         "",
         "jobs/test_jobs.py::test_the_ledger_of_a_job_protects_its_unit",
     ),
+    bug(
+        "jobs",
+        "ids of a text file whose bytes were replaced by one sign",
+        "scans._read_by_polars",
+        '(text != "") & ~text.str.contains(REPLACED, literal=True)',
+        'text != ""',
+        "jobs/test_jobs.py::test_names_that_are_no_utf8_are_not_taken_for_one_person",
+    ),
+    bug(
+        "jobs",
+        "ids of a text file read as floats",
+        "job_file._check_unit",
+        '== "number"',
+        '== "numbers"',
+        "jobs/test_job_file.py::test_ids_are_not_read_as_floats",
+    ),
 )

@@ -101,7 +101,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: rows without a unit counted where they are left out",
-        "kernel_units.of_units",
+        "kernel_units._of_units",
         'places[rows["unit"].is_null().to_numpy()] = 0',
         'rows["unit"].is_null().to_numpy()',
         HARD,

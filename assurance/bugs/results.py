@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import REGISTER, bug
 
+ASKED = "test_asked_before.py"
+
 RESULTS = (
     bug(
         "results",
@@ -34,9 +36,9 @@ RESULTS = (
         "results",
         "attrs of the data inherited by the result",
         "results.built",
-        "    return build.attach(frame, facts(plan, frame, steps, receipt, label)), None",
+        "    return build.attach(frame, facts(plan, frame, steps, receipt, label, columns)), None",
         '    getattr(frame, "attrs", {}).update(getattr(plan.frame, "attrs", {}))\n'
-        "    return build.attach(frame, facts(plan, frame, steps, receipt, label)), None",
+        "    return build.attach(frame, facts(plan, frame, steps, receipt, label, columns)), None",
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
@@ -71,16 +73,17 @@ RESULTS = (
         "results",
         "the error of the engine told to the caller",
         "one_look._or_none",
-        "    except BaseException:  # a panic of the Polars engine",
-        "    except BaseException as error:\n"
+        "        return withheld(look)\n    except",
+        "        return look()\n"
+        "    except Exception as error:\n"
         '        raise ReleaseFailed(f"the engine failed: {error}") from error\n'
-        "    except BaseException:  # a panic of the Polars engine",
+        "    except",
         "test_results.py::test_an_error_of_the_engine_tells_nothing",
     ),
     bug(
         "results",
         "the levels of a pandas Categorical taken for declared keys",
-        "_pandas_type",
+        "_pandas_own_type",
         "return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)",
         'levels = tuple(dtype.categories) if kind == "category" else None\n'
         "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity, levels=levels)",
@@ -102,5 +105,53 @@ RESULTS = (
         "            if tokens in seen:",
         "            if False:",
         f"{REGISTER}::test_53_keys_are_declared_once",
+    ),
+    bug(
+        "results",
+        "a plan for keys that are equal, whatever their type",
+        "asked_before._told",
+        "parts += (kind, value)",
+        "parts.append(value)",
+        f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
+    ),
+    bug(
+        "results",
+        "a plan for any limit",
+        "asked_before.key_of",
+        "ledger.accounting, ledger.limit_amount)",
+        "ledger.accounting)",
+        f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
+    ),
+    bug(
+        "results",
+        "a plan for any price",
+        "asked_before.key_of",
+        "(pricing.epsilon, pricing.delta,",
+        "(pricing.delta,",
+        f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
+    ),
+    bug(
+        "results",
+        "a plan for columns of any dtype",
+        "asked_before.key_of",
+        "[dtypes]",
+        "[]",
+        f"{ASKED}::test_another_frame_is_another_question_by_its_dtypes_alone",
+    ),
+    bug(
+        "results",
+        "a plan that is kept with its frame",
+        "asked_before.keep",
+        "plan.asked_by(None)",
+        "plan",
+        f"{ASKED}::test_no_frame_is_kept",
+    ),
+    bug(
+        "results",
+        "levels of a column in what is kept",
+        "no_rows._dtype",
+        '"category" if is_categorical else repr(dtype)',
+        "repr(dtype)",
+        f"{ASKED}::test_levels_of_a_pandas_categorical_are_in_no_question",
     ),
 )

@@ -165,7 +165,7 @@ STATED = (
     bug(
         "stated",
         "labels that no hash covers",
-        "print_of",
+        "ranked_of",
         "        _add(digest, label.kind.encode(), label.different, _raw(ranks",
         "        _add(digest, label.kind.encode(), _raw(ranks",
         "test_covered_columns.py::test_109_a_changed_label_is_refused",

@@ -125,6 +125,14 @@ STREAMS = (
     ),
     bug(
         "streams",
+        "a process that ends before its period is stored",
+        "unbroken._wait_for_all",
+        "    for work in list(_running):",
+        "    for work in list[_Work[Any]]():",
+        f"{STEPS}::test_a_process_that_ctrl_c_ends_twice_over_stores_its_period",
+    ),
+    bug(
+        "streams",
         "a lock given up after the intent",
         "stream_path._draw",
         "    to_the_end()\n",

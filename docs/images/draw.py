@@ -184,7 +184,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "taxi-errors": lambda: titled(
         taxi.chart_of_errors(figures("taxi-errors")),
         "Error of a map of pick-ups against epsilon",
-        "means of six releases",
+        "means of twelve releases",
     ),
     "papers-variance": of_papers(
         "variance", balle_wang_variance.chart, "The analytic sigma of Gaussian noise against the classical one"

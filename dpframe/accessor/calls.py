@@ -53,6 +53,9 @@ def _check_call(verb: str, signature: inspect.Signature, positional: tuple[Any, 
         if isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
     by_position = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if len(positional) > len(by_position) and arguments[0] == "columns":
+        names = f"[{', '.join(map(shown, positional[1:]))}]"
+        raise InvalidType(f"columns must be one list, not several arguments. Write {verb}({names}, ...).")
     if len(positional) > len(by_position):
         raise InvalidType(
             f"{verb} must be given everything but the column by name, so {shown(positional[len(by_position)])} "
@@ -94,6 +97,10 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
     "ratio": 'agg(dpf.ratio("numerator", "denominator", ...))',
     **dict.fromkeys(("nlargest", "head", "top"), 'top_k("column", categories=[...], k=10)'),
     **dict.fromkeys(("crosstab", "pivot", "pivot_table"), "group_by(...).count(cube=True)"),
+    **dict.fromkeys(
+        ("filter", "query", "where", "loc", "iloc", "assign", "with_columns", "drop", "dropna", "drop_nulls", "fillna"),
+        "it before .dp, as in df.filter(...).dp: what is done to each row by itself is done to the frame",
+    ),
     "dp": "the verb itself: this is .dp already",
 }
 
@@ -102,6 +109,12 @@ def no_verb(name: str, verbs: Iterable[str]) -> AttributeError:
     """The refusal of a verb that is none, with the one that was meant where it is clear."""
     meant = VERBS_ELSEWHERE.get(name) or (None if name.startswith("_") else closest(name, verbs))
     return AttributeError(f".dp has no {name!r}" + (f". Write {meant}." if meant else ""))
+
+
+def no_item(name: Any) -> str:
+    """The refusal of a column in brackets."""
+    column = shown(name) if isinstance(name, str) else '"age"'
+    return f"column must be named in the verb of .dp, not in brackets. Write .dp.mean({column}, bounds=(0, 100))."
 
 
 def nearest_of(name: str, arguments: Sequence[str]) -> str:
@@ -193,7 +206,9 @@ def _no_statistic_words(name: str, value: Any) -> str:
     near = closest(name, CallOptions.__annotations__)
     if near:
         return f"{name} is not an option of agg, and {shown(value)} is not a statistic. Did you mean {near}?"
-    return f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
+    words = f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."
+    is_uncalled = inspect.isfunction(value) and value.__module__.startswith("dpframe.queries.")
+    return f"{words} Call it: dpf.{value.__name__}(...)." if is_uncalled else words
 
 
 def _option_words(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks, is_fixed, nearest_of, no_verb, sorted_out, summed, undenoised
+from dpframe.accessor.calls import asks, is_fixed, nearest_of, no_item, no_verb, sorted_out, summed, undenoised
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
@@ -464,6 +464,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return self._finish(Request.of(self._frame, query, with_default, like=self._like))
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
+
+        def __getitem__(self, name: Any) -> Any:
+            raise InvalidType(no_item(name))
 
         def __getattr__(self, name: str) -> Any:
             if name in OF_RESULTS:

@@ -9,7 +9,7 @@ from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.keys_reserve import KeysReserve
 from dpframe.accounting.protocol import Accounting
 from dpframe.accounting.renyi_dp import RenyiDP
-from dpframe.errors import InvalidArgument, InvalidType, checked_name, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, named, shown
 from dpframe.exact import Amount, is_exact, shown_down
 
 SHIPPED = (Basic, GaussianDP, RenyiDP)
@@ -21,6 +21,8 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
         return _brought(name, epsilon, delta)
     if name is None:
         name = "gdp" if delta else "basic"
+    if not is_one_of(name, ("basic", "gdp", "rdp", "pld")):
+        raise InvalidArgument(f"accounting must be 'basic', 'gdp', 'rdp' or None, not {shown(name)}.")
     if name == "basic":
         return Basic()
     if name == "pld":
@@ -29,8 +31,6 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
             "composes noise that is fixed beforehand, while a ledger is asked for one price after another. "
             "Declare the plan and price it as a whole: dpf.compare_accounting(...), dpf.release_together(...)."
         )
-    if name not in ("gdp", "rdp"):
-        raise InvalidArgument(f"accounting must be 'basic', 'gdp', 'rdp' or None, not {shown(name)}.")
     if not delta:
         raise InvalidArgument(f"delta must be above 0 for {name} accounting. Write for instance delta=1e-6.")
     return GaussianDP(delta) if name == "gdp" else RenyiDP(epsilon, delta)

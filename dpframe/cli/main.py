@@ -62,9 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain("stopped. Run it again: what was answered costs nothing then.")
         return STOPPED
     except EXPECTED as error:
-        complain(str(error))
+        complain(_words(error))
         return code_of(error)
     return code if isinstance(code, int) else 0
+
+
+def _words(error: BaseException) -> str:
+    """The text of an error; of a file without the number that systems give errors."""
+    is_of_file = isinstance(error, OSError) and error.strerror and error.filename is not None
+    return f"{error.strerror}: {error.filename}" if is_of_file else str(error)  # type: ignore[attr-defined]
 
 
 def _explain(error: Any) -> None:

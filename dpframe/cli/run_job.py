@@ -19,8 +19,9 @@ def run(
 ) -> None:
     """Make the releases of a job and write its outputs.
 
-    All releases are priced first: if they do not fit into the ledger together, nothing is charged. A job that is run
-    again on the same snapshot costs nothing and writes the same numbers.
+    All releases are priced first: if they do not fit into the ledger together, nothing is charged.
+
+    A job that is run again on the same snapshot costs nothing and writes the same numbers.
     """
     screen = Screen(quiet)
     with opened(file, values) as job:

@@ -30,8 +30,9 @@ class Estimate:
 
     def doubt(self, other: Estimate, noise: NoiseLaw) -> float:
         """The standard error of what the two risks differ by."""
-        apart = float(np.square(self.values - other.values).sum())
-        return math.sqrt(noise.variance * apart + max(self.besides, other.besides))
+        apart = self.values - other.values
+        squares = float(np.square(apart, out=apart).sum())
+        return math.sqrt(noise.variance * squares + max(self.besides, other.besides))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from dpframe import denoise
+from dpframe.errors import takes_two
 
 FACTS = ("nonnegative", "order", "graph")  # what a call knows of its cells beside the values and their noise
 NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
@@ -36,13 +37,7 @@ def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str
 
 def can_be_called(function: Callable[..., Any]) -> bool:
     """Tell whether values, noise and the facts that it names are enough for it."""
-    try:
-        signature(function).bind(None, None, **dict.fromkeys(facts_of(function)))
-    except TypeError:
-        return False
-    except ValueError:  # written in C, without a signature
-        return True
-    return True
+    return takes_two(function, *facts_of(function))
 
 
 def _facts(denoiser: Any) -> list[Parameter]:

@@ -58,16 +58,19 @@ def contexts(
     *,
     nonnegative: bool = False,
     together: Mixture | None = None,
+    needed: float = math.inf,
 ) -> list[Context]:
     """The estimates of a line or a grid, in coarse classes and in fine ones.
 
     `axes` are those whose neighbors may be alike. Fewer than 64 cells have none. `together` is empirical Bayes of all
-    cells, which need not be fitted again for a class that holds them all.
+    cells, which need not be fitted again for a class that holds them all. Fine classes are tried where the estimated
+    summed squared error in coarse ones is below `needed`.
     """
     if values.size < FEWEST or not axes or max(values.shape[axis] for axis in axes) < 2 * PILOT:
         return []
     classed = Classed.of(values, noise, guess(values, noise, axes), nonnegative, together)
-    return [classed.estimated("coarse", COARSE), classed.estimated("fine", FINE)]
+    coarse = classed.estimated("coarse", COARSE)
+    return [coarse, classed.estimated("fine", FINE)] if coarse.risk < needed else [coarse]
 
 
 def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
@@ -171,9 +174,9 @@ class Lesson:
     def read(self, guesses: Floats, means: Floats, folds: Integers) -> Floats:
         """The next guesses of cells whose folds and rings are told."""
         codes = class_of(guesses, self.bounds) * np.int64(FOLDS) + folds
-        read = np.asarray(self.levels[codes])
+        read = self.levels.take(codes)
         for weights, ring in zip(self.weights, means, strict=True):
-            read += weights[codes] * ring
+            read += weights.take(codes) * ring
         return read
 
 
@@ -293,7 +296,8 @@ class Classed:
             apart = Mixture.of(values - middle, noise, folds)
             if apart.risk[0] < best.risk:
                 estimate = _of_mixture(apart, None, middle)
-                surely = surely and surely * float(np.linalg.norm(estimate.values - best.values))
+                distance = estimate.values - best.values
+                surely = surely and surely * math.sqrt(float(np.square(distance, out=distance).sum()))
                 best = estimate if estimate.risk + surely < best.risk else best
         self.known[first, last] = best
         return best
@@ -310,19 +314,13 @@ def _of_mixture(mixture: Mixture, places: Integers | None, middle: Floats | None
     return Estimate(values, *mixture.risk, lambda: placed(mixture.variances))
 
 
-def classes(guessed: Floats, unit: float, least: int) -> Integers:
-    """The class of each cell, by its guess: equal steps of asinh(guess / unit), merged until each has enough cells."""
-    steps = steps_of(guessed, unit)
-    return merged(np.bincount(steps), least)[steps]
-
-
 def steps_of(guessed: Floats, unit: float) -> Integers:
     """The step of each cell, from 0: the whole part of asinh(guess / unit), less the least."""
     return class_of(guessed, unit * np.sinh(_inner_steps(guessed, unit)))
 
 
 def bounds_of(guessed: Floats, unit: float, least: int) -> Floats:
-    """The guesses at which all classes but the first begin."""
+    """The guesses at which all classes but the first begin: equal steps of asinh(guess / unit), merged where few."""
     steps = _inner_steps(guessed, unit)
     names = merged(np.bincount(class_of(guessed, unit * np.sinh(steps)), minlength=steps.size + 1), least)
     return np.asarray(unit * np.sinh(steps[np.diff(names) > 0]))

@@ -19,7 +19,7 @@ LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
 SURE = (
-    4  # halvings of a line in which what two full halves differ by is believed: there a doubt gains nothing, and costs
+    4  # halvings of a line in which what two full halves differ by is believed: a doubt costs there, and gains nothing
 )
 SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
@@ -56,6 +56,8 @@ def with_sums(
     if not noise.variance > 0.0 or not missing.any():
         return values
     deviation = math.sqrt(noise.variance)
+    if values.size < 2 * LEAST:
+        return _as_one_block(values, missing, deviation, doubt[0], nonnegative=nonnegative, never_zero=never_zero)
     blocks = blocks_of(values.shape)
     order = np.argsort(blocks.astype(np.uint16) if blocks.size <= SHORT else blocks, kind="stable")
     ordered, off = values.ravel()[order], missing.ravel()[order]
@@ -74,6 +76,31 @@ def with_sums(
     back = np.empty(off.size)
     back[order] = moved
     return np.asarray(values + back.reshape(values.shape))
+
+
+def _as_one_block(
+    values: Floats, missing: Floats, deviation: float, doubt: float, *, nonnegative: bool, never_zero: bool
+) -> Floats:
+    """As `with_sums`, of so few cells that they are one block."""
+    far = FARTHEST * deviation
+    room = np.minimum(np.maximum(values, 0.0), far) if nonnegative else np.full(values.shape, far)
+    spread = deviation * math.sqrt(values.size)
+    if never_zero:
+        whole = float((values + missing).sum())
+        whole = positive_mean(whole, spread) if nonnegative else whole
+        total = whole - float(values.sum()) + float(room.sum())
+    else:
+        off, most = float(missing.sum()), doubt * spread
+        ratio = most / abs(off) if abs(off) > most else 1.0
+        total = float(room.sum()) + off * (1.0 - ratio) * (1.0 + ratio)
+    total = max(total, 0.0)
+    lowered, level = room.ravel(), (float(room.sum()) - total) / room.size
+    while level > 0.0:
+        stay = lowered[lowered > level]
+        if stay.size in (0, lowered.size):
+            break
+        lowered, level = stay, (float(stay.sum()) - total) / stay.size
+    return np.asarray(values + (np.maximum(room - level, 0.0) - room))
 
 
 def _moved(
@@ -148,17 +175,12 @@ def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
     """
     sizes = np.diff(starts, append=room.size)
     levels = (np.add.reduceat(room, starts) - totals) / sizes
-    falling = levels > 0.0
-    block = np.repeat(np.cumsum(falling) - 1, sizes)[inside := np.repeat(falling, sizes)]
-    values, wanted, left = room[inside], totals[falling], sizes[falling]
-    while True:
-        stays = values > levels[falling][block]
-        values, block = values[stays], block[stays]
-        kept = np.bincount(block, minlength=wanted.size)
-        if np.array_equal(kept, left):
-            break
-        more = (np.bincount(block, values, wanted.size) - wanted) / np.maximum(kept, 1)
-        levels[falling], left = np.where(kept > 0, more, levels[falling]), kept
+    for block in np.flatnonzero(levels > 0.0).tolist():  # of which there are few, and each stays in the cache
+        values, level, total = room[starts[block] : starts[block] + sizes[block]], levels[block], totals[block]
+        while (stays := values > level).any() and not stays.all():
+            values = values[stays]
+            level = (values.sum() - total) / values.size
+        levels[block] = level
     return np.maximum(room - np.repeat(levels, sizes), 0.0)
 
 

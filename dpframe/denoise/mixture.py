@@ -9,17 +9,17 @@ from typing import Self
 
 import numpy as np
 
+from dpframe.denoise.most_likely import most_likely
 from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, shares
 
 FINENESS = 8  # bins in a standard deviation of the noise, where the grid is finer than that
 WIDEST = 768  # bins that are fitted; the values outside of them stay as they are
 MARGIN = 8 * FINENESS  # bins of the table beyond the fitted ones
 RAMP = 2 * FINENESS  # bins over which the shift fades where values lie outside
-ROUNDS = 40  # of the accelerated EM
-ENOUGH = 1e-7  # gain in the mean log-likelihood below which the EM stops
 FOLDS = 2
 FAINT = 1e-100  # shares of the noise below which a bin is as good as out of reach
 LOST = 1e-30  # and below which it is lost in rounding where it is added to others
+FLAT = 1e-12  # of the law's middle: a smaller bend is rounding
 LARGEST = 2.0**50  # bins farther from zero are left alone: floats there have too few digits
 MANY = 2**12  # values from which it is worth a look whether few of them differ
 UNSEEN = 0.1  # cells in each standard deviation that the prior allows for beyond what it saw
@@ -47,17 +47,17 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     The nonparametric maximum-likelihood prior (Kiefer and Wolfowitz 1956) for the posterior mean of all cells (Jiang
     and Zhang, Annals of Statistics 2009): as the cells become many its error nears that of the best function of one
     value, whatever the truth. Values are put into bins of an eighth of a standard deviation (or of one grid step), the
-    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it. Where values
-    spread over more than 768 bins, the fit is where most of them are, and the others, which have few neighbors to
-    learn from, stay as they are.
+    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it, up to a
+    likelihood ratio that tells nothing. Where values spread over more than 768 bins, the fit is where most of them
+    are, and the others, which have few neighbors to learn from, stay as they are.
 
     Examples
     --------
     >>> import dpframe as dpf, numpy as np
     >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
     >>> noisy = np.array([0.0, 1.0, -1.0, 2.0, 0.0, -2.0, 40.0, 0.0, -1.0, 1.0])
-    >>> dpf.denoise.empirical_bayes(noisy, noise, nonnegative=True).round()
-    array([ 0.,  0.,  0.,  0.,  0.,  0., 40.,  0.,  0.,  0.])
+    >>> dpf.denoise.empirical_bayes(noisy, noise, nonnegative=True).round(1)
+    array([ 0.1,  0.4,  0.1,  0.6,  0.1,  0.1, 39.9,  0.1,  0.1,  0.4])
     """
     values = np.asarray(values, dtype=np.float64)
     if values.size == 0 or not noise.variance > 0.0:
@@ -65,18 +65,13 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     return Mixture.of(values, noise, nonnegative=nonnegative).values + 0.0  # no -0.0
 
 
-def empirical_bayes_risk(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> tuple[float, float]:
+def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
     """A cross-fitted estimate of the summed squared error, and its standard error.
 
     The cells are split in two, by their places only. The prior fitted to one half gives a function of one value, which
     knows nothing of the noise of the other half: so the estimate of its risk there is unbiased (`Bins.risks`). A
     prior that is fitted to all cells is closer than those of the halves.
     """
-    return Mixture.of(values, noise, nonnegative=nonnegative).risk
-
-
-def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
-    """The estimate of `empirical_bayes_risk`, for values in bins."""
     total, square = 0.0, 0.0
     for fold in range(FOLDS):
         others = bins.counts.sum(axis=0) - bins.counts[fold]
@@ -156,9 +151,10 @@ class Tally:
         """Many values on the noise's grid are few different ones."""
         flat = values.ravel()
         if flat.size >= MANY:
-            steps = np.rint(flat / noise.grid)
+            steps = np.rint(flat if noise.grid == 1.0 else flat / noise.grid)
             least, most = float(steps.min()), float(steps.max())
-            if most - least < flat.size / 2.0 and np.array_equal(steps * noise.grid, flat):
+            back = steps if noise.grid == 1.0 else steps * noise.grid
+            if most - least < flat.size / 2.0 and np.array_equal(back, flat):
                 steps -= least
                 codes, size = steps.astype(np.int64), int(most - least) + 1
                 counts = np.bincount(codes * FOLDS + folds, minlength=FOLDS * size).reshape(size, FOLDS)
@@ -238,8 +234,28 @@ class Bins:
     def prior(self, counts: Floats, nonnegative: bool) -> tuple[Floats, Integers]:
         """The weights and the places of the atoms, fitted to these counts, which are not all 0."""
         atoms, seen = self.atoms(nonnegative), np.flatnonzero(counts)
-        prior = fitted_prior(self.around(seen, atoms), counts[seen])
-        return prior + self.unseen(atoms) / counts.sum(), atoms
+        prior, fitted = np.full(atoms.size, self.unseen(atoms) / counts.sum()), self.worth_a_weight(seen, atoms)
+        prior[fitted] += most_likely(self.around(seen, atoms[fitted]), counts[seen])
+        return prior, atoms
+
+    def worth_a_weight(self, seen: Integers, atoms: Integers) -> Integers:
+        """The places among the atoms of those that may get a weight where nothing but these bins is seen.
+
+        Away from its middle the law is convex: where all that was seen is as far away, half the weight of an atom on
+        each of its neighbors makes all of it more likely. So atoms in a gap give theirs to those at its ends.
+        """
+        if atoms.size < 3:
+            return np.arange(atoms.size)
+        apart = int(atoms[1] - atoms[0])
+        upper = self.law[self.counts.shape[1] :]  # from the middle on
+        places = np.arange(upper.size - apart)
+        bends = upper[np.abs(places - apart)] + upper[apart:] - 2.0 * upper[:-apart]
+        concave = int(np.flatnonzero(bends < -FLAT * upper[0]).max(initial=-1)) + 1  # up to that distance
+        after = np.searchsorted(seen, atoms)
+        below, above = seen[np.maximum(after - 1, 0)], seen[np.minimum(after, seen.size - 1)]
+        distance = np.minimum(np.abs(atoms - below), np.abs(above - atoms))
+        distance[[0, -1]] = 0  # beyond these there are none
+        return np.flatnonzero(distance < concave)
 
     def shift_under(self, prior: Floats, atoms: Integers) -> Floats:
         """The correction of the posterior mean in each bin, in bins."""
@@ -343,56 +359,3 @@ def _window(places: Floats, counts: Floats) -> tuple[float, float]:
     best = float(distinct[int(np.argmax(through[ends] - through[:-1]))])
     first = max(low, best - 2.0 * RAMP)  # the shift fades at the ends: not where most values are
     return first, min(high, first + WIDEST - 1.0)
-
-
-def fitted_prior(kernel: Floats, counts: Floats) -> Floats:
-    """The weights of the atoms (columns) that make the counts of the rows most likely; from equal ones, by EM."""
-    counts = counts / counts.sum()
-    prior = np.full(kernel.shape[1], 1.0 / kernel.shape[1])
-    before = -math.inf
-    for _ in range(ROUNDS):
-        once, density = _step(kernel, counts, prior)
-        likelihood = _likelihood(counts, density)
-        twice, _ = _step(kernel, counts, once)
-        if likelihood - before < ENOUGH:
-            return twice
-        before = likelihood
-        leapt, density = _step(kernel, counts, _leap(prior, once, twice))
-        prior = leapt if _likelihood(counts, density) >= likelihood else twice
-    return prior
-
-
-def _step(kernel: Floats, counts: Floats, prior: Floats) -> tuple[Floats, Floats]:
-    """One step of the EM, and the density before it."""
-    density = kernel @ prior
-    np.maximum(density, 1e-300, out=density)
-    better = (counts / density) @ kernel
-    better *= prior
-    total = float(better.sum())  # 0 where no atom is within reach
-    if not total > 0.0:
-        return prior, density
-    better /= total
-    return better, density
-
-
-def _likelihood(counts: Floats, density: Floats) -> float:
-    """The mean log-likelihood."""
-    return float(counts @ np.log(density))
-
-
-def _leap(start: Floats, once: Floats, twice: Floats) -> Floats:
-    """Two steps of the EM, extrapolated (the third scheme of Varadhan and Roland 2008)."""
-    change = once - start
-    bend = twice - once
-    bend -= change
-    bends = math.sqrt(float(bend @ bend))
-    if bends == 0.0:
-        return twice
-    length = max(1.0, math.sqrt(float(change @ change)) / bends)
-    change *= 2.0 * length
-    bend *= length**2
-    change += start
-    change += bend
-    np.maximum(change, twice * 1e-3, out=change)
-    change /= change.sum()
-    return change

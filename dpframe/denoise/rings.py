@@ -64,6 +64,8 @@ class Windows:
             length = self.values.shape[axis]
             places = np.arange(first, last) if axis == 0 else np.arange(length)
             there = np.minimum(places + radius + 1, length) - np.maximum(places - radius, 0)
+            if there[0] == there[-1] == 2 * radius + 1:  # all alike: away from both ends
+                there = there[:1]
             sizes = sizes * there.reshape([-1 if dimension == axis else 1 for dimension in range(self.values.ndim)])
         return sizes
 
@@ -94,14 +96,8 @@ class Windows:
             yield first, min(first + step, length)
 
 
-def rings_of(values: Floats, axes: tuple[int, ...]) -> Rings:
-    """The rings along the axes whose neighbors mean something. A cell is in none of its own."""
-    radii = radii_of(values.shape, axes)
-    return rings_in(Windows.of(values, axes, max(radii)), radii, 0, values.shape[0])
-
-
 def rings_in(windows: Windows, radii: tuple[int, ...], first: int, last: int) -> Rings:
-    """The rings of the cells from the first to the last along the first axis."""
+    """The rings of the cells from the first to the last along the first axis. A cell is in none of its own."""
     inner, size = windows.values[first:last], np.ones((1,) * windows.values.ndim)
     means, counts = np.empty((len(radii), inner.size)), np.empty((len(radii), inner.size))
     shape = inner.shape

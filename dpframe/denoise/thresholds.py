@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, NoiseLaw, laplace_rate
+from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
 
 FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, and differences on it would lose digits
 LEVELS = 16  # thresholds that are weighed, from none to a little more than the universal one
@@ -130,40 +130,56 @@ class Threshold:
 
 
 def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Threshold:
-    """The soft threshold of the least estimated risk.
+    """The soft threshold of the least estimated risk; see `best_thresholds`."""
+    levels, risks, spreads = best_thresholds(np.asarray(values, dtype=np.float64).reshape(1, -1), noise, factor)
+    return Threshold(float(levels[0]), float(risks[0]), float(spreads[0]))
+
+
+def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tuple[Floats, Floats, Floats]:
+    """For each row the soft threshold of the least estimated risk, that risk, and the variance of the estimate.
 
     With a `factor` c the values are coefficients: sums of cells times +-c, 1 / c^2 of them. (With fewer, where a
     grid was padded, the risk is that of the cells that exist only if weighed by their share: see `wavelets`.)
     """
-    values = np.asarray(values, dtype=np.float64).ravel()
+    rows, size = values.shape
     if values.size == 0 or not noise.variance > 0.0:
-        return Threshold(0.0, 0.0, 0.0)
+        return np.zeros(rows), np.zeros(rows), np.zeros(rows)
     deviation = math.sqrt(noise.variance)
-    most = 1.1 * universal_threshold(values.size, noise)
+    most = 1.1 * universal_threshold(size, noise)
     # an exact lattice where the noise has a coarse one; values past all thresholds are alike, however far
     width = max(noise.grid * factor, deviation / BINS)
     far = most + FAR * deviation * factor
-    bins = np.rint(np.minimum(np.maximum(values, -far), far) / width).astype(np.int64)
-    least = int(bins.min())
-    counts = np.bincount(bins - least)
-    kept = np.flatnonzero(counts)
-    counts, kept = counts[kept], kept + least
-    levels = np.linspace(0.0, most, LEVELS)[1:, None]
-    gains = _gains(np.asarray(kept * width), noise, levels, factor)
-    gain = gains @ counts
-    best = int(np.argmin(gain))
-    none = values.size * noise.variance
-    if not gain[best] < 0.0:
-        return Threshold(0.0, none, 0.0)
-    level, gained = float(levels[best, 0]), gains[best]
-    nothing = np.square(kept * width) - 2.0 * noise.variance  # all of it set to zero
+    kept, counts = _counted(np.rint(np.minimum(np.maximum(values, -far), far) / width).astype(np.int64))
+    places: Floats = np.asarray(kept * width, dtype=np.float64)
+    levels = most * (np.arange(1.0, LEVELS) / (LEVELS - 1.0))
+    gains = _gains(places, noise, levels[:, None], factor)
+    gain = gains @ counts.T
+    best = np.argmin(gain, axis=0)
+    gained, nothing = gains[best], np.square(places) - 2.0 * noise.variance  # all of it set to zero
     more = gained - nothing
-    sway = np.minimum(np.abs(more), 2.0 * (deviation * np.abs(kept * width) + noise.variance))  # of each by its noise
-    surely = SURELY * math.sqrt(float(counts @ sway**2))
-    if float(counts @ more) + surely > 0.0:
-        level, gained = max(level, float(np.abs(values).max())), nothing
-    total = float(counts @ gained)
-    return Threshold(level, none + total, max(float(counts @ gained**2) - total**2 / values.size, 0.0))
+    sway = np.minimum(np.abs(more), 2.0 * (deviation * np.abs(places) + noise.variance))  # of each by its noise
+    surely = SURELY * np.sqrt(_over(counts, sway**2))
+    empty = _over(counts, more) + surely > 0.0
+    level = np.where(empty, np.maximum(levels[best], np.abs(values).max(axis=1)), levels[best])
+    gained = np.where(empty[:, None], nothing, gained)
+    total, helps = _over(counts, gained), gain.min(axis=0) < 0.0
+    spread = np.where(helps, np.maximum(_over(counts, gained**2) - total**2 / size, 0.0), 0.0)
+    return np.where(helps, level, 0.0), size * noise.variance + np.where(helps, total, 0.0), spread
+
+
+def _counted(bins: Integers) -> tuple[Integers, Floats]:
+    """The bins that hold something, and by row how much."""
+    rows, least = len(bins), int(bins.min())
+    number = int(bins.max()) - least + 1
+    places = bins + (np.arange(rows) * number - least)[:, None]
+    counts = np.bincount(places.ravel(), minlength=rows * number).reshape(rows, number).astype(np.float64)
+    kept = np.flatnonzero(counts.any(axis=0))
+    return kept + least, counts[:, kept]
+
+
+def _over(counts: Floats, terms: Floats) -> Floats:
+    """The sum of the terms of each row over all cells."""
+    return np.asarray((counts * terms).sum(axis=1))
 
 
 def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Floats:

@@ -14,12 +14,13 @@ from dpframe.denoise.coarse import shrunk_together
 from dpframe.denoise.estimators import Denoiser
 from dpframe.denoise.mixture import mixed_places
 from dpframe.denoise.noise_law import Floats, NoiseLaw
-from dpframe.denoise.thresholds import best_threshold, soft_threshold
+from dpframe.denoise.thresholds import best_thresholds
 from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
 BLOCK, BLOCKS = 1_024, 32  # cells of a block, and blocks, from which it is learned whether wavelets are worth a try
 SPINS = 4  # shifted transforms whose results are averaged
+SMALL = 2**15  # cells up to which these are worked out side by side
 
 Order = bool | tuple[int, ...] | None
 
@@ -101,7 +102,16 @@ class Shrunk:
     error: float
 
 
-Way = Callable[[Floats, NoiseLaw, float], Shrunk]  # what is done to a level
+@dataclass(frozen=True)
+class Several:
+    """Denoised values of several tables, or their coefficients; what is added to the risk of each, and its variance."""
+
+    values: Floats
+    gains: Floats
+    spreads: Floats
+
+
+Way = Callable[[Floats, NoiseLaw, float], Several]  # what is done to a level, a row for each table
 
 
 @dataclass(frozen=True)
@@ -118,20 +128,26 @@ class Coefficients:
         return math.sqrt(self.variance)
 
 
-def _by_threshold(coefficients: Floats, noise: NoiseLaw, factor: float) -> Shrunk:
+def _by_threshold(coefficients: Floats, noise: NoiseLaw, factor: float) -> Several:
     """The coefficients of a level by their best threshold; what that adds to the risk, and the variance of it."""
-    best = best_threshold(coefficients, noise, factor)
-    gain = best.risk - coefficients.size * noise.variance
-    return Shrunk(soft_threshold(coefficients, noise, threshold=best.level), gain, best.spread)
+    levels, risks, spreads = best_thresholds(coefficients, noise, factor)
+    kept = np.abs(coefficients)
+    kept -= levels[:, None]
+    np.copysign(np.maximum(kept, 0.0, out=kept), coefficients, out=kept)
+    return Several(kept, risks - coefficients.shape[1] * noise.variance, spreads)
 
 
-def _by_function(function: Denoiser, coefficients: Floats, noise: NoiseLaw, factor: float) -> Shrunk:
+def _by_function(function: Denoiser, coefficients: Floats, noise: NoiseLaw, factor: float) -> Several:
     """The coefficients of a level as the caller's function has them; of its risk nothing is known."""
-    law, shape = Coefficients(noise.variance, noise.grid * factor), coefficients.shape
-    result = np.asarray(function(coefficients.copy(), law), dtype=np.float64)
-    if result.shape != shape:
-        raise InvalidArgument(f"shrink must return values of the shape {shape} that it got, not {result.shape}.")
-    return Shrunk(result, 0.0, 0.0)
+    law, results = Coefficients(noise.variance, noise.grid * factor), []
+    for level in coefficients:
+        results.append(np.asarray(function(level.copy(), law), dtype=np.float64))
+        if results[-1].shape != level.shape:
+            raise InvalidArgument(
+                f"shrink must return values of the shape {level.shape} that it got, not {results[-1].shape}."
+            )
+    nothing = np.zeros(len(results))
+    return Several(np.stack(results), nothing, nothing)
 
 
 def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _by_threshold) -> Shrunk:
@@ -142,13 +158,19 @@ def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _b
     if values.size < FEWEST or not noise.variance > 0.0:
         return Shrunk(values.copy(), values.size * noise.variance, 0.0)
     total, square, risk, error = np.zeros(values.shape), np.zeros(values.shape), 0.0, 0.0
-    for spin in range(SPINS):  # shifts of 0, 1, 2, 3 and 0, 3, 2, 1: no axis lacks one
-        shifts = [(spin * (2 * number + 1)) % SPINS for number in range(len(axes))]
-        shifted = _once(np.roll(values, shifts, axes), noise, axes, way)
-        moved = np.roll(shifted.values, [-shift for shift in shifts], axes) - values  # near 0: squares lose no digits
-        total += moved
-        square += moved**2
-        risk, error = risk + shifted.risk, error + shifted.error
+    # shifts of 0, 1, 2, 3 and 0, 3, 2, 1: no axis lacks one
+    shifts = [[(spin * (2 * number + 1)) % SPINS for number in range(len(axes))] for spin in range(SPINS)]
+    together = SPINS if values.size <= SMALL else 1  # small tables side by side take a fourth of the calls
+    for first in range(0, SPINS, together):
+        some = shifts[first : first + together]
+        tables = np.stack([np.roll(values, shift, axes) for shift in some])
+        shifted = _once(tables, noise, tuple(axis + 1 for axis in axes), way)
+        for shift, table in zip(some, shifted.values, strict=True):
+            moved = np.roll(table, [-by for by in shift], axes) - values  # near 0: squares lose no digits
+            total += moved
+            square += moved**2
+        risk += together * values.size * noise.variance + float(shifted.gains.sum())
+        error += float(np.sqrt(shifted.spreads).sum())
     apart = float(np.maximum(square / SPINS - (total / SPINS) ** 2, 0.0).sum())
     return Shrunk(values + total / SPINS, risk / SPINS - apart, error / SPINS)
 
@@ -171,40 +193,51 @@ def blocks_among(values: Floats, axes: tuple[int, ...]) -> Floats:
     return np.ascontiguousarray(found)
 
 
-def _once(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> Shrunk:
-    """The transform, what is done to its levels, and its inverse."""
-    weights = {axis: np.ones(values.shape[axis]) for axis in axes}
+def _once(tables: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> Several:
+    """The transform of each table, what is done to its levels, and its inverse."""
+    weights = {axis: np.ones(tables.shape[axis]) for axis in axes}
     levels, small, factor = [], [], 1.0
-    risk, spread = values.size * noise.variance, 0.0
-    smooth = values
+    gains, spreads = np.zeros(len(tables)), np.zeros(len(tables))
+    smooth = tables
     while max((weight.size for weight in weights.values()), default=0) >= 2:
         factor /= math.sqrt(2.0 ** sum(weight.size >= 2 for weight in weights.values()))
         smooth, details, halved = _halved(smooth, weights)
-        coefficients = np.concatenate([band.ravel() for band in details.values()])
-        if coefficients.size >= FEWEST:
+        coefficients = np.concatenate([band.reshape(len(band), -1) for band in details.values()], axis=1)
+        if coefficients.shape[1] >= FEWEST:
             level = way(coefficients, noise, factor)
             details = _bands(level.values, details)
-            risk, spread = risk + level.risk, spread + level.error
+            gains, spreads = gains + level.gains, spreads + level.spreads
         else:
             small.append(coefficients)
         levels.append((details, weights))
         weights = halved
-    if way is _by_threshold:
-        small, gain, square = shrunk_together(small, noise)
-        risk, spread = risk + gain, spread + square
-        first = len(levels) - len(small)
+    if way is _by_threshold and small:
+        least = _shrunk_together(small, noise)
+        gains, spreads, first = gains + least.gains, spreads + least.spreads, len(levels) - len(small)
+        sizes = np.cumsum([level.shape[1] for level in small])[:-1]
         levels[first:] = [
-            (_bands(level, details), weights) for level, (details, weights) in zip(small, levels[first:], strict=True)
+            (_bands(level, details), weights)
+            for level, (details, weights) in zip(np.split(least.values, sizes, axis=1), levels[first:], strict=True)
         ]
     for details, finer in reversed(levels):
         smooth = _doubled(smooth, details, finer)
-    return Shrunk(smooth, risk, math.sqrt(spread))
+    return Several(smooth, gains, spreads)
+
+
+def _shrunk_together(levels: list[Floats], noise: NoiseLaw) -> Several:
+    """The coefficients of small levels of each table, those of all levels in a row."""
+    found = [shrunk_together(list(table), noise) for table in zip(*levels, strict=True)]
+    values = np.stack([np.concatenate(table) for table, _, _ in found])
+    return Several(values, np.array([gain for _, gain, _ in found]), np.array([spread for _, _, spread in found]))
 
 
 def _bands(coefficients: Floats, like: dict[Place, Floats]) -> dict[Place, Floats]:
     """Coefficients one after the other, in bands again."""
-    flats = np.split(coefficients, np.cumsum([band.size for band in like.values()])[:-1])
-    return {at: flat.reshape(band.shape) for (at, band), flat in zip(like.items(), flats, strict=True)}
+    bands, start = {}, 0
+    for at, band in like.items():
+        stop = start + band[0].size
+        bands[at], start = coefficients[:, start:stop].reshape(band.shape), stop
+    return bands
 
 
 Place = tuple[int, ...]  # for each ordered axis 0 for sums, 1 for differences

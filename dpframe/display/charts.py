@@ -229,6 +229,13 @@ def imported() -> Any:
     return altair
 
 
+def nothing(said: str, words: Words) -> Any:
+    """The words of a chart that has nothing to draw, and that it has not."""
+    altair = imported()
+    text = altair.Chart(altair.Data(values=[{"said": said}])).mark_text(size=theme.TITLE_SIZE).encode(text="said:N")
+    return titled(text.properties(width=WIDTH, height=4 * theme.TITLE_SIZE), words)
+
+
 def titled(chart: Any, words: Words | None) -> Any:
     """The chart with its words and the theme; without words it is a part of another."""
     if words is None:

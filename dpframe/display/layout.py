@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -194,11 +193,6 @@ def _check_colors(kind: str, x: Dimension | None, color: Dimension | None) -> No
             "kind must not be 'bar' where color splits bins or dates: bars would hide each other. "
             f"Write kind='line', or facet={shown(color.name)} instead of color."
         )
-
-
-def panels_of(facets: Sequence[Dimension]) -> int:
-    """The number of panels, at most."""
-    return math.prod(len(dimension.labels) for dimension in facets)
 
 
 def measures_of(value: Any, measures: Sequence[str], noisy: Sequence[str]) -> list[str]:

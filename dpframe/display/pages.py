@@ -60,6 +60,11 @@ def html_bar(filled: float) -> str:
     return f'<div style="width:240px;height:10px;background:#ddd;margin:6px 0" title="{filled:.1%}">{inner}</div>'
 
 
+def html_page_of_facts(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
+    """The same as `text_page`, for a notebook's cell."""
+    return html_page(title, [f"{name}: {fact}" for name, fact in facts], header, rows)
+
+
 def html_page(
     title: str, paragraphs: Sequence[str], header: Sequence[str], rows: Sequence[Row], above: str = ""
 ) -> str:

@@ -16,7 +16,7 @@ from dpframe.display.charts import NARROW, WIDTH
 from dpframe.display.dimensions import SCALES, Dimension, Row
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import Asked, Layout
-from dpframe.display.statements import is_pairs
+from dpframe.display.statements import NOTHING, is_pairs
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
 from dpframe.queries.query import ERROR, NOISY
@@ -43,6 +43,8 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
     for name, expected in errors.items():
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
+    if not rows:  # no group that is found has to reach the threshold
+        return charts.nothing(NOTHING, chart_words.words(names, facts, [], asked, []))
     if marginal_charts.is_marginals(facts):
         _check_not_laid_out(asked, "marginals")
         words = chart_words.words(names, facts, [], asked, [])

@@ -10,6 +10,7 @@ from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 
+NOTHING = "No group is shown: none reached the threshold."
 MOST_NAMED = 6  # columns of tables that a title lists
 PAIR = ("column", "other")  # what names the two columns of a covariance
 
@@ -21,7 +22,11 @@ def statement_of(
 
     `values` are the numbers by column, a row each, and `errors` the half-widths of their 95% intervals.
     """
-    sentences = [_subject(facts), _method(facts), _promise(facts), *_accuracy(facts, errors), *_drowned(values, errors)]
+    sentences = [_subject(facts), _method(facts), _promise(facts)]
+    if all(map(len, errors.values())):
+        sentences += [*_accuracy(facts, errors), *_drowned(values, errors)]
+    else:
+        sentences.append(NOTHING)
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
     left_out = [f"Note: {note}." for note in facts["notes"]]
     return harmless(" ".join([*sentences, *denoised, *left_out]))

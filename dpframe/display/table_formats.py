@@ -14,7 +14,7 @@ from typing import Any
 
 from dpframe.display import theme
 from dpframe.display.result_tables import Column, Table
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.words import harmless, no_formula
 
 FORMATS = ("great_tables", "markdown", "html", "latex", "csv", "excel")
@@ -24,7 +24,7 @@ MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~#$&])")  # what Markdown reads as more 
 
 def checked_format(name: object) -> str:
     """Refuse a format that tables are not written in."""
-    if name not in FORMATS:
+    if not is_one_of(name, FORMATS):
         raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}, not {shown(name)}.")
     return str(name)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 FONT = "'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
-MONOSPACE = "ui-monospace, Menlo, Consolas, 'Liberation Mono', monospace"
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 16, 12, 11
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"

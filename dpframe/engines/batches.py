@@ -18,6 +18,8 @@ from dpframe.engines.spill import Spill
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
 
+ROWS = "rows"  # a column that is made where none is read: the first one of a table may be none that can be
+
 log = logging.getLogger("dpframe")
 
 
@@ -26,7 +28,7 @@ class Batches:
     """The engine of a table that gives batches of its rows."""
 
     table: Any
-    narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; with any one where none is named
+    narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; where none is named, with one
     empty: Callable[[Any], Any]  # a frame without rows, of the dtypes of the batches
     batches: Callable[[Any, int], Iterator[Any]]  # frames of about so many rows
     reading: Reading
@@ -89,24 +91,29 @@ def _empty_lazy(narrow: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _narrow_dataset(dataset: Any, columns: Sequence[str]) -> Any:
-    return dataset, list(columns) or dataset.schema.names[:1]
+    return dataset, list(columns)
 
 
 def _empty_dataset(narrow: Any) -> Any:
+    import pyarrow
+
     dataset, names = narrow
-    return dataset.schema.empty_table().select(names)
+    fields = [dataset.schema.field(name) for name in names] or [(ROWS, pyarrow.bool_())]
+    return pyarrow.schema(fields).empty_table()
 
 
 def _dataset_batches(narrow: Any, rows: int) -> Iterator[Any]:
     import pyarrow
+    import pyarrow.compute
 
     dataset, names = narrow
-    scanner = dataset.scanner(columns=names, batch_size=rows, batch_readahead=2, fragment_readahead=1)
+    columns: Any = names or {ROWS: pyarrow.compute.scalar(True)}
+    scanner = dataset.scanner(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1)
     return (pyarrow.Table.from_batches([batch]) for batch in scanner.to_batches() if batch.num_rows)
 
 
 def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
-    return relation.project(", ".join(quoted(name) for name in list(columns) or relation.columns[:1]))
+    return relation.project(", ".join(map(quoted, columns)) or f"true as {quoted(ROWS)}")
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.cells import NARROW, Cells, close_together
+from dpframe.engines.cells import NARROW, Cells, close_together, filled, table_of
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernel_places import INLINE, Words, cells_of_positions, views_of
 from dpframe.queries.bins import BinAxis
@@ -21,7 +21,7 @@ from dpframe.queries.keys import KeyAxis
 
 Integers = NDArray[np.int64]
 
-BLOCK = 2**15  # rows at a time: they stay in the processor's cache
+BLOCK = 2**16  # rows at a time: they stay in the processor's cache
 
 MOST_STRINGS = 2**8  # of them a table is found in which each has a slot of its own
 SLOTS = 2**16  # of that table at most
@@ -99,15 +99,13 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | Non
 
 def _integers(name: str, keys: Declared) -> Places:
     """Integers that lie close together, from an array."""
-    low, high = min(keys.values), max(keys.values)
-    table = np.zeros(high - low + 3, dtype=np.int64)  # an entry on either side for all that lies beyond
-    table[np.array(keys.values, dtype=np.int64) - low + 1] = cells_of_positions(keys)
-    in_order = np.array_equal(table[:-1], np.arange(high - low + 2))
+    table, first = table_of(keys.values, cells_of_positions(keys).astype(np.int64), beyond=0)
+    in_order = np.array_equal(table[:-1], np.arange(table.size - 1))
 
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
-        column = block[name].cast(pl.Int64)
-        values = (column.fill_null(low - 1) if column.null_count() else column).to_numpy()
-        above = np.subtract(values, low - 1, out=scratch.of(name, values.size, np.int64))  # what wraps is still beyond
+        column = block[name]
+        values = filled(column, first).to_numpy()
+        above = np.subtract(values, first, out=scratch.of(name, values.size, np.int64))  # what wraps is still beyond
         if in_order and above.view(np.uint64).max(initial=0) < table.size - 1:
             return _with_missing(above, column, keys)
         places = table.take(above, mode="clip", out=scratch.of(f"{name} places", values.size, np.int64))
@@ -140,22 +138,28 @@ def _strings(name: str, keys: Declared) -> Places | None:
     place_of = np.zeros(first.size, dtype=np.int64)
     first[slots], second[slots] = declared[0::2], declared[1::2]
     place_of[slots] = cells_of_positions(keys)
+    alike = declared[0] if (declared[0::2] == declared[0]).all() else None  # one length and the same first letters
 
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
         views, rows = views_of(block[name]), block.height
         assert views is not None  # as those of the declared ones
         slot = _slot(views, multipliers, shift, scratch.of(f"{name} slot", rows, np.uint64))
-        unlike = first.take(slot, mode="clip", out=scratch.of(name, rows, np.uint64))
-        unlike ^= views[0::2]
-        other = second.take(slot, mode="clip", out=scratch.of(f"{name} other", rows, np.uint64))
-        other ^= views[1::2]
-        unlike |= other
+        unlike = second.take(slot, mode="clip", out=scratch.of(name, rows, np.uint64))
+        unlike ^= views[1::2]
+        if alike is None or not _all_are(alike, views[0::2]):
+            other = first.take(slot, mode="clip", out=scratch.of(f"{name} other", rows, np.uint64))
+            other ^= views[0::2]
+            unlike |= other
         places = place_of.take(slot, mode="clip", out=scratch.of(f"{name} places", rows, np.int64))
         if unlike.max(initial=0):
             places[unlike != 0] = 0
         return _with_missing(places, block[name], keys)
 
     return of_block
+
+
+def _all_are(word: Any, words: Words) -> bool:
+    return bool(words.min(initial=word) == word == words.max(initial=word))
 
 
 def _slot(views: Words, multipliers: tuple[Any, Any], shift: Any, out: Words | None = None) -> Integers:

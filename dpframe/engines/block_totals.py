@@ -1,12 +1,13 @@
 """Integers to totals of cells by NumPy, a block of rows at a time, where no compiled kernels are.
 
-Floats carry the integers: a step is below 2**32 and a block has 2**15 rows, so that no sum of a block reaches 2**53 and
+Floats carry the integers: a step is below 2**32 and a block has 2**16 rows, so that no sum of a block reaches 2**53 and
 each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow bounds are
 counted, by cell and value, and what each value adds is computed once.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Self
@@ -142,22 +143,23 @@ class Sums:
         """Add a block of rows."""
         for column, table in zip(self.layout.counted, self.by_value, strict=True):
             both = _with_values(places, columns[column.name], column, self.scratch)
-            np.add(table, np.bincount(both, minlength=table.size).reshape(table.shape), out=table)
+            np.add.at(table.reshape(-1), both, 1)  # faster than np.bincount, which looks for the greatest first
         if not self.by_value:
-            self.counts[:] += np.bincount(places, minlength=self.counts.size)
+            np.add.at(self.counts, places, 1)
         for wide in self.layout.wide:
             steps = self.scratch.of("steps", places.size, np.float64)
-            _to_steps(_floats(columns[wide.name]), wide.bounds, steps)
+            to_steps(floats(columns[wide.name]), wide.bounds, steps)
             for number in wide.slots:
                 share = self.layout.slots.slots[number][1].share
-                self._add(number, places, steps if share is None else _shares(steps, share, self.scratch))
+                self._add(number, places, steps if share is None else to_shares(steps, share, self.scratch))
 
     def _add(self, number: int, places: Integers, weights: Floats) -> None:
-        added = np.bincount(places, weights, minlength=self.counts.size)
-        if np.isnan(added).any():
+        if math.isnan(weights.min(initial=0.0)):
             missing = np.isnan(weights)
-            self.absent[number] += np.bincount(places[missing], minlength=self.counts.size)
-            added = np.bincount(places, np.where(missing, 0.0, weights), minlength=self.counts.size)
+            np.add.at(self.absent[number], places[missing], 1)
+            weights = np.where(missing, 0.0, weights)
+        added = np.zeros(self.counts.size)
+        np.add.at(added, places, weights)
         self.sums[number] += added.astype(np.int64)
 
     def tables(self) -> Tables:
@@ -167,8 +169,8 @@ class Sums:
             values, steps = np.arange(column.lower, column.upper + 1), np.empty(column.span)
             for number in column.slots:
                 slot = self.layout.slots.slots[number][1]
-                _to_steps(values, slot.bounds, steps)
-                adds = steps if slot.share is None else _shares(steps, slot.share, None)
+                to_steps(values, slot.bounds, steps)
+                adds = steps if slot.share is None else to_shares(steps, slot.share, None)
                 self.sums[number] += table[:, :-1] @ adds.astype(np.int64)
                 self.absent[number] += table[:, -1]
         return Tables(counts, tuple(self.sums), tuple(self.absent))
@@ -176,39 +178,46 @@ class Sums:
 
 def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
     """The place of each row and its value, as one number."""
-    width = counted.span + 1
     values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
-    both: Integers = np.clip(values, counted.lower, counted.upper, out=scratch.of("both", values.size, np.int64))
-    outer = np.multiply(places, width, out=scratch.of("outer", values.size, np.int64))
-    both += outer
-    if counted.lower != 0:
-        both -= counted.lower
+    above = np.subtract(values, counted.lower, out=scratch.of("both", values.size, np.int64))
+    if above.view(np.uint64).max(initial=0) >= counted.span:  # also of a difference that wraps
+        np.clip(values, counted.lower, counted.upper, out=above)
+        above -= counted.lower
+    outer = np.multiply(places, counted.span + 1, out=scratch.of("outer", values.size, np.int64))
+    both: Integers = np.add(above, outer, out=above)
     if column.null_count():
         missing = column.is_null().to_numpy()
         both[missing] = outer[missing] + counted.span
     return both
 
 
-def _floats(column: pl.Series) -> NDArray[Any]:
+def floats(column: pl.Series) -> NDArray[Any]:
     """The numbers of a column as they are; NaN where they are missing."""
     if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
         column = column.cast(pl.Float64).fill_null(math.nan)
     return column.to_numpy()
 
 
-def _to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
+def to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
     """Values on the grid of their bounds, as `aggregates.on_grid`; without bounds as they are."""
     if bounds is None:
         steps[:] = values
         return
-    lower, upper = grid_steps(bounds)
-    np.multiply(values, 1.0 / step_length(bounds), out=steps)
-    np.clip(steps, float(lower), float(upper), out=steps)
+    per_unit, lower, upper = _scale(bounds)
+    np.multiply(values, per_unit, out=steps)
+    np.clip(steps, lower, upper, out=steps)
     steps += 0.5
     np.floor(steps, out=steps)
 
 
-def _shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:
+@functools.cache
+def _scale(bounds: tuple[float, float]) -> tuple[float, float, float]:
+    """The steps of one unit, and those of the bounds."""
+    lower, upper = grid_steps(bounds)
+    return 1.0 / step_length(bounds), float(lower), float(upper)
+
+
+def to_shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:
     """The place of each step between the bounds, as `Share` has it.
 
     The quotient and a half is no whole number, unless the length of the way is a power of two, when it is exact: it is

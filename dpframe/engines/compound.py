@@ -16,7 +16,7 @@ from dpframe.engines.cells import Cells, Integers, added, declared_keys, positio
 from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, declared_rows
 from dpframe.engines.distinct import ORDERED, drops_groups
 from dpframe.engines.kernel_units import of_units, weighed_rows
-from dpframe.engines.row_totals import by_cell, of_rows_alone
+from dpframe.engines.row_totals import by_cell, of_rows_alone, with_cells
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
@@ -132,9 +132,9 @@ def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit
     compared = parts.compared()
     there = [name + THERE for name in compared]
     table = collected(lazy.select(*cells.names(), *parts.prepared(), *there, *units), source.rows)
-    table = table.with_columns([_matched(table, name, matches, source) for name, matches in compared.items()])
-    code = cells.codes(table)
-    table = table.select(*parts.names(), *units, pl.Series("cell", code)).filter(pl.col("cell") >= 0)
+    if compared:
+        table = table.with_columns([_matched(table, name, matches, source) for name, matches in compared.items()])
+    table = with_cells(table, (*parts.names(), *units), cells.codes(table))
     return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
 
 

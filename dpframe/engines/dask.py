@@ -20,13 +20,14 @@ from dpframe.engines.engine import Partial
 from dpframe.engines.identity import of_rows
 from dpframe.engines.source import ColumnType, types_of_dask
 from dpframe.engines.task import Task
-from dpframe.engines.unit_parts import in_parts, received, together, versions, withheld
+from dpframe.engines.unit_parts import FAILED, in_parts, received, together, versions
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+from dpframe.errors.withholding import withheld
 
 MOST_PARTS = 2**10
 PARTS = 4  # of units, for each partition
 BRANCHES = 8  # of the tree in which totals are added
-FAILED = -1  # the part of what could not be worked on
+NOT_DONE = -1  # the part of what could not be worked on
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ class Sending:
     versions: str
 
     def __call__(self, partition: Any) -> Any:
-        sent = withheld(self._sent, partition) if self.versions == versions() else None
-        return _numbered([FAILED], [b""]) if sent is None else _numbered(*sent)
+        sent = withheld(lambda: self._sent(partition)) if self.versions == versions() else None
+        return _numbered([NOT_DONE], [b""]) if sent is None else _numbered(*sent)
 
     def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
         rows, unit = self.work.rows(frame_of(partition, self.work.dtypes))
@@ -151,13 +152,13 @@ class Answering:
     versions: str
 
     def __call__(self, partition: Any) -> Partial | None:
-        return withheld(self.answer, partition) if self.versions == versions() else None
+        return withheld(lambda: self.answer(partition)) if self.versions == versions() else None
 
 
 def _of_parts(table: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], Partial]) -> Partial:
     """The sum over the parts in a partition, one after the other."""
     parts = table["part"].to_numpy()
-    if (parts == FAILED).any():
+    if (parts == NOT_DONE).any():
         raise ReleaseFailed("a partition could not be read")
     for part in np.unique(parts).tolist():
         zero += weigh([received(rows) for rows in table["rows"][parts == part]])
@@ -188,7 +189,7 @@ def _sum(answer: Callable[[Any], Partial | None], frame: Any) -> Partial:
         partials = [added(partials[start : start + BRANCHES]) for start in range(0, len(partials), BRANCHES)]
     (total,) = dask.compute(*partials)
     if not isinstance(total, Partial):
-        raise ReleaseFailed("dpframe failed on a partition; why is withheld, since it may hold private values")
+        raise ReleaseFailed(FAILED)
     return total
 
 

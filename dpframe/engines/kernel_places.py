@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.cells import NARROW, Cells, close_together, half_open, near_uniform
+from dpframe.engines.cells import NARROW, Cells, close_together, filled, table_of
+from dpframe.engines.half_open import near_uniform
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernels import read_only
 from dpframe.queries.bins import BinAxis
@@ -71,7 +72,7 @@ def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Ax
 
 def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema) -> Axis | None:
     """Numbers in bins of nearly even widths."""
-    name, edges = cells.columns[axis.column], half_open(axis, cells.tick(axis))
+    name, edges = cells.columns[axis.column], cells.half_open[axis.column].edges
     guess = near_uniform(edges) if schema[name] == pl.Float64 else None
     if guess is None:
         return None
@@ -86,16 +87,12 @@ def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema) -
 
 def _integers(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
     """Integers that lie close together, from an array."""
-    low, high = min(keys.values), max(keys.values)
     if not close_together(keys.values):
         return None
-    table = np.zeros(high - low + 3, dtype=np.uint32)  # an entry on either side for all that lies beyond
-    table[np.array(keys.values, dtype=np.int64) - low + 1] = cells_of_positions(keys)
+    table, first = table_of(keys.values, cells_of_positions(keys), beyond=0)
 
     def of_rows(frame: pl.DataFrame, places: Places) -> None:
-        values = frame[name].cast(pl.Int64)
-        values = values.fill_null(low - 1) if values.null_count() else values
-        kernels.by_table(read_only(values), table, low - 1, size, places)
+        kernels.by_table(read_only(filled(frame[name], first)), table, first, size, places)
 
     return of_rows
 

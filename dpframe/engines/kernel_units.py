@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engines import block_units
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_coded import PLACE, widened
@@ -24,9 +25,9 @@ from dpframe.engines.kernel_places import Places, Placing
 from dpframe.engines.kernel_steps import Slots, Tables, loaded
 from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
 from dpframe.engines.source import Source
-from dpframe.engines.weights import SHAVE, Reach, bounded
+from dpframe.engines.weights import SHAVE, Reach, bounded, grid_of
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.total import WEIGHT_BITS, Total
+from dpframe.queries.total import Total
 
 Totals = dict[Total, Integers]
 Block = Callable[[int, int], tuple[Places, list[Any]]]  # of a first and a last row: places, and what slots read
@@ -82,7 +83,15 @@ def codes_narrowly(terms: Terms, p: float, cells: int) -> bool:
 
 
 def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:
-    """The weighted totals of a frame in memory, of which no coded rows are made; None where kernels are not used."""
+    """The weighted totals of a frame in memory, of which no coded rows are made; None where Polars is to find them."""
+    found = _of_units(source, cells, terms, unit, p, merged=merged)
+    return block_units.of_units(source, cells, terms, unit, p, merged=merged) if found is None else found
+
+
+def _of_units(
+    source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
+) -> Totals | None:
+    """The same by kernels; None where they are not used."""
     assert unit.column is not None
     slots = _slots(Slots.of(terms), p, cells.keys.cells)
     if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):
@@ -124,7 +133,7 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
         NORMS[reach.p],
         float(reach.merged or 0),
     )
-    lines, grids = _lines(slots), np.array([_grid(total) for total in slots.lines], dtype=np.float64)
+    lines, grids = _lines(slots), np.array([grid_of(total) for total in slots.lines], dtype=np.float64)
 
     def work(thread: int) -> tuple[Integers, Integers]:
         together, alone = (np.zeros((cells + 1) * width, dtype=np.int64) for _ in range(2))
@@ -136,7 +145,7 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
     alone, weighed = (np.sum(tables, axis=0) for tables in zip(*in_threads(work, workers), strict=True))
     of_light = Tables(alone[0], tuple(alone[1 : 1 + len(slots.slots)]), tuple(alone[1 + len(slots.slots) :]))
     totals = of_light.totals(slots, 1)
-    return {total: totals[total] * int(_grid(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
+    return {total: totals[total] * int(grid_of(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
 
 
 def _lines(slots: Slots) -> Integers:
@@ -144,11 +153,6 @@ def _lines(slots: Slots) -> Integers:
     numbers: dict[str | None, int] = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
     found = [(line.rows, line.present, line.sum, numbers.get(line.name, -1)) for line in slots.lines.values()]
     return np.array(found, dtype=np.int64)
-
-
-def _grid(total: Total) -> float:
-    """The steps of one row's step: counts are weighed on a finer grid."""
-    return 2.0**WEIGHT_BITS if total.counts else 1.0
 
 
 def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:

@@ -21,6 +21,7 @@ from dpframe.engines.key_codes import UNNAMED
 from dpframe.engines.row_task import RowTask
 from dpframe.engines.source import ColumnRequest, ColumnType, collected, types_of
 from dpframe.engines.streaming import Reading
+from dpframe.engines.utf8 import without_bytes
 from dpframe.engines.weights import unit_codes
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
@@ -89,7 +90,7 @@ class KeyedTask(RowTask):
         unnamed = [name for name, of, *_ in requests[: len(names)] if is_coded(source.column(of))]
         if unnamed:  # values that nobody could declare as a key
             lazy = lazy.filter(*(pl.col(name).ne_missing(UNNAMED) for name in unnamed))
-        return collected(lazy.drop_nulls(kept) if kept else lazy, source.rows)
+        return without_bytes(collected(lazy.drop_nulls(kept) if kept else lazy, source.rows), names)
 
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:
         """Each unit and key once."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpframe.engines.source import source_of
@@ -27,6 +29,15 @@ def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
         return [repr(frame.collect_schema()[name]) for name in columns]
     schema = source_of(frame).schema
     return [repr((schema[name].dtype, schema[name].polars)) for name in columns]
+
+
+def dtypes_of_all(frame: Any) -> Hashable:
+    """The names and dtypes of all columns of a frame in memory; None of any other table."""
+    if isinstance(frame, pl.DataFrame):
+        return ("polars", tuple(frame.columns), tuple(frame.dtypes))
+    if is_pandas(frame):
+        return ("pandas", tuple(frame.columns), tuple(map(_dtype, frame.dtypes)))
+    return None
 
 
 def emptied(frame: Any, columns: list[str]) -> Any:
@@ -55,6 +66,14 @@ def emptied(frame: Any, columns: list[str]) -> Any:
 def is_polars(frame: Any) -> bool:
     """Tell whether it is one of Polars' own."""
     return isinstance(frame, (pl.DataFrame, pl.LazyFrame))
+
+
+def _dtype(dtype: Any) -> Hashable:
+    """A dtype of pandas, exactly; of a Categorical no more than that it is one, since its levels come from rows."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    is_categorical = isinstance(dtype, sys.modules["pandas"].CategoricalDtype)
+    return (type(dtype), "category" if is_categorical else repr(dtype))
 
 
 def _without_levels(dtype: Any) -> str:

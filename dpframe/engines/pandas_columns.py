@@ -28,6 +28,7 @@ from dpframe.queries.sameness import AWARE, same, same_key
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
 Integers = NDArray[np.int64]
 
+FEW_ROWS = 2**12  # below, strings are brought over as they are
 MICROSECOND = timedelta(microseconds=1)
 MOST_TICKS = 2**63 - 1
 NUMBERS = (numbers.Real, Decimal, str, bytes, np.bool_)  # float() of anything else may warn, which would tell of it
@@ -147,8 +148,10 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
 def _with_views(array: Any) -> Any:
     """Strings as Arrow's views of their bytes, as Polars has them: pyarrow makes these faster. No byte changes.
 
-    Where this pyarrow cannot, or the bytes are more than a view reaches, they stay as they are.
+    Where this pyarrow cannot, the bytes are more than a view reaches, or the rows are few, they stay as they are.
     """
+    if len(array) < FEW_ROWS:
+        return array
     import pyarrow
 
     types = pyarrow.types

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -11,7 +12,8 @@ import polars as pl
 
 from dpframe.engines import block_totals, kernel_steps
 from dpframe.engines.aggregates import Terms
-from dpframe.engines.cells import Cells, Integers, counted, half_open, placed
+from dpframe.engines.cells import Cells, Integers, placed
+from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.source import Source, collected
 from dpframe.queries.total import Total
 
@@ -39,9 +41,13 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
 def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
     """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
     table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
-    code = cells.codes(table)
-    table = table.select(*terms.names(), *extra, pl.Series("cell", code))
-    return table if code.min(initial=0) >= 0 else table.filter(pl.col("cell") >= 0)
+    return with_cells(table, (*terms.names(), *extra), cells.codes(table))
+
+
+def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.DataFrame:
+    """These columns of the rows that fall in a declared cell, with its number."""
+    coded = pl.DataFrame([*(table[name] for name in names), pl.Series("cell", code)])
+    return coded if code.min(initial=0) >= 0 else coded.filter(pl.col("cell") >= 0)
 
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
@@ -70,23 +76,19 @@ def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) ->
 
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     """A plain one-dimensional histogram."""
-    axis = cells.bins[0]
-    edges, closed = half_open(axis, cells.tick(axis)), axis.outside == "clip"
+    bins = cells.half_open[cells.bins[0].column]
     column = lazy.collect(engine="streaming" if rows is None else "in-memory").to_series()  # the latter copies nothing
     present = column.drop_nulls() if column.null_count() else column
-    whole: Integers = np.zeros(edges.size - 1, dtype=np.int64)
+    whole: Integers = np.zeros(bins.size, dtype=np.int64)
     chunks = present.get_chunks() if present.n_chunks() <= FEW_CHUNKS else [present]
     for chunk in chunks:  # all of them as one array would be a copy
-        whole += _counted(chunk.to_numpy(), edges, closed)
+        whole += _counted(chunk.to_numpy(), bins)
     return whole
 
 
-def _counted(values: Any, edges: Any, closed: bool) -> Integers:
-    def count(part: Any) -> Integers:
-        return counted(part, edges, closed)
-
+def _counted(values: Any, bins: HalfOpenBins) -> Integers:
     if values.size < PARALLEL_ROWS:
-        return count(values)
+        return bins.counted(values)
     parts = np.array_split(values, cpu_count() or 1)
     with ThreadPoolExecutor(len(parts)) as pool:
-        return np.asarray(np.sum(list(pool.map(count, parts)), axis=0, dtype=np.int64))
+        return np.asarray(np.sum(list(pool.map(bins.counted, parts)), axis=0, dtype=np.int64))

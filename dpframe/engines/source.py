@@ -11,9 +11,10 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from dpframe.engines import dask_partitions, pandas_columns
@@ -81,7 +82,7 @@ class Source:
             has = (
                 f"It has {shown(list(self.schema))}."
                 if self.schema
-                else "None of its columns is named by a string: df.rename(columns=str)."
+                else "It has no column that is named by a string; df.rename(columns=str) names others so."
             )
             hint = f"Did you mean {near!r}?" if near else has
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
@@ -100,7 +101,7 @@ def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         rows = frame.height if isinstance(frame, pl.DataFrame) else None
-        return _polars_source(frame.lazy(), frame.collect_schema(), rows)
+        return _polars_source(frame, frame.collect_schema(), rows)
     if is_pandas(frame):
         return _pandas_source(frame)
     if is_engine(frame):
@@ -212,11 +213,15 @@ def _collates(relation: Any, name: str) -> bool:
     return any(nothing.project(alike).fetchall()[0])
 
 
-def _polars_source(lazy: pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
+def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         if not requests:
-            return lazy  # a selection of no columns would have no rows to count
-        return lazy.select(_for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests)
+            return frame.lazy()  # a selection of no columns would have no rows to count
+        if isinstance(frame, pl.DataFrame) and all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
+            return pl.DataFrame([frame.get_column(column).alias(name) for name, column, _, _ in requests]).lazy()
+        return frame.lazy().select(
+            _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
+        )
 
     return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
 
@@ -226,8 +231,9 @@ def _pandas_source(frame: Any) -> Source:
         series = []
         for name, column, role, declared in requests:
             brought = pandas_columns.load(frame[column], "value" if role == "raw" else role, declared)
-            fitted = _for_role("", role, brought.dtype).alias(name)
-            series.append(pl.DataFrame({"": brought}).select(fitted).to_series())
+            if not _as_it_is(role, brought.dtype):
+                brought = pl.DataFrame({"": brought}).select(_for_role("", role, brought.dtype)).to_series()
+            series.append(brought.alias(name))
         return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
 
     names = pandas_columns.checked_names(frame)
@@ -236,13 +242,12 @@ def _pandas_source(frame: Any) -> Source:
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
-    import narwhals.stable.v2 as nw
 
     lazy = native.lazy()
     schema = lazy.collect_schema()
     names = schema.names()
     empty = _without_rows(lazy, names)
-    converted = nw.from_native(empty).schema
+    converted = _as_narwhals(empty)
 
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         columns = list(dict.fromkeys(column for _, column, _, _ in requests)) or names[:1]  # one, to count its rows
@@ -281,6 +286,18 @@ def _without_rows(lazy: nw.LazyFrame[Any], names: Sequence[str]) -> pl.DataFrame
     except BaseException as error:  # of no rows, so that it may be shown
         said = shown(" ".join(str(error).split()))
         raise WrongDtype(f"the frame must have dtypes that Polars can read, unlike these: {said}. Cast them.") from None
+
+
+def _as_narwhals(empty: pl.DataFrame) -> Any:
+    """The schema as narwhals reads it back, which knows fewer dtypes than Polars: decimals of 256 bits are none."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        return nw.from_native(empty).schema
+    except (TypeError, ValueError) as error:
+        raise WrongDtype(
+            f"the frame must have dtypes that Polars can read, unlike one of these: {shown(str(error))}. Cast it."
+        ) from None
 
 
 def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
@@ -328,6 +345,15 @@ def tick_of(dtype: pl.DataType) -> int:
 
 def _pandas_type(dtype: Any) -> ColumnType:
     """The type of a column of a pandas dtype. Numbers, bools and objects differ by a missing value only."""
+    return _numpy_type(dtype) if isinstance(dtype, np.dtype) else _pandas_own_type(dtype)
+
+
+@lru_cache(maxsize=256)
+def _numpy_type(dtype: np.dtype[Any]) -> ColumnType:
+    return _pandas_own_type(dtype)
+
+
+def _pandas_own_type(dtype: Any) -> ColumnType:
     kind, aware = pandas_columns.kind_of(dtype)
     identity = pandas_columns.identity_of(dtype)
     if kind == "arrow":
@@ -351,6 +377,13 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
         temporal = polars_type(dtype).kind in ("date", "datetime", "duration")
         return values.to_physical() if temporal else values.cast(pl.Float64, strict=False)
     return of_rows(values, dtype)
+
+
+def _as_it_is(role: Role, dtype: pl.DataType) -> bool:
+    """Tell whether a column fits its role without an expression: in a small frame to plan one takes longest."""
+    if role in ("value", "raw", "bin"):
+        return dtype == pl.Float64 or (role == "raw" and dtype == pl.Int64)
+    return role != "present" and dtype in (pl.String, pl.Int64)
 
 
 def exactly(name: str) -> pl.Expr:

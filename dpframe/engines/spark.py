@@ -11,6 +11,7 @@ case nor where there are two of a kind.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,29 +21,23 @@ from typing import Any
 import polars as pl
 
 from dpframe.engines.engine import Partial, added_up
+from dpframe.engines.packed_columns import Columns, unpacked, word_in_sql
 from dpframe.engines.source import ColumnType, types_of_spark
 from dpframe.engines.spark_sql import by_sql, totals_by_sql
 from dpframe.engines.spill import Spill, cost
 from dpframe.engines.task import Task
-from dpframe.engines.unit_parts import as_pairs, in_parts, received, together, versions, withheld
+from dpframe.engines.unit_parts import FAILED, as_pairs, in_parts, received, together, versions
+from dpframe.engines.utf8 import UTF8
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+from dpframe.errors.withholding import withheld
 
-ROWS = 2**18  # about so many are worked on at a time
+ROWS = 2**17  # about so many are worked on at a time: of more, parts are objects that Java's memory is not made for
 ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
 MOST_ROWS = 2**20  # however many parts there are
 MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
 MOST_PARTS = 2**12
 MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
-NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
-UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
-    "^(?:[0-7][0-9a-f]"
-    f"|(?:c[2-9a-f]|d[0-9a-f]){NEXT}"
-    f"|(?:e0[ab][0-9a-f]|e[1-9abcef]{NEXT}|ed[89][0-9a-f]){NEXT}"
-    f"|(?:f0[9ab][0-9a-f]|f[1-3]{NEXT}|f48[0-9a-f]){NEXT}{NEXT}"
-    ")*$"
-)
 INSTANT = pl.Datetime("us", "UTC")
-FAILED = "dpframe failed on this partition; why is withheld, since it may hold private values"
 WORD = 2**32
 
 
@@ -58,19 +53,19 @@ class SparkTable:
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
         """The sum over pieces of partitions, or over partitions of whole units."""
-        dtypes = self._dtypes(columns)
-        return self._sum(dtypes, by, Whole(piece) if by is not None else InPieces(piece), piece(_empty(dtypes)))
+        read = self._columns(columns, by)
+        return self._sum(read, Whole(piece) if by is not None else InPieces(piece), piece(_empty(read.dtypes)))
 
     def push(self, task: Task) -> Partial | None:
         """Units: coded rows, in parts that each hold whole units, of each partition in bounded memory; rows: by SQL."""
-        dtypes = self._dtypes(task.columns)
-        chosen = self._chosen(dtypes, task.by)
+        read = self._columns(task.columns, task.by)
         if task.by is None:
-            return self._by_sql(chosen, task) if by_sql(task) else None
+            return self._by_sql(self._plain(read), task) if by_sql(task) else None
+        chosen = self._chosen(read)
         parts = min(_partitions(chosen), MOST_PARTS)
-        sent = chosen.mapInArrow(Sending(dtypes, task, tuple(even_numbers(parts)), versions()), "part int, rows binary")
+        sent = chosen.mapInArrow(Sending(read, task, tuple(even_numbers(parts)), versions()), "part int, rows binary")
         answered = self._exchanged(sent, parts).mapInArrow(Weighing(task, versions()), "partial binary")
-        return _added(answered, task.piece(_empty(dtypes)))
+        return _added(answered, task.piece(_empty(read.dtypes)))
 
     def _by_sql(self, chosen: Any, task: Task) -> Partial | None:
         return totals_by_sql(chosen, task)
@@ -82,28 +77,33 @@ class SparkTable:
         """
         return sent.repartition(parts, "part")
 
-    def _dtypes(self, columns: Sequence[str]) -> dict[str, Any]:
+    def _columns(self, columns: Sequence[str], by: str | None) -> Columns:
         schema = self.schema()
-        return {name: schema[name].polars for name in columns}
+        return Columns({name: schema[name].polars for name in columns}, by)
 
-    def _sum(
-        self, dtypes: dict[str, Any], by: str | None, answer: Callable[[Iterator[pl.DataFrame]], Partial], zero: Partial
-    ) -> Partial:
+    def _sum(self, read: Columns, answer: Callable[[Iterator[pl.DataFrame]], Partial], zero: Partial) -> Partial:
         """The answer of each partition, as one row of bytes, added to the answer of no rows."""
-        frame = self._chosen(dtypes, by)
-        if by is not None:
-            frame = frame.repartition(_partitions(frame), f"c{list(dtypes).index(by)}")
-        return _added(frame.mapInArrow(OnExecutor(dtypes, answer, versions()), "partial binary"), zero)
+        frame = self._chosen(read)
+        if read.unit is not None:
+            frame = frame.repartition(_partitions(frame), f"c{read.groups.index([read.unit])}")
+        return _added(frame.mapInArrow(OnExecutor(read, answer, versions()), "partial binary"), zero)
 
-    def _chosen(self, dtypes: Mapping[str, Any], by: str | None) -> Any:
-        """The columns that are read, named by their places in `dtypes`: c0, c1, ..."""
+    def _plain(self, read: Columns) -> Any:
+        """The columns that are read, named by their places: c0, c1, ..."""
         numbers = {name: number for number, name in enumerate(self.frame.columns)}
         numbered = self.frame.toDF(*(f"c{number}" for number in range(len(numbers))))
         expressions = [
-            f"{_in_sql(f'c{numbers[name]}', dtype, by == name)} as c{number}"
-            for number, (name, dtype) in enumerate(dtypes.items())
+            f"{_in_sql(f'c{numbers[name]}', dtype, read.unit == name)} as c{number}"
+            for number, (name, dtype) in enumerate(read.dtypes.items())
         ]
         return numbered.selectExpr(*(expressions or ["true as c0"]))
+
+    def _chosen(self, read: Columns) -> Any:
+        """The same as they go to Python: c0, c1, ... are alone, or words that several share."""
+        places = {name: f"c{place}" for place, name in enumerate(read.dtypes)}
+        groups = [[(places[name], read.dtypes[name]) for name in group] for group in read.groups]
+        sent = [group[0][0] if len(group) == 1 else word_in_sql(group) for group in groups]
+        return self._plain(read).selectExpr(*(f"{sql} as c{place}" for place, sql in enumerate(sent or ["c0"])))
 
 
 def _in_sql(column: str, dtype: Any, is_unit: bool) -> str:
@@ -157,22 +157,23 @@ class OnExecutor:
     Errors are told without their words: Spark sends these to the driver, and writes them to logs.
     """
 
-    dtypes: Mapping[str, Any]
+    read: Columns
     answer: Callable[[Iterator[pl.DataFrame]], Partial]
     versions: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         check_versions(self.versions)
-        empty = _empty(self.dtypes)  # so that there is one frame at least
-        frames = itertools.chain([empty], frames_of(batches, self.dtypes, ROWS))
+        empty = _empty(self.read.dtypes)  # so that there is one frame at least
+        frames = itertools.chain([empty], frames_of(batches, self.read, ROWS))
         yield _as_batch(partial=[pickle.dumps(answered(self.answer, frames))])
+        keep_loaded()
 
 
 @dataclass(frozen=True)
 class Sending:
     """The work of an executor on a partition whose units are put together: one row of bytes for each part of units."""
 
-    dtypes: Mapping[str, Any]
+    read: Columns
     task: Task
     numbers: tuple[int, ...]  # of the parts, as Spark knows them
     versions: str
@@ -180,9 +181,10 @@ class Sending:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         check_versions(self.versions)
         rows = max(ROWS, min(len(self.numbers) * ROWS_OF_PART, MOST_ROWS))
-        frames = frames_of(batches, self.dtypes, rows)
+        frames = frames_of(batches, self.read, rows)
         while sent := answered(self._batch, frames):
             yield from sent
+        keep_loaded()
 
     def _batch(self, frames: Iterator[pl.DataFrame]) -> list[Any]:
         """The parts of the next frame, in one batch; no batch where there is no frame."""
@@ -205,6 +207,7 @@ class Weighing:
         check_versions(self.versions)
         for partial in answered(self._weighed, batches):
             yield _as_batch(partial=[pickle.dumps(partial)])
+        keep_loaded()
 
     def _weighed(self, batches: Iterator[Any]) -> list[Partial]:
         """The total of a partition; none where nothing was sent to it."""
@@ -214,7 +217,7 @@ class Weighing:
         for table in sent:
             tables.append(table)
             held += cost(table)
-            if held > MEMORY // 2:
+            if held > MEMORY:
                 return [self._spilled(itertools.chain(tables, sent))]
         return [self.task.weigh(together(self.task, tables))] if tables else []
 
@@ -231,9 +234,20 @@ def check_versions(expected: str) -> None:
         raise ReleaseFailed("the versions of dpframe, Polars and pandas are not those of the driver")
 
 
+@functools.cache
+def keep_loaded() -> None:
+    """Leave out of collections of garbage what this process has loaded by the end of its first task.
+
+    Spark asks for a collection after each task, which takes a tenth of a second to look through all modules.
+    """
+    import gc
+
+    gc.freeze()
+
+
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
     """The result of a function; its errors without their words."""
-    found = withheld(function, argument)
+    found = withheld(lambda: function(argument))
     if found is None:
         raise ReleaseFailed(FAILED)
     return found
@@ -283,26 +297,31 @@ def _as_batch(**columns: list[Any]) -> Any:
     return pyarrow.RecordBatch.from_arrays(arrays, [*columns])
 
 
-def frames_of(batches: Iterator[Any], dtypes: Mapping[str, Any], rows: int) -> Iterator[pl.DataFrame]:
+def frames_of(batches: Iterator[Any], read: Columns, rows: int) -> Iterator[pl.DataFrame]:
     """Frames of at least so many rows, but for the last."""
     held: list[Any] = []
     for batch in batches:
         held.append(batch)
         if sum(kept.num_rows for kept in held) >= rows:
-            yield _frame(held, dtypes)
+            yield _frame(held, read)
             held = []
     if held:
-        yield _frame(held, dtypes)
+        yield _frame(held, read)
 
 
-def _frame(batches: list[Any], dtypes: Mapping[str, Any]) -> pl.DataFrame:
+def _frame(batches: list[Any], read: Columns) -> pl.DataFrame:
     import pyarrow
 
     table = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_batches(batches)))
-    if not dtypes:
+    if not read.dtypes:
         return table
-    columns = zip(dtypes.items(), table.get_columns(), strict=True)
-    return pl.DataFrame([_brought(column, dtype).alias(name) for (name, dtype), column in columns])
+    found: dict[str, pl.Series] = {}
+    for group, column in zip(read.groups, table.get_columns(), strict=True):
+        if len(group) == 1:
+            found[group[0]] = _brought(column, read.dtypes[group[0]])
+        else:
+            found |= unpacked(column, group, read.dtypes)
+    return pl.DataFrame({name: found[name] for name in read.dtypes})
 
 
 def _brought(column: pl.Series, dtype: Any) -> pl.Series:

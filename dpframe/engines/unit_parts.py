@@ -23,8 +23,8 @@ from dpframe.engines.aggregates import ROWS
 from dpframe.engines.task import Task
 from dpframe.queries.mixing import GOLDEN, mixed
 
+FAILED = "dpframe failed on a partition; why is withheld, since it may hold private values"
 MANY_ROWS = 2**16  # of one part from one place: beyond, rows of one unit and cell are brought together first
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def in_parts(
@@ -82,16 +82,6 @@ def _as_bytes(table: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     table.write_ipc_stream(buffer)
     return buffer.getvalue()
-
-
-def withheld(function: Callable[[Any], Any], argument: Any) -> Any:
-    """The result of a function, or None: engines show errors with the values that they name, and write them to logs."""
-    try:
-        return function(argument)
-    except STOPS:
-        raise
-    except BaseException:  # a panic of the Polars engine is no Exception
-        return None
 
 
 @functools.cache

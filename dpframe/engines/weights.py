@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Integers, added, placed
-from dpframe.engines.source import collected
+from dpframe.engines.source import FEW_ROWS, collected
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import WEIGHT_BITS, Total
 
@@ -92,7 +92,7 @@ def bounded(
     """
     reach = Reach.of(unit, p, cells, merged=merged)
     code, units = unit_codes(table["unit"])
-    table = table.select("cell", *terms.names())
+    table = pl.DataFrame([table[name] for name in ("cell", *terms.names())])
     rows = np.bincount(code, minlength=units)
     dense = rows > max(reach.light, cells // DENSE)
     sharing, pairs = _paired(table, terms, code, _chosen(((rows > reach.light) & ~dense)[code]))
@@ -133,14 +133,19 @@ def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
     """The steps that pairs add to each Total, with the weights of their units."""
     totals = {}
     for total, sums in pairs.sums.items():
-        each = pl.DataFrame({"v": sums, "w": weights[pairs.owner]})
-        whole = each.select(_truncated(pl.col("v"), pl.col("w"), total)).to_series().to_numpy()
-        totals[total] = added(whole, pairs.cell, cells)
+        totals[total] = added(_truncated_steps(sums, weights[pairs.owner], total), pairs.cell, cells)
     return totals
 
 
 def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cells: int) -> dict[Total, Integers]:
     """The steps of rows that are weighed one by one; of the `others` the weight is 0."""
+    if table.height < FEW_ROWS:  # for which Polars takes longer to plan than NumPy to add
+        cell, totals = table["cell"].to_numpy(), {}
+        for total in terms.totals:
+            values = _values(table, total, terms)
+            steps = _truncated_steps(np.ones(1) if values is None else values, weights, total)
+            totals[total] = placed(steps, cell, cells)
+        return totals
     weighted = table.with_columns(pl.Series("w", weights)).lazy()
     if others > table.height // 2:
         weighted = weighted.filter(pl.col("w") > 0.0)
@@ -158,9 +163,18 @@ def _chosen(mask: NDArray[np.bool_]) -> Any:
 
 def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
     """The steps that each row adds to a Total; None where each adds 1."""
-    each = terms.each(total)
-    ones = total.counts and (total.column is None or not table.select((~each.eq_missing(1)).any()).item())
-    return None if ones else table.select(each=each.fill_null(0))["each"].to_numpy()
+    line = terms.line(total)
+    if line.name is None:
+        return None
+    column = table[line.name]
+    missing = column.null_count() > 0
+    if not missing and line.sum == 0 and line.present == 1:
+        return None
+    values = (column.fill_null(0) if missing else column).to_numpy()
+    values = values if line.sum == 1 else values * line.sum
+    if not line.present:
+        return values
+    return values + (line.present * column.is_not_null().to_numpy() if missing else line.present)
 
 
 def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> tuple[Integers, Pairs]:
@@ -205,10 +219,20 @@ def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit,
     return reach.weights(np.bincount(code, minlength=units), code[order[starts]], size)
 
 
+def _truncated_steps(values: NDArray[Any], weights: Floats, total: Total) -> Integers:
+    """As `_truncated`. What units of less than full weight add is below 2**63, and so is what others do: none wraps."""
+    with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+        return (values.astype(np.float64) * (weights * grid_of(total))).astype(np.int64)
+
+
+def grid_of(total: Total) -> float:
+    """The steps of one row's step: counts are weighed on a finer grid."""
+    return 2.0**WEIGHT_BITS if total.counts else 1.0
+
+
 def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
     """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
-    grid = 2.0**WEIGHT_BITS if total.counts else 1.0
-    return (values.cast(pl.Float64) * (weight * grid)).cast(pl.Int64, strict=False, wrap_numerical=True)
+    return (values.cast(pl.Float64) * (weight * grid_of(total))).cast(pl.Int64, strict=False, wrap_numerical=True)
 
 
 def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: float) -> Floats:
@@ -300,7 +324,9 @@ def unit_codes(units: pl.Series) -> tuple[Integers, int]:
     missing = units.null_count() > 0
     if (close := close_together(units)) is not None:
         low, size = close
-        return (units.cast(pl.Int64) - low).fill_null(size - 1).to_numpy(), size
+        codes = units.cast(pl.Int64)
+        codes = codes.fill_null(low + size - 1) if missing else codes
+        return codes.to_numpy() - low, size
     if units.dtype == pl.String and len(units) >= MANY_ROWS and (numbered := _by_hash(units)) is not None:
         return numbered
     import pyarrow

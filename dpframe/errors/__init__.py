@@ -25,7 +25,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -261,15 +261,20 @@ def checked_column_name(argument: str, value: str) -> str:
     return value
 
 
+def is_one_of(value: object, choices: Collection[Any]) -> bool:
+    """Tell whether a value is a plain one among the choices; arrays, columns and expressions are none of them."""
+    return (value is None or isinstance(value, (str, bool, int, float))) and value in choices
+
+
 def closest(name: str, names: Iterable[str]) -> str | None:
     """The one of `names` that a misspelled name most likely meant, for a "Did you mean"."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
 
 
-def takes_two(function: Callable[..., Any]) -> bool:
-    """Tell whether a function can be called with two arguments by position."""
+def takes_two(function: Callable[..., Any], *named: str) -> bool:
+    """Tell whether a function can be called with two arguments by position, and those that are named."""
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(None, None, **dict.fromkeys(named))
     except TypeError:
         return False
     except ValueError:  # written in C, without a signature

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import foreign
 from dpframe.frames.kinds import Library, is_missing, is_pandas
 
@@ -132,7 +132,7 @@ def of_rows(
 
 def checked_library(like: object) -> Library:
     """Refuse a library that dpframe does not build frames of."""
-    if like not in ("pandas", "polars"):
+    if not is_one_of(like, ("pandas", "polars")):
         raise InvalidArgument(f"like must be 'pandas' or 'polars', not {shown(like)}.")
     return "pandas" if like == "pandas" else "polars"
 
@@ -188,12 +188,15 @@ def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
     return plain
 
 
-def fingerprint(frame: Any, names: Iterable[str]) -> str:
-    """A hash of the released values, which tells whether they were altered; "" where a column is gone."""
+def fingerprint(frame: Any, names: Sequence[str]) -> str:
+    """A hash of the released values, which tells whether they were altered; "" where a column is gone.
+
+    They are in a frame, or in a dict of arrays of which a frame is made.
+    """
+    if not {*names} <= {*(frame if isinstance(frame, dict) else frame.columns)}:
+        return ""
     digest = hashlib.sha256()
     for name in names:
-        if name not in frame.columns:
-            return ""
         digest.update(_bytes_of(frame[name]))
     return digest.hexdigest()
 
@@ -203,7 +206,7 @@ def _bytes_of(column: Any) -> bytes | memoryview:
 
     The text of "1" is not that of "1.0", and a missing one is not the text "None".
     """
-    values = column.to_numpy()
+    values = column if isinstance(column, np.ndarray) else column.to_numpy()
     if values.dtype.kind == "f":
         return np.ascontiguousarray(values, dtype="<f8").view(np.uint8).data
     if values.dtype.kind in "biumM":

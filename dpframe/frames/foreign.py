@@ -21,6 +21,7 @@ from dpframe.errors import DpframeError, NoProvenance, shown
 from dpframe.privacy import PrivacyUnit
 
 PARTS = "dpframe.parts/1"  # the schema of a frame that was joined of several releases
+UNREADABLE = "is no Parquet file that can be read. Name one that .dp.write_parquet wrote."
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
 LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
 SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
@@ -57,9 +58,9 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]
     except OSError as error:
         if error.errno is not None:  # there is no such file, or it may not be read
             raise
-        raise NoProvenance(f"{where} is no Parquet file that can be read.") from None
+        raise NoProvenance(f"{where} {UNREADABLE}") from None
     except (pyarrow.ArrowException, UnicodeError, MemoryError, OverflowError):
-        raise NoProvenance(f"{where} is no Parquet file that can be read.") from None
+        raise NoProvenance(f"{where} {UNREADABLE}") from None
 
 
 def _check_footer(path: str | PathLike[str], where: str) -> None:
@@ -71,7 +72,10 @@ def _check_footer(path: str | PathLike[str], where: str) -> None:
         return
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - 8, 0))
-        size = int.from_bytes(stream.read(8)[:4], "little")
+        end = stream.read(8)
+    if end[4:] != b"PAR1":  # no Parquet file, as pyarrow tells
+        return
+    size = int.from_bytes(end[:4], "little")
     if size > LARGEST:
         raise NoProvenance(f"{where} has a description of {size} bytes, and none has more than {LARGEST}.")
 

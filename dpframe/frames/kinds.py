@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -89,7 +90,12 @@ def checked_frame(value: object) -> Any:
     if not is_frame(value):
         raise InvalidType(
             f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-            f"not {named(value)}."
+            f"not {named(value)}. "
+            + (
+                "Read the file first: dpf.of(pl.scan_parquet(path))."
+                if isinstance(value, (str, Path))
+                else "Make one: pl.DataFrame(...)."
+            )
         )
     if is_spark(value) and value.isStreaming:  # type: ignore[attr-defined]
         raise InvalidArgument(

@@ -49,6 +49,15 @@ class Labels:
 Layout = Literal["cells", "subtotals", "tables"]
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """The label columns of a frame: their part of its print, and its rows in canonical order."""
+
+    digest: Any  # of hashlib, which is copied before more is added
+    places: Places
+    in_order: bool
+
+
 def layout_of(levels: Sequence[Mapping[str, Any]] | None) -> Layout:
     """The order in which rows are released: subtotals after the cells, tables after their total, or neither."""
     if not levels:
@@ -65,21 +74,33 @@ def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], layout: 
     names = list(frame.columns)
     if any(names.count(name) != 1 for name in (*labels, *numbers)):
         return None
-    ranked = [labels_of(frame, name) for name in labels]
-    values = [numbers_of(frame, name) for name in numbers]
-    places = _canonical([label for label in ranked if label is not None], len(frame), layout)
+    ranked = ranked_of(frame, labels, layout)
+    return None if ranked is None else with_numbers(ranked, frame, numbers)
+
+
+def ranked_of(frame: Any, labels: Sequence[str], layout: Layout) -> Ranked | None:
+    """The part of a print that is of labels alone; None where one of them is of a type that no release has."""
+    columns = [labels_of(frame, name) for name in labels]
+    places = _canonical([label for label in columns if label is not None], len(frame), layout)
     digest = hashlib.sha256()
-    as_it_is = bool(np.array_equal(places, np.arange(places.size)))
-    for label in ranked:
+    in_order = bool(np.array_equal(places, np.arange(places.size)))
+    for label in columns:
         if label is None:
             return None
-        ranks = label.ranks if as_it_is else label.ranks[places]
+        ranks = label.ranks if in_order else label.ranks[places]
         _add(digest, label.kind.encode(), label.different, _raw(ranks, "<i8"))
-    for value in values:
+    return Ranked(digest, places, in_order)
+
+
+def with_numbers(ranked: Ranked, frame: Any, numbers: Sequence[str]) -> Print | None:
+    """The print of labels and of these columns of numbers; None where one of them holds none."""
+    digest = ranked.digest.copy()
+    for name in numbers:
+        value = numbers_of(frame, name)
         if value is None:
             return None
-        _add(digest, _raw(value if as_it_is else value[places], "<f8"))
-    return Print(digest.hexdigest(), places)
+        _add(digest, _raw(value if ranked.in_order else value[ranked.places], "<f8"))
+    return Print(digest.hexdigest(), ranked.places)
 
 
 def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
@@ -271,9 +292,13 @@ def _joined(words: Sequence[str]) -> bytes:
 
 def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
     """A column of numbers as floats, missing ones as NaN; None where it is no such column."""
-    if is_pandas(frame) and isinstance(dtype := frame[name].dtype, np.dtype):
-        return frame[name].to_numpy().astype(np.float64, copy=False) if dtype.kind in "iuf" else None
-    series = _series(frame, name)
+    if isinstance(frame, dict):
+        return np.asarray(frame[name], dtype=np.float64)
+    if is_pandas(frame):
+        column = frame[name]
+        if isinstance(column.dtype, np.dtype):
+            return column.to_numpy().astype(np.float64, copy=False) if column.dtype.kind in "iuf" else None
+    series = _series(frame, name) if is_pandas(frame) else frame.get_column(name)
     if series is None or not (series.dtype.is_float() or series.dtype.is_integer()):
         return None
     return series.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)  # a missing one is NaN

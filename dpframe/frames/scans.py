@@ -1,8 +1,9 @@
 """Tables that a job names, opened by an engine: names and dtypes are asked for here, and no row is read.
 
 Text files are read alike by all engines: every field as text, then what is written as the declared type, and anything
-else is missing. That is so of files that a program wrote, with quotes where they belong: a quote in the wrong place can
-still fail, or take the lines after it into one field (``docs/limits.md``).
+else is missing. A string with a byte that is no UTF-8 is missing too: readers put one sign (U+FFFD) in the place of all
+such bytes, and two people would have one name. That is so of files that a program wrote, with quotes where they belong:
+a quote in the wrong place can still fail, or take the lines after it into one field (``docs/limits.md``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import polars as pl
 INTEGER = r"^-?[0-9]{1,18}$"
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # bytes of a line
 PATTERNS = {"integer": INTEGER, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
@@ -70,7 +72,7 @@ def _polars(scan: Scan) -> Any:
 def _read_by_polars(name: str, kind: str) -> pl.Expr:
     text = pl.col(name)
     if kind == "string":
-        return pl.when(text != "").then(text)
+        return pl.when((text != "") & ~text.str.contains(REPLACED, literal=True)).then(text)
     if kind == "boolean":
         return pl.when(text == "true").then(True).when(text == "false").then(False)
     clear = pl.when(text.str.contains(PATTERNS[kind])).then(text)
@@ -150,7 +152,7 @@ SPARK = Dialect("`", "{column} rlike r'{pattern}'")
 def _read_by_sql(name: str, kind: str, dialect: Dialect) -> str:
     column = dialect.column(name)
     if kind == "string":
-        return f"nullif({column}, '') as {column}"
+        return f"case when {column} <> '' and {column} not like '%{REPLACED}%' then {column} end as {column}"
     if kind == "boolean":
         return f"case {column} when 'true' then true when 'false' then false end as {column}"
     clear = dialect.matches.format(column=column, pattern=PATTERNS[kind])

@@ -76,8 +76,19 @@ def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
         None if audit is None else folder / audit,
         variables,
     )
+    _check_unit(job)
     _check_written(job, path)
     return job
+
+
+def _check_unit(job: Job) -> None:
+    """Refuse ids that are read as floats: of 17 digits and more two people could have one."""
+    unit = job.ledger.unit.column
+    if unit is not None and job.scan.columns.get(unit) == "number":
+        raise InvalidArgument(
+            f"{job.source_where}: the type of column {shown(unit)} must keep each value of the unit apart, and "
+            "'number' rounds long ones. Write 'string', or 'integer' for at most 18 digits."
+        )
 
 
 def _check_written(job: Job, path: Path) -> None:

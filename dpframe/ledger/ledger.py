@@ -392,8 +392,8 @@ class Ledger(ShownLedger):
             return ledger_unit
         if call_unit.who != ledger_unit.who:
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({ledger_unit.who}). This call's is {call_unit.who}. "
-                "A ledger protects one unit: make another ledger for another unit."
+                f"unit must be left out or equal the ledger's ({_who(ledger_unit, call_unit)}). This call's is "
+                f"{_who(call_unit, ledger_unit)}. A ledger protects one unit: make another ledger for another unit."
             )
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
@@ -422,3 +422,8 @@ def _unpickled(path: str, beginning: str) -> Ledger:
     from dpframe.ledger.sql import SqlStore
 
     return Ledger._of(SqlStore.again(path, beginning))
+
+
+def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
+    """A unit in words, with what else tells it from another one that has the same."""
+    return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"

@@ -2,11 +2,16 @@
 
 Ctrl-C may raise after any instruction of the main thread, also between a lock and the `try` that would release it, and
 inside a `finally`. Whoever is interrupted here waits for the work that began, and holds nothing.
+
+Who is interrupted again while waiting goes on at once, and the work goes on beside them. A process that then ends waits
+for it once more: only a third Ctrl-C, or a kill, leaves undone what was bound to follow.
 """
 
 from __future__ import annotations
 
 import _thread
+import atexit
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -19,6 +24,10 @@ from dpframe.errors import LedgerError
 P = ParamSpec("P")
 T = TypeVar("T")
 GRACE = 5.0  # seconds that an interrupted caller waits for a transaction to end; it ends by itself, waited for or not
+GOES_ON = (
+    "dpframe goes on storing what it has drawn, and this process waits for that when it ends. Ask for it again: it is "
+    "not drawn twice. It is lost if the process is killed now, or stopped once more while it ends."
+)
 
 
 class Again(LedgerError):
@@ -51,12 +60,14 @@ class _Work(Generic[T]):
     def run(self, context: Context) -> None:
         sys.settrace(threading.gettrace())  # as every other thread: for debuggers and coverage
         _here.work = self
+        _running.add(self)
         try:
             if not self.stopped:
                 self.value = context.run(self.call)
         except BaseException as error:
             self.error = error
         finally:
+            _running.discard(self)
             self.done.release()
 
     def result(self) -> T:
@@ -68,8 +79,7 @@ class _Work(Generic[T]):
             self.done.acquire()
         except BaseException:
             self.stopped = True
-            if not self.done.acquire(timeout=GRACE) and self.to_its_end:
-                self.done.acquire()  # no longer than the ledger's lock is waited for; another Ctrl-C ends this
+            self.wait()
             raise
         try:
             if self.error is not None:
@@ -77,6 +87,29 @@ class _Work(Generic[T]):
             return self.value  # type: ignore[return-value]
         finally:
             self.error = None  # it holds this frame
+
+    def wait(self) -> None:
+        """Wait for a while, and to its end where it must not stop; another Ctrl-C ends the waiting, not the work."""
+        try:
+            if not self.done.acquire(timeout=GRACE) and self.to_its_end:
+                self.done.acquire()  # no longer than the ledger's lock is waited for
+        except BaseException as stopped:
+            if self.to_its_end:
+                stopped.add_note(GOES_ON)
+            raise
+
+
+_running: set[_Work[Any]] = set()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)  # their threads are the parent's
+
+
+@atexit.register
+def _wait_for_all() -> None:
+    """Let what runs end before the process does, which would end its threads wherever they are."""
+    for work in list(_running):
+        work.stopped = True
+        work.wait()
 
 
 def unbroken(call: Callable[P, T]) -> Callable[P, T]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.denoise import public_total
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.exact import shown_up
 from dpframe.frames import build, prints
 from dpframe.frames.columns import column_frame
@@ -45,7 +45,7 @@ class Estimator(Protocol):
 
 def estimated(method: Any, reports: Any, denoise: str | None) -> Any:
     """The estimate of a method from its reports."""
-    if denoise not in (None, method.denoise):
+    if not is_one_of(denoise, (None, method.denoise)):
         ways = "None" if method.denoise is None else f"{method.denoise!r} or None"
         raise InvalidArgument(f"denoise must be {ways} for {method.name}, not {shown(denoise)}.")
     frame, column = column_frame(reports, "reports")

@@ -16,6 +16,7 @@ from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import exact_epsilon, exactly
 from dpframe.local import estimating
+from dpframe.queries.counts import length
 from dpframe.queries.keys import value_axis
 from dpframe.release import randomizing
 
@@ -171,6 +172,8 @@ def check_cells(words: str, cells: int) -> None:
 
 def checked_categories(values: object) -> tuple[Any, ...]:
     """Declared categories: text, numbers, truth values and None, at least two and each once."""
+    if length(values) > MOST_CATEGORIES:
+        raise _not_so_many(length(values))
     categories = tuple(row[0] for row in value_axis("category", values, "categories").rows)
     for value in categories:
         if not (value is None or isinstance(value, (str, bool, int, float))):
@@ -178,9 +181,13 @@ def checked_categories(values: object) -> tuple[Any, ...]:
                 f"categories must be text, numbers, True, False or None, not {shown(value, kind=True)}, so that a "
                 "client and a server can agree on them. Write times as text."
             )
-    if not 2 <= len(categories) <= MOST_CATEGORIES:
-        raise InvalidArgument(
-            f"categories must be from 2 to {MOST_CATEGORIES:,} values, not {len(categories):,}. "
-            'Write for instance categories=["A", "B"].'
-        )
+    if len(categories) < 2:
+        raise _not_so_many(len(categories))
     return categories
+
+
+def _not_so_many(size: int) -> InvalidArgument:
+    return InvalidArgument(
+        f"categories must be from 2 to {MOST_CATEGORIES:,} values, not {size:,}. "
+        'Write for instance categories=["A", "B"].'
+    )

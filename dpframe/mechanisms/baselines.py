@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.exact import between, positive, rounded_up, up
 from dpframe.mechanisms.asked import LARGEST_SIGMA, scale_of
 from dpframe.mechanisms.gaussian import Gaussian
@@ -215,7 +215,7 @@ def _check_delta(loss: PrivacyLoss) -> None:
 
 
 def _check_tail(tail: object) -> None:
-    if tail not in ("two-sided", "one-sided"):
+    if not is_one_of(tail, ("two-sided", "one-sided")):
         raise InvalidArgument(f"tail must be 'two-sided' or 'one-sided', not {shown(tail)}.")
 
 

@@ -39,7 +39,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.exact import down, exact_epsilon, exactly, positive, root_up, rounded_up, up
 from dpframe.mechanisms.gaussian_curve import LARGER, edge
 from dpframe.mechanisms.generalized_curve import checked_shape
@@ -239,9 +239,9 @@ def truncated_generalized_gaussian_scale(
 
 def scale_by(outputs: Range, epsilon: float, formula: Formula) -> float:
     """The scale of a formula, for a checked range."""
-    if outputs.boundary not in BOUNDARIES:
+    if not is_one_of(outputs.boundary, BOUNDARIES):
         raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(outputs.boundary)}.")
-    if formula not in FORMULAS:
+    if not is_one_of(formula, FORMULAS):
         raise InvalidArgument(f"formula must be 'exact', 'liu' or 'exponential', not {shown(formula)}.")
     if formula == "exact":
         return least_scale(outputs, epsilon)

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.exact import SMALLEST_NORMAL, positive, rounded_up, up
 from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, typed
 from dpframe.noise import LARGEST_SHAPE
@@ -86,7 +86,7 @@ def generalized_gaussian_scale(
 
 def ratio_for(guarantee: str) -> Callable[[float, float, float], float]:
     """The function (p, epsilon, delta) -> largest shift over b that keeps the guarantee."""
-    if guarantee not in ("approximate", "probabilistic"):
+    if not is_one_of(guarantee, ("approximate", "probabilistic")):
         raise InvalidArgument(f"guarantee must be 'approximate' or 'probabilistic', not {shown(guarantee)}.")
     return largest_ratio if guarantee == "approximate" else _largest_probabilistic_ratio
 

@@ -105,8 +105,7 @@ class JointPlan:
         return pages.text_page(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
-        facts = [f"{key}: {value}" for key, value in self._facts()]
-        return pages.html_page(f"JointPlan: {', '.join(self.plans)}", facts, *self._table())
+        return pages.html_page_of_facts(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
 
 
 def joint_plan(

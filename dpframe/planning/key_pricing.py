@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
@@ -40,7 +40,7 @@ def priced_with_keys(
     weights: Any = None,
 ) -> Priced:
     """Price a query whose keys are to be found, and whose columns were already checked against the frame's schema."""
-    if mechanism not in (None, "laplace", "gaussian"):
+    if not is_one_of(mechanism, (None, "laplace", "gaussian")):
         raise InvalidArgument(
             "mechanism must be 'laplace', 'gaussian' or None for keys that are found, whose threshold is known for "
             f"these alone, not {shown(mechanism)}. Leave it out."

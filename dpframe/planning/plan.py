@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
@@ -23,7 +23,10 @@ from dpframe.queries.statistics.statistic import PlanRow
 from dpframe.queries.total import Total
 
 MOST_LINES = 20  # of the table of a plan in words
+FEW_ROWS = 2**10  # of a result, up to which what follows from its plan is kept
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
+
+Worked = TypeVar("Worked")
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,27 @@ class Plan:
     accuracy: Accuracy | None = None
     size: int | None = None
     together: tuple[str, ...] = ()
+    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False)  # see `once`
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "request": None}  # which holds the frame, and may name a ledger: neither can travel
+        # the request holds the frame, and may name a ledger: neither can travel
+        return {**self.__dict__, "request": None, "known": {}}
+
+    def once(self, name: str, make: Callable[[], Worked]) -> Worked:
+        """Work out what follows from the plan alone; once, where the result is small enough for it to be kept."""
+        if name in self.known:
+            known: Worked = self.known[name]
+            return known
+        made = make()
+        if self.query.rows <= FEW_ROWS:
+            self.known[name] = made
+        return made
+
+    def asked_by(self, request: Request | None) -> Plan:
+        """The same plan of another call that asks the same, or of none."""
+        plan = object.__new__(Plan)
+        plan.__dict__.update(self.__dict__, request=request)
+        return plan
 
     @property
     def frame(self) -> Any:
@@ -313,8 +334,7 @@ class Plan:
         return pages.text_page(f"Plan: {self.query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
-        facts = [f"{key}: {value}" for key, value in self._facts()]
-        return pages.html_page(f"Plan: {self.query}", facts, *self._table())
+        return pages.html_page_of_facts(f"Plan: {self.query}", self._facts(), *self._table())
 
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:

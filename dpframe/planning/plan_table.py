@@ -118,8 +118,7 @@ class PlanTable:
         return pages.text_page(f"Plans: {self.first.query}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
-        facts = [f"{key}: {value}" for key, value in self._facts()]
-        return pages.html_page(f"Plans: {self.first.query}", facts, *self._table())
+        return pages.html_page_of_facts(f"Plans: {self.first.query}", self._facts(), *self._table())
 
 
 def _numbered(plan: Plan) -> bool:

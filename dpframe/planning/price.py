@@ -10,7 +10,7 @@ from typing import Any
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown, takes_two
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
 from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.peeling import Peeling, own_of_place
@@ -65,7 +65,7 @@ def priced(
     weights: Any = None,
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema."""
-    if mechanism == CHOICE and not query.by_choice:
+    if is_one_of(mechanism, (CHOICE,)) and not query.by_choice:
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
     query = _decided(query, unit, price, accounting, limit)
@@ -242,7 +242,7 @@ def is_pure(
 def _check_gaussian(query: Query, mechanism: str | Calibration | None, has_delta: bool) -> None:
     """Refuse other noise than Gaussian for a question that has no form for it."""
     verb = query.statistics[0][1].verb
-    if mechanism not in (None, "gaussian"):
+    if not is_one_of(mechanism, (None, "gaussian")):
         raise InvalidArgument(
             f"mechanism must be Gaussian noise for {verb}, not {shown(mechanism)}: the contrasts that it measures are "
             "made for the l_2 norm. Leave mechanism out and give a delta, such as delta=1e-6."

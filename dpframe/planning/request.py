@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dpframe.denoise.by_name import DENOISERS, can_be_called
-from dpframe.errors import InvalidArgument, InvalidType, checked_name, shown
+from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, shown
 from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.accuracy import checked_size
@@ -76,11 +76,14 @@ class Denoising:
     def __post_init__(self) -> None:
         object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
         checked_flag("keep_noisy", self.keep_noisy)
+        if isinstance(self.denoise, list):
+            object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing
+        several = isinstance(self.denoise, tuple)
         for name in self.steps:
-            if not (name is None or callable(name) or (isinstance(name, str) and name in DENOISERS)):
+            if not ((name is None and not several) or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(
                     f"denoise must be one of {sorted(DENOISERS)}, a function (values, noise) -> values, "
-                    f"a list of them, or None, not {shown(name)}."
+                    f"a list of them, or None, not {shown(self.denoise if name is None else name)}."
                 )
             if callable(name) and not can_be_called(name):
                 called = getattr(name, "__name__", "it")
@@ -104,7 +107,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         _ = self.bytes  # refused now
-        if self.progress not in (None, True, False):
+        if not (self.progress is None or isinstance(self.progress, bool)):
             raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
 
     @property
@@ -163,7 +166,7 @@ class Request:
         option = self.query.subtotals
         if option and self.denoising.order is not None:
             raise InvalidArgument(f"order must be left out with {option}=True, whose fit has no use for it. Keep one.")
-        if option and self.denoising.denoise not in (None, "auto"):
+        if option and not is_one_of(self.denoising.denoise, (None, "auto")):
             raise InvalidArgument(
                 f"denoise must be 'auto' or None with {option}=True, not {shown(self.denoising.denoise)}: what makes "
                 "subtotals add up is itself a denoiser. Leave it out."
@@ -173,9 +176,11 @@ class Request:
         return {**self.__dict__, "frame": None, "pricing": None}  # which may name a ledger, and that cannot travel
 
 
-KINDS = (Pricing, Noising, Denoising, Recording, Reading)
+KINDS = {
+    kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Recording, Reading)
+}
 
 
 def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:
     """The value that is made of those options that are its own."""
-    return kind(**{option.name: options[option.name] for option in fields(kind) if option.name in options})
+    return kind(**{name: options[name] for name in KINDS[kind] if name in options})

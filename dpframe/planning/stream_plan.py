@@ -165,8 +165,7 @@ class StreamPlan:
         return pages.text_page(f"Plan of the stream {self.name}", self._facts(), *self._table())
 
     def _repr_html_(self) -> str:
-        facts = [f"{key}: {value}" for key, value in self._facts()]
-        return pages.html_page(f"Plan of the stream {self.name}", facts, *self._table())
+        return pages.html_page_of_facts(f"Plan of the stream {self.name}", self._facts(), *self._table())
 
 
 def planned(

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Accounting
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.exact import Amount, exact_delta
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.stream_plan import StreamPlan, planned
@@ -36,7 +36,7 @@ class StreamRequest:
     confidence: Any = None
 
     def __post_init__(self) -> None:
-        if self.mechanism not in MECHANISMS:
+        if not is_one_of(self.mechanism, MECHANISMS):
             raise InvalidArgument(
                 f"mechanism must be 'laplace', 'gaussian' or None for a stream, not {shown(self.mechanism)}: a unit "
                 "moves the numbers of many periods, which no other noise covers. Leave it out."

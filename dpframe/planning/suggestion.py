@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
@@ -122,7 +122,7 @@ def _steps() -> list[int]:
 
 def _noises(price: Price, mechanism: object) -> list[tuple[float, float]]:
     """The norm of each noise to try, and its expected absolute value for a sensitivity of 1."""
-    if mechanism not in (None, "laplace", "gaussian", "auto"):
+    if not is_one_of(mechanism, (None, "laplace", "gaussian", "auto")):
         raise InvalidArgument(f"mechanism must be 'laplace', 'gaussian', 'auto' or None, not {shown(mechanism)}.")
     if mechanism == "laplace" and price.delta:
         raise InvalidArgument("delta must be left out with Laplace noise, which needs none. Drop delta or mechanism.")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.clipping import checked_place
 from dpframe.queries.counts import MOST_CELLS
@@ -117,9 +117,9 @@ def date_axis(column: str, dates: Dates) -> DateAxis:
     return DateAxis(column, edges, "date", closed=False, every=dates.every)
 
 
-def bin_axis(column: str, bins: object, value_range: object, outside: object) -> BinAxis:
+def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> BinAxis:
     """The axis of ``histogram(column, bins=bins, range=value_range, outside=outside)``."""
-    if outside not in ("drop", "clip"):
+    if not is_one_of(outside, ("drop", "clip")):
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
     if bins is None:
         raise MissingArgument(BINS_MISSING)
@@ -233,9 +233,10 @@ def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
             raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
         return _numpy_edge(value, argument) if isinstance(value, np.generic) else temporal_edge(value)
     if not is_number(value):
+        is_day = isinstance(value, str) and value[:4].isdigit() and value[4:5] == "-"
         raise InvalidType(
             f"{argument} must hold numbers, dates, datetimes or durations, not {shown(value, kind=True)}. "
-            "For strings declare categories=[...]."
+            + ("Write datetime.date(2026, 1, 5)." if is_day else "For strings declare categories=[...].")
         )
     way_out = 'To keep what lies outside in the end bins, write outside="clip".'
     return checked_place(argument, value, way_out), "number", False

@@ -31,11 +31,17 @@ def check_column(column: object) -> None:
     """Refuse what is not the name of a column."""
     refuse_misplaced(column)
     if not isinstance(column, str):
-        raise InvalidType(
-            f"column must be the name of a column (a string), not {shown(column)}. "
-            "Columns named otherwise can be renamed: df.rename(columns=str)."
-        )
+        raise InvalidType(f"column must be the name of a column (a string), not {shown(column)}. {_name_words(column)}")
     checked_column_name("column", column)
+
+
+def _name_words(column: object) -> str:
+    """The way out for whoever gives something else than a name."""
+    if isinstance(column, float):
+        return f"Everything but the column is given by its name, as in epsilon={shown(column)}."
+    if isinstance(column, (int, tuple)):
+        return "Columns named otherwise can be renamed: df.rename(columns=str)."
+    return 'Write its name, as in "age".'
 
 
 def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[str, ...]:

@@ -76,7 +76,10 @@ def length(values: object) -> int:
     """The number of values, told without making any; 1 where nobody knows."""
     if isinstance(values, range):  # of which len fails beyond 2**63
         return max(0, -((values.start - values.stop) // values.step))
-    return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1
+    try:
+        return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1
+    except TypeError:  # an array of no dimension
+        return 1
 
 
 def _bins(bins: Any) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_delta
+from dpframe.queries.counts import MOST_CELLS, length
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Statistic, Total
@@ -120,6 +121,8 @@ def _known(known: object) -> tuple[tuple[Any, ...], ...]:
             f"known must be a list of values that you wrote down, not {shown(known, kind=True)}. "
             'Write for instance known=["A", "B"].'
         )
+    if length(known) > MOST_CELLS:
+        raise InvalidArgument(f"known must name at most {MOST_CELLS:,} values, not {length(known):,}. Name fewer.")
     rows = [key if isinstance(key, tuple) else (key,) for key in known]
     return tuple(tuple(plain_key(value, "known") for value in row) for row in rows)
 

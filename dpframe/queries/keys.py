@@ -188,7 +188,7 @@ def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside:
         return (_bin_axis(column, bins, value_range, categories, outside),)
     refuse_misplaced(column)
     if not isinstance(column, (list, tuple)) or not column:
-        raise InvalidType(f"column must be the name of a column, or a list of names, not {shown(column)}.")
+        raise InvalidType(f'column must be the name of a column, or a list of names, not {shown(column)}. Write "age".')
     if categories is not None:
         raise InvalidArgument(
             "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."

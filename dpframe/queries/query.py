@@ -338,7 +338,11 @@ class Query:
         return statistic.more({total: measured[total] for total in statistic.totals()}) if statistic.endings else {}
 
     def __str__(self) -> str:
-        return harmless(self._words())  # it is printed and logged, and kept in ledgers
+        return self._harmless_words
+
+    @cached_property
+    def _harmless_words(self) -> str:
+        return harmless(self._words())  # they are printed and logged, and kept in ledgers
 
     def _words(self) -> str:
         if self.grouping is not None:

@@ -38,8 +38,6 @@ class Draws(Protocol):
     def scale(self) -> float: ...
     @property
     def grid(self) -> float: ...
-    @property
-    def variance(self) -> float: ...
 
 
 def measured(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integers:
@@ -88,11 +86,6 @@ def half_width(noise: Draws, weights: Floats, confidence: float) -> float:
     """
     (quantile,) = _quantiles(noise.p, weights[::-1], confidence, every=False)
     return noise.scale * quantile + noise.grid * float(np.abs(weights).sum())
-
-
-def deviation(noise: Draws, weights: Floats) -> float:
-    """The standard deviation of a weighted sum of draws."""
-    return math.sqrt(noise.variance * float(weights @ weights))
 
 
 def half_widths(noise: Draws, periods: int, confidence: float) -> tuple[Floats, Floats]:

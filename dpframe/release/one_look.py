@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpframe.errors import ReleaseFailed, shown
-
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # a panic of the Polars engine is no Exception either
+from dpframe.errors import ReleaseFailed
+from dpframe.errors.withholding import STOPS, withheld
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
@@ -22,16 +21,9 @@ def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
 
 
 def _or_none(look: Callable[[], Any]) -> Any:
-    """The result, or None where the engine failed: its error must not be chained, for it may hold values."""
+    """The result, or None where the engine failed; who stops it is told where that was."""
     try:
-        return look()
+        return withheld(look)
     except STOPS as stopped:
         stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
         raise
-    except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
-        return None
-
-
-def in_short(error: BaseException) -> str:
-    """The text of an error that has seen no row, on one short line."""
-    return shown(" ".join(f"{type(error).__name__}: {error}".split()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,15 +42,20 @@ def record(
     secure: bool,
     keep_noisy: bool,
     receipt: Mapping[str, Any] | None = None,
+    numbers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values."""
+    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
+
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made.
+    """
     columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
-    facts = _known(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
+    facts = _known_again(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
     if plan.query.found is not None:
         facts["cells"][0]["size"] = len(frame)
-    facts |= {"columns": columns, "sha256": build.fingerprint(frame, columns), "rows": _rows(plan, frame, columns)}
+    facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
+    facts["rows"] = _rows(plan, frame, columns, numbers or frame)
     if receipt is not None:
         facts["ledger"] = dict(receipt)
     return facts
@@ -57,7 +63,22 @@ def record(
 
 def promise(plan: Plan, *, label: str | None, secure: bool, keep_noisy: bool) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    return promised(_known(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
+
+    def hashed(label: str | None) -> str:
+        return promised(_known_again(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
+
+    return plan.once(f"promise {secure} {keep_noisy}", lambda: hashed(None)) if label is None else hashed(label)
+
+
+def _known_again(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
+    """The same as `_known`, which is worked out once, as a copy that is the caller's."""
+    facts: dict[str, Any] = pickle.loads(
+        plan.once(
+            f"record {secure} {keep_noisy}",
+            lambda: pickle.dumps(_known(plan, version="", label=None, secure=secure, keep_noisy=keep_noisy)),
+        )
+    )
+    return facts | {"dpframe": version, "label": label}
 
 
 def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
@@ -180,11 +201,17 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _rows(plan: Plan, frame: Any, columns: Sequence[str]) -> dict[str, Any] | None:
+def _rows(plan: Plan, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.level_facts))
+    layout = prints.layout_of(plan.query.level_facts)
+    declared = plan.query.found is None and not plan.query.chooses
+    if declared and len(frame) == plan.query.rows:  # the rows of every answer, but not of the rehearsal
+        ranked = plan.once("ranked", lambda: prints.ranked_of(frame, labels, layout))
+        rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
+    else:
+        rows_print = prints.print_of(frame, labels, numbers, layout)
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))

@@ -33,8 +33,9 @@ from dpframe.mechanisms.selection import ExponentialMechanism
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.release.one_look import STOPS, in_short, looked
+from dpframe.release.one_look import looked
 from dpframe.release.provenance import SCHEMA
+from dpframe.release.tried import tried
 
 REPLACE = (
     "ledger must have a unit of neighbors='replace' for the local model: one person's value is replaced, and that the "
@@ -142,7 +143,8 @@ def _rehearse(
 ) -> None:
     """The whole call on no rows: what is certain to fail must not cost anything."""
     column = query.columns[0] if query.columns else query.of_cells[0].column or ""
-    try:
+    rule = f"the method must suit the column {column!r}, and it fails even without rows"
+    with tried(WrongDtype, rule, "Declare categories in the dtype of their column, or cast the column."):
         rows = _rows(emptied(frame, columns_of(query, unit)), query, unit, 1)
         built = _frame_of(column, method, rows, library_of(frame))
         if facts is not None:
@@ -150,14 +152,6 @@ def _rehearse(
             json.dumps(build.record_of(whole))
             if problem := foreign.problem_of({**facts, **_later(built)}):
                 raise InvalidArgument(problem)
-    except STOPS:
-        raise
-    except BaseException as error:
-        raise WrongDtype(
-            f"the method must suit the column {column!r}, and it fails even without rows "
-            f"({in_short(error)}). Nothing was charged. Declare categories in the dtype of their column, or cast the "
-            "column."
-        ) from None
 
 
 def _known(

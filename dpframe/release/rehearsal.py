@@ -21,11 +21,10 @@ from dpframe.frames.kinds import library_of
 from dpframe.planning.plan import Plan
 from dpframe.release import discovering
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.one_look import STOPS
 from dpframe.release.results import stand_in
+from dpframe.release.tried import said, tried
 
 MOST_PASSED = 1_000
-LONGEST_MESSAGE = 300
 
 _passed: set[bytes] = set()  # hashes of questions of schemas that the engine could answer: they need not be tried again
 
@@ -33,9 +32,7 @@ _passed: set[bytes] = set()  # hashes of questions of schemas that the engine co
 def rehearse(plan: Plan, recorded: Callable[[Any], Any]) -> dict[str, Any]:
     """The columns that name the cells; typed errors for what cannot be computed, built, recorded or denoised."""
     key = _key(plan)
-    known = key in _passed and not callable(
-        plan.asked.noising.mechanism
-    )  # the caller's noise may say anything of itself
+    known = key in _passed and not callable(plan.asked.noising.mechanism)  # that may say anything of itself
     if not known:
         _rehearse_totals(plan)
     labels = _labels(plan)
@@ -59,49 +56,30 @@ def _key(plan: Plan) -> bytes:
 
 def _rehearse_record(recorded: Callable[[], Any]) -> None:
     """Refuse a call whose provenance cannot be made, or is not plain JSON, as a mechanism's own words may be."""
-    try:
+    rule = "the call must have a provenance of plain JSON values, and it cannot be written"
+    with tried(InvalidArgument, rule, "Let keys and mechanism be numbers and strings of ordinary length."):
         facts = recorded()
         json.dumps(facts)
         if problem := foreign.problem_of(facts):  # then nobody could read it, and the result would not know itself
             raise ValueError(problem)
-    except STOPS:
-        raise
-    except BaseException as error:
-        raise InvalidArgument(
-            f"the call must have a provenance of plain JSON values, and it cannot be written ({_said(error)}). Nothing "
-            "was charged. Let keys and mechanism be numbers and strings of ordinary length."
-        ) from None
 
 
 def _rehearse_totals(plan: Plan) -> None:
     """Let the engine compute the totals of no rows."""
     columns, norm = columns_of(plan.query, plan.unit), plan.parts[0].mechanism.norm
-    try:
+    rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
+    with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         if plan.query.found is not None:
             discovering.rehearse_keys(plan, emptied(plan.frame, columns))
         else:
             totals(emptied(plan.frame, columns), plan.query, plan.unit, norm)
-    except STOPS:
-        raise
-    except BaseException as error:
-        raise WrongDtype(
-            f"keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows "
-            f"({_said(error)}). Nothing was charged. Write keys in the dtype of their column, or cast the column."
-        ) from None
 
 
 def _labels(plan: Plan) -> dict[str, Any]:
-    library = plan.asked.library
-    try:
+    library, names = plan.asked.library, ", ".join(plan.query.shown.names)
+    rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
+    with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
         return {name: build.column_of(name, values, library) for name, values in plan.query.labels().items()}
-    except STOPS:
-        raise
-    except BaseException as error:
-        names = ", ".join(plan.query.shown.names)
-        raise InvalidArgument(
-            f"keys and bins must be values that one column of a result can hold, and those of {names} are not "
-            f"({_said(error)}). Nothing was charged. Write them as one type, and times in one time zone."
-        ) from None
 
 
 def _rehearse_denoisers(plan: Plan) -> None:
@@ -118,11 +96,5 @@ def _rehearse_denoisers(plan: Plan) -> None:
             cause = error.__cause__
             raise InvalidArgument(
                 "denoise must be a function that can be called with noisy values and their noise, and on the values "
-                f"1, 2, 3, ... it raises {_said(cause) if cause else 'an error'}. Nothing was charged. Mend it."
+                f"1, 2, 3, ... it raises {said(cause) if cause else 'an error'}. Nothing was charged. Mend it."
             ) from cause
-
-
-def _said(error: BaseException) -> str:
-    """The text of an error, on one line; it has seen no row."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."

@@ -38,7 +38,7 @@ def built(
         return build.attach(frame, facts(plan, frame, {}, receipt, label)), chosen
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
-    return build.attach(frame, facts(plan, frame, steps, receipt, label)), None
+    return build.attach(frame, facts(plan, frame, steps, receipt, label, columns)), None
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
@@ -112,8 +112,15 @@ def _no_numbers(plan: Plan) -> dict[str, Any]:
     return dict.fromkeys(names, np.zeros(plan.query.keys.cells))
 
 
-def facts(plan: Plan, frame: Any, steps: dict[str, Any], receipt: Receipt, label: str | None) -> dict[str, Any]:
-    """The provenance of a frame."""
+def facts(
+    plan: Plan,
+    frame: Any,
+    steps: dict[str, Any],
+    receipt: Receipt,
+    label: str | None,
+    numbers: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The provenance of a frame; `numbers` are its columns of numbers, where they are at hand."""
     return provenance.record(
         plan,
         frame,
@@ -123,4 +130,5 @@ def facts(plan: Plan, frame: Any, steps: dict[str, Any], receipt: Receipt, label
         secure=noise.is_secure(),
         keep_noisy=plan.asked.denoising.keep_noisy,
         receipt=receipt,
+        numbers=numbers,
     )

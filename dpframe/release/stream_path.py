@@ -35,8 +35,9 @@ from dpframe.queries.date_grid import day_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
-from dpframe.release.one_look import STOPS, in_short, looked
+from dpframe.release.one_look import looked
 from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
+from dpframe.release.tried import tried
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
@@ -222,29 +223,16 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, number: int) -> None:
 
 def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     """The columns that name the groups, once the whole call was tried on no rows."""
-    try:
+    rule = "periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without rows"
+    with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = stream_totals(emptied(frame, columns_of(plan.query, plan.unit)), plan.query, plan.unit, 1)
         columns = read_off(plan, [measured(exact, (1,), whole=plan.reach.whole)], (1,))
-    except STOPS:
-        raise
-    except BaseException as error:
-        raise WrongDtype(
-            f"periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without "
-            f"rows ({in_short(error)}). Nothing was charged. Write keys in the dtype of their column, or cast the "
-            "column."
-        ) from None
-    try:
+    rule = "keys and names must be such that a record of them can be written, and it cannot"
+    with tried(InvalidArgument, rule, "Let keys be numbers and strings of ordinary length."):
         labels = Keys(plan.query.keys.axes[1:]).labels()
         built = {name: build.column_of(name, values, library) for name, values in labels.items()}
         record = record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None)
         json.dumps(record)
         if problem := foreign.problem_of(record):
             raise InvalidArgument(problem)
-    except STOPS:
-        raise
-    except BaseException as error:
-        raise InvalidArgument(
-            "keys and names must be such that a record of them can be written, and it cannot "
-            f"({in_short(error)}). Nothing was charged. Let keys be numbers and strings of ordinary length."
-        ) from None
     return built

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Basic
-from dpframe.engines.quiet import check_quiet
+from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger import ambient
@@ -139,7 +139,8 @@ def release_together(
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
-    check_quiet()  # the plans were checked when they were made
+    for plan in joint.plans.values():
+        check(plan.frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     labels = {name: rehearsed(plan) for name, plan in joint.plans.items()}
     ambient.warn_unlimited(payed, joint.unit, depth=3)
     of_plan = {name: plan.asked.recording.label or label for name, plan in joint.plans.items()}

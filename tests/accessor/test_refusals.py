@@ -7,6 +7,7 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from refusals import REFUSALS, Refusal, private_frame
@@ -159,6 +160,7 @@ VERBS_MEANT = {
     "max": "q=0.95",
     "min": "q=0.05",
     "ratio": "Write agg(dpf.ratio(",
+    "filter": "Write it before .dp, as in df.filter(...).dp",
 }
 
 
@@ -175,3 +177,59 @@ def test_what_is_like_no_verb_is_refused_without_a_guess(name):
     with pytest.raises(AttributeError) as refusal:
         getattr(pl.DataFrame({"age": [1]}).dp, name)
     assert str(refusal.value) == f".dp has no '{name}'"
+
+
+ODD = {
+    "a column": pl.Series([1, 2]),
+    "an expression": pl.col("x"),
+    "a frame": pl.DataFrame({"x": [1]}),
+    "an array": np.array([1, 2]),
+    "an array of no dimension": np.array(1.5),
+}
+CALLED = {
+    "mechanism": lambda dp, **option: dp.count(**option),
+    "progress": lambda dp, **option: dp.count(**option),
+    "graph": lambda dp, **option: dp.group_by("x", keys=[1.0]).count(**option),
+    "missing": lambda dp, **option: dp.mean("x", bounds=(0, 1), **option),
+    "ddof": lambda dp, **option: dp.variance("x", bounds=(0, 1), **option),
+    "step": lambda dp, **option: dp.median("x", bounds=(0, 1), **option),
+    "outside": lambda dp, **option: dp.histogram("x", bins=[0, 1], **option),
+    "bins": lambda dp, **option: dp.histogram("x", **option),
+    "categories": lambda dp, **option: dp.histogram("x", **option),
+    "objective": lambda dp, **option: dp.marginals(["x"], keys={"x": [1.0]}, degree=1, delta=1e-7, **option),
+}
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("option", CALLED)
+def test_what_cannot_be_compared_is_refused_in_words(option, value):
+    if option == "bins" and isinstance(value, np.ndarray | pl.Series) and value.shape:
+        return  # which bins may be
+    if option == "graph" and isinstance(value, pl.DataFrame):
+        return
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting="basic")
+    with pytest.raises(dpf.InvalidArgument) as refusal:
+        CALLED[option](pl.DataFrame({"x": [1.0]}).dp, epsilon=0.5, ledger=ledger, **{option: value})
+    assert str(refusal.value).startswith(option)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_step_that_is_hardly_above_0_is_refused():
+    with pytest.raises(dpf.InvalidArgument, match="candidates must be at most"):
+        pl.DataFrame({"x": [1.0]}).dp.preview.median("x", bounds=(0, 1), step=5e-324, epsilon=1)
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+def test_terms_that_cannot_be_compared_are_refused_in_words(value):
+    for name in ("neighbors", "nulls"):
+        with pytest.raises(dpf.InvalidArgument, match=name):
+            dpf.PrivacyUnit("patient", **{name: value})
+    with pytest.raises(dpf.InvalidArgument, match="accounting"):
+        dpf.Ledger(epsilon=1, accounting=value)
+
+
+def test_114_declared_values_are_counted_before_they_are_made():
+    many = range(10**12)
+    for call in (lambda: dpf.discover(delta=1e-6, known=many), lambda: dpf.local.RandomizedResponse(many, epsilon=1)):
+        with pytest.raises(dpf.InvalidArgument, match="1,000,000,000,000"):
+            call()

@@ -14,9 +14,9 @@ import pytest
 
 from dpframe import Gaussian, Laplace, noise
 from dpframe.denoise import choose, context, wavelets
-from dpframe.denoise.context import FEWEST, classes, contexts, guess, in_context
+from dpframe.denoise.context import FEWEST, bounds_of, class_of, contexts, guess, in_context
 from dpframe.denoise.mixture import empirical_bayes, folds_of
-from dpframe.denoise.rings import Windows, radii_of, rings_at, rings_in, rings_of
+from dpframe.denoise.rings import Windows, radii_of, rings_at, rings_in
 
 LAWS = {"laplace": Laplace(1, 10.0), "gaussian": Gaussian(1.0, 14.0)}
 both = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -43,6 +43,17 @@ TRUTHS = {"line": wave(), "grid": hills()}
 
 def axes_of(truth):
     return tuple(range(truth.ndim))
+
+
+def rings_of(values, axes):
+    """The rings of all cells."""
+    radii = radii_of(values.shape, axes)
+    return rings_in(Windows.of(values, axes, max(radii)), radii, 0, values.shape[0])
+
+
+def classes(guessed, unit, least):
+    """The class of each cell."""
+    return class_of(guessed, bounds_of(guessed, unit, least))
 
 
 # Rings

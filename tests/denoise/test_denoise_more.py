@@ -229,7 +229,7 @@ def test_the_cross_fitted_risk_is_not_too_small(law):
     estimates, losses = [], []
     for seed in range(60):
         values = noisy(TRUTH, law, seed)
-        estimates.append(mixture.empirical_bayes_risk(values, law)[0])
+        estimates.append(mixture.Mixture.of(values, law, nonnegative=False).risk[0])
         losses.append(np.square(denoise.empirical_bayes(values, law) - TRUTH).sum())
     mean, error = bias(estimates, losses)
     assert mean > -5 * error

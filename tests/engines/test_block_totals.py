@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from dpframe.engines import block_places, block_totals, even_bins, kernels, trial
-from dpframe.engines.cells import bin_codes, counted
-from dpframe.engines.even_bins import EvenBins
+from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -115,7 +114,7 @@ def test_shares_are_exact():
         if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
             near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
             steps = np.unique(np.concatenate([steps, near]))
-        found = block_totals._shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
+        found = block_totals.to_shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
         assert found[:-1].tolist() == Share(lower, upper, 30)(steps).tolist()
         assert math.isnan(found[-1])
 
@@ -162,6 +161,16 @@ def test_strings_that_share_a_slot(monkeypatch):
         assert agree(monkeypatch, frame, by("w", keys, s=sum("x", (0, 4_000))))[Total(None)] == [1] * len(keys)
 
 
+def test_strings_that_begin_otherwise_than_all_keys(monkeypatch):
+    """Keys of one length that begin alike are compared by their ends, but no string of another length or beginning."""
+    keys = ["site-01", "site-02", "site-\0\0"]
+    others = ["sitE-01", "site-01\0", "site-0", "zite-01", "site", "", "site-\0", "site-01 and more bytes", None]
+    for other in others:
+        frame = pl.DataFrame({"k": [*keys, other] * 200})
+        found = agree(monkeypatch, frame, by("k", keys))
+        assert found[Total(None)] == [200] * 3
+
+
 @pytest.mark.parametrize("outside", ["drop", "clip"])
 def test_bins_and_keys_together(outside, monkeypatch):
     random = np.random.default_rng(5)
@@ -197,10 +206,11 @@ def test_even_bins_are_those_of_a_search(monkeypatch):
         )
         inside = (values >= edges[0]) & (values < edges[-1])
         expected = np.where(inside, np.searchsorted(edges, values, side="right") - 1, -1)
-        assert bin_codes(values, edges, False).tolist() == expected.tolist()
+        bins = HalfOpenBins.between(edges, closed=False)
+        assert bins.codes(values).tolist() == expected.tolist()
         counts = np.bincount(expected[inside], minlength=edges.size - 1)
-        assert counted(values, edges, False).tolist() == counts.tolist()
-        even += EvenBins.of(edges) is not None
+        assert bins.counted(values).tolist() == counts.tolist()
+        even += bins.even is not None
     assert even > 100
 
 
@@ -208,6 +218,6 @@ def test_histograms_of_whole_numbers_on_edges():
     """Each value lies on an edge, which is the case of least speed."""
     values = np.arange(-10, 5_011).astype(np.float64)
     edges = np.linspace(0, 5_000, 1_001)
-    half_open = np.append(edges[:-1], math.nextafter(5_000, math.inf))
-    assert EvenBins.of(half_open) is not None
-    assert counted(values, half_open, False).tolist() == np.histogram(values, edges)[0].tolist()
+    bins = HalfOpenBins.between(np.append(edges[:-1], math.nextafter(5_000, math.inf)), closed=False)
+    assert bins.even is not None
+    assert bins.counted(values).tolist() == np.histogram(values, edges)[0].tolist()

@@ -18,6 +18,7 @@ from dpframe.engines import choice, spark_sql, trial, unit_parts
 from dpframe.engines import spark as engine
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.keyed import keyed
+from dpframe.engines.packed_columns import BITS, Columns, unpacked
 from dpframe.engines.source import types_of
 from dpframe.engines.task import Task
 from dpframe.queries.discovery import found_axes
@@ -256,7 +257,7 @@ def test_an_error_while_a_partition_is_worked_on_is_withheld():
     def fails(frames):
         raise ValueError("private 1")
 
-    run = engine.OnExecutor({}, fails, engine.versions())
+    run = engine.OnExecutor(Columns({}), fails, engine.versions())
     with pytest.raises(dpf.ReleaseFailed, match="withheld") as caught:
         list(run(iter([])))
     assert caught.value.__context__ is None
@@ -292,19 +293,85 @@ class Partitions:
 class WithoutSpark(engine.SparkTable):
     """The same engine on partitions in memory, and without SQL."""
 
+    def _plain(self, read):
+        return None
+
     def _by_sql(self, chosen, task):
         return None
 
     def schema(self):
         return types_of(self.frame.schema)
 
-    def _chosen(self, dtypes, by):
+    def _chosen(self, read):
+        dtypes = read.dtypes
         as_sent = {name: pl.Binary if dtype == pl.String else pl.Int64 for name, dtype in dtypes.items()}
         changed = [name for name, dtype in dtypes.items() if dtype in (pl.String, engine.INSTANT)]
         chosen = self.frame.select(*dtypes) if dtypes else self.frame.select(pl.repeat(True, pl.len()))
-        sent = chosen.with_columns(pl.col(name).cast(as_sent[name]) for name in changed)
-        sent.columns = [f"c{place}" for place in range(sent.width)]
+        whole = chosen.with_columns(pl.col(name).cast(as_sent[name]) for name in changed)
+        columns = [whole[group[0]] if len(group) == 1 else in_one_word(whole[group]) for group in read.groups]
+        sent = pl.DataFrame([column.alias(f"c{place}") for place, column in enumerate(columns or whole)])
         return Partitions([sent[:500], sent[500:]])
+
+
+def in_one_word(frame):
+    """The words of narrow columns, each with a bit for what is missing, by whole numbers of Python."""
+    bits = [BITS[dtype] for dtype in frame.dtypes]
+    words = []
+    for row in frame.with_columns(pl.col(pl.Date).to_physical()).rows():
+        word = shift = 0
+        for value, width in zip(row, bits, strict=True):
+            word |= (2**width if value is None else int(value) % 2**width) << shift
+            shift += width + 1
+        words.append(word - 2**64 if word >= 2**63 else word)
+    return pl.Series(words, dtype=pl.Int64)
+
+
+def narrow_columns():
+    """Every narrow dtype, with its extremes and with nothing, in different rows of each."""
+    numbers = {f"i{bits}": [0, -1, 1, None, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))] for bits in (8, 16, 32)}
+    dtypes = {"i8": pl.Int8, "i16": pl.Int16, "i32": pl.Int32, "b": pl.Boolean, "d": pl.Date, "id": pl.Int64}
+    days = pl.Series([-(2**30), None, 0, -1, 1, 2**22], dtype=pl.Int32).cast(pl.Date)
+    turned = {name: values[place:] + values[:place] for place, (name, values) in enumerate(numbers.items())}
+    flags = {"b": [None, True, False, None, True, True], "d": days, "id": range(6)}
+    return pl.DataFrame({**turned, **flags}, schema_overrides=dtypes).select(*dtypes)
+
+
+def test_narrow_columns_share_words_where_they_fit_and_the_unit_has_its_own():
+    dtypes = {"a": pl.Int32, "x": pl.Float64, "b": pl.Date, "c": pl.Int8, "u": pl.Int16, "d": pl.Int16, "e": pl.Boolean}
+    assert Columns(dtypes, "u").groups == [["a", "c", "d", "e"], ["x"], ["b"], ["u"]]
+    assert Columns({"a": pl.Int32, "b": pl.Int32()}).groups == [["a"], ["b"]]  # with what is missing they take 66 bits
+    assert Columns({"a": pl.Int32, "b": pl.Int16, "c": pl.Int8, "d": pl.Boolean, "e": pl.Boolean}).groups == [
+        ["a", "b", "c", "d", "e"]  # 63 bits
+    ]
+    assert Columns({}).groups == []
+
+
+def test_words_lose_nothing_of_narrow_columns():
+    frame = narrow_columns()
+    for names in (["i8", "i16", "i32", "b"], ["b", "d", "i8"], ["i16", "d", "b", "i8"], ["i32", "b", "i16", "i8"]):
+        found = unpacked(in_one_word(frame[names]), names, frame.schema)
+        assert pl.DataFrame(found).equals(frame[names])
+        assert pl.DataFrame(found).schema == frame[names].schema
+
+
+def test_spark_makes_the_same_words(spark_frame):
+    frame = narrow_columns()
+    read = Columns(dict(frame.schema), "id")
+    assert read.groups == [["i8", "i16", "i32", "b"], ["d"], ["id"]]
+    for dropped in ([], ["i32"]):
+        read = Columns({name: dtype for name, dtype in frame.schema.items() if name not in dropped}, "id")
+        sent = engine.SparkTable(spark_frame(frame))._chosen(read).select("c0", f"c{len(read.groups) - 1}")
+        words = {row: word for word, row in sent.collect()}
+        assert [words[row] for row in range(6)] == in_one_word(frame[read.groups[0]]).to_list()
+
+
+def test_what_a_worker_has_loaded_is_collected_no_more(monkeypatch):
+    times = []
+    monkeypatch.setattr("gc.freeze", lambda: times.append(1))
+    engine.keep_loaded.cache_clear()
+    engine.keep_loaded()
+    engine.keep_loaded()
+    assert times == [1]
 
 
 @pytest.mark.slow
@@ -317,7 +384,7 @@ def test_the_code_of_executors_is_polars_in_memory_bit_for_bit(memory, monkeypat
 
 @needs_pandas
 def test_other_versions_are_noticed_by_the_executor_itself():
-    run = engine.OnExecutor({}, sum, "dpframe 0.0.0")
+    run = engine.OnExecutor(Columns({}), sum, "dpframe 0.0.0")
     with pytest.raises(dpf.ReleaseFailed, match="versions"):
         list(run(iter([])))
 

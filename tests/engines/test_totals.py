@@ -15,6 +15,7 @@ from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
+from dpframe.engines import cells as cell_numbers
 from dpframe.engines import weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -290,6 +291,32 @@ def test_unit_ids_of_different_types_are_different_units():
     frame = pd.DataFrame({"u": np.array(["1", 1, "a", "a"], dtype=object)})
     found = whole(frame, asked(lambda dp: dp.count()), PrivacyUnit(column="u", max_rows=1))
     assert next(iter(found.values())) == [3 * 2**20 - 1]  # "1", 1 and a; a's two rows weigh one, shaved and truncated
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("unit", [ROWS, PrivacyUnit("unit", max_rows=2, max_groups=2)], ids=str)
+def test_few_rows_give_the_integers_that_many_give(question, unit, monkeypatch):
+    generator = np.random.default_rng(len(question))
+    values = [*generator.normal(2, 4, 300), None, math.nan, math.inf, -math.inf, -0.0]
+    frame = pl.DataFrame(
+        {
+            "x": values,
+            "y": generator.integers(-5, 120, len(values)),
+            "ward": generator.choice(np.array(["A", "B", "C", "other", None]), len(values)).tolist(),
+            "unit": generator.choice(np.array([*range(60), *[7] * 9, 2**40, None]), len(values)).tolist(),
+        },
+        strict=False,
+    )
+    query = asked(QUESTIONS[question]).protecting(unit)
+    for p in (1.0, 2.0):
+        few = totals(frame, query, unit, p)
+        with monkeypatch.context() as patched:
+            patched.setattr(cell_numbers, "FEW_ROWS", 0)
+            patched.setattr(weights, "FEW_ROWS", 0)
+            many = totals(frame, query, unit, p)
+        assert {total: steps.tolist() for total, steps in few.items()} == {
+            total: steps.tolist() for total, steps in many.items()
+        }
 
 
 def test_missing_units_are_left_out_or_one_unit():

@@ -205,3 +205,12 @@ def test_no_refusal_of_a_file_shows_the_environment(tmp_path):
         with pytest.raises(dpf.DpframeError) as refused:
             read(tmp_path, wrong, PW=secret)
         assert "AKIA" not in str(refused.value)
+
+
+def test_ids_are_not_read_as_floats(tmp_path):
+    """Of 17 digits and more two would become one, and two people one unit."""
+    text = TEXT.replace('path = "stays.parquet"', 'path = "stays.csv"\ncolumns = {patient = "number", ward = "string"}')
+    with pytest.raises(
+        dpf.InvalidArgument, match="the type of column 'patient' must keep each value of the unit apart"
+    ):
+        read(tmp_path, text)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from weekly_jobs import TEXT, check_job_on, job, lay_out
 
@@ -306,3 +307,17 @@ def test_no_such_line_of_a_text_file_makes_a_run_fail(tmp_path, engine, line):
     ledger = dpf.Ledger(epsilon=1e9)
     found = dpf.of(frame).group_by("w", keys=["A"]).count(epsilon=1e6, ledger=ledger)
     assert found["count"].to_list() == [2]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_names_that_are_no_utf8_are_not_taken_for_one_person(tmp_path, engine):
+    """Latin-1 has one byte for an umlaut, and readers put one sign in the place of all such bytes."""
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    file = tmp_path / "stays.csv"
+    mueller, moeller = "M\xfcller,A\n".encode("latin-1"), "M\xf6ller,B\n".encode("latin-1")
+    file.write_bytes(b"p,w\n" + mueller + 300 * moeller + b"Meyer,A\n")
+    frame = scans.opened(engine, scans.Scan(str(file), "csv", {"p": "string", "w": "string"}))
+    ledger = dpf.Ledger(epsilon=1e9, unit="p", accounting="basic")
+    found = dpf.of(frame).group_by("w", keys=["A", "B"]).count(epsilon=1e6, max_rows=1, denoise=None, ledger=ledger)
+    assert np.round(found["count"].to_numpy()).tolist() == [1, 0]  # of Meyer; the others have no name

@@ -8,6 +8,8 @@ import pickle
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -272,6 +274,58 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
         signal.signal(signal.SIGALRM, before)
     monkeypatch.setattr(Laplace, "add_noise", None)
     assert len(told(stream.release(STAYS, 1))["total"]) == 2
+
+
+INTERRUPTED_TWICE = """
+import os, signal, sys, time
+import dpframe as dpf
+from dpframe.mechanisms.laplace import Laplace
+from tests.killed_streams import stays, stream_of
+
+add_noise = Laplace.add_noise
+
+def slowly(noise, totals):
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.5)
+    return add_noise(noise, totals)
+
+Laplace.add_noise = slowly
+signal.signal(signal.SIGINT, signal.default_int_handler)
+stream_of(dpf.Ledger.open(sys.argv[1])).release(stays(), 1)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has other signals")
+def test_a_process_that_ctrl_c_ends_twice_over_stores_its_period(path, monkeypatch):
+    """The second one ends the waiting and the process, which first lets the period be stored."""
+    ledger = made(path)
+    command = [sys.executable, "-c", INTERRUPTED_TWICE, str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=killed_streams.ROOT, timeout=60)
+    assert ended.returncode != 0
+    assert "KeyboardInterrupt" in ended.stderr
+    assert "Ask for it again" in ended.stderr
+    monkeypatch.setattr(Laplace, "add_noise", None)
+    assert len(told(stream_of(ledger).release(STAYS, 1))["total"]) == 2
+
+
+@FORKS
+def test_a_forked_child_does_not_wait_for_work_of_its_parent():
+    begun, ended = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        ended.wait(60)
+
+    threading.Thread(target=unbroken.unbroken(work)).start()
+    assert begun.wait(10)
+    child = os.fork()
+    if child == 0:
+        os._exit(len(unbroken._running))
+    ended.set()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("step", ["intended", "contents", "keep"])

@@ -497,3 +497,19 @@ def test_json_of_a_rehearsed_record_is_that_of_the_answer(engine):
         "x", bins=[0, 1], epsilon=1, label="a", ledger=dpf.Ledger(epsilon=1), keep_noisy=False
     )
     assert json.loads(json.dumps(found.dp.provenance)) == found.dp.provenance
+
+
+@pytest.mark.parametrize("denoise", [[None], ["auto", None], ("haar", None)])
+def test_97_a_list_of_denoisers_with_none_among_them_costs_nothing(denoise):
+    frame = pl.DataFrame({"x": [1.0, 2.0]})
+    error = refused(lambda ledger: frame.dp.histogram("x", bins=[0, 1, 2], epsilon=1, denoise=denoise, ledger=ledger))
+    assert str(error).startswith("denoise must be one of")
+    assert "a list of them, or None, not (" in str(error)
+
+
+def test_97_a_list_of_denoisers_that_is_changed_after_the_preview_changes_nothing():
+    steps = ["haar"]
+    plan = pl.DataFrame({"x": [1.0, 2.0]}).dp.preview.histogram("x", bins=[0, 1, 2], epsilon=1, denoise=steps)
+    steps[0] = "no such denoiser"
+    released = dpf.release_together({"x": plan}, epsilon=1, ledger=dpf.Ledger(epsilon=1))["x"]
+    assert released.dp.provenance["measures"]["count"]["denoise"][0]["name"] == "haar"

@@ -735,3 +735,33 @@ def test_the_most_common_of_found_keys_stand_in_order(library, tmp_path):
 def test_a_top_k_of_found_keys_says_how_many_are_shown():
     plan = visits(3).dp.preview.top_k("k", k=2, categories=FOUND, epsilon=1, max_groups=1, ledger=ledger())
     assert "at most 2 of them are shown, those of the largest noisy numbers" in plan.notes
+
+
+def test_keys_that_are_no_text_have_no_name():
+    """Arrow lets strings hold any bytes, and Polars takes them over unseen: written down, they would panic."""
+    pyarrow = pytest.importorskip("pyarrow")
+    words = [b"A"] * 100 + [b"\xff\xfe"] * 100 + [b"a long key of its own"] * 100 + [b"\xf0\x9f" * 9] * 100
+    ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+    buffers = [None, pyarrow.py_buffer(ends.tobytes()), pyarrow.py_buffer(b"".join(words))]
+    column = pyarrow.Array.from_buffers(pyarrow.string(), len(words), buffers)
+    ledger = dpf.Ledger(epsilon=50, delta=1e-3, keys_delta=1e-3 / 2)
+    keys = dpf.discover(delta=1e-4, nulls=True)
+    found = dpf.of(pyarrow.table({"k": column})).group_by("k", keys=keys).count(epsilon=20, ledger=ledger)
+    assert found["k"].to_list() == ["A", "a long key of its own"]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_nothing_found_is_shown_as_nothing(library, tmp_path):
+    frame = given(pl.DataFrame({"k": ["a", "b"], "x": [1.0, 2.0]}), library)
+    wanted = {"n": dpf.count(), "m": dpf.mean("x", bounds=(0, 2))}
+    found = frame.dp.group_by("k", keys=FOUND).agg(
+        wanted, epsilon=1, ledger=dpf.Ledger(epsilon=1, delta=1e-3, keys_delta=1e-3 / 2)
+    )
+    assert found.shape[0] == 0
+    assert "No group is shown" in found.dp.statement()
+    assert "may be larger" not in found.dp.statement()
+    assert found.dp.table(format="markdown").count("\n")
+    pytest.importorskip("altair")
+    assert "No group is shown" in str(found.dp.plot().to_dict())
+    found.dp.write_html(tmp_path / "found.html")
+    assert "No group is shown" in (tmp_path / "found.html").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -293,3 +294,40 @@ def test_plans_that_protect_different_units_are_refused():
         dpf.plan_together(plans, epsilon=1, ledger=every)
     with pytest.raises(dpf.InvalidArgument, match="unit must be left out or equal the ledger's"):
         dpf.plan_together({"m": plans["m"]}, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
+# Frames that changed between the preview and the release
+
+
+def changed(name, values):
+    """A plan of people, whose frame of pandas then gets another column in the place of one."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"who": [1, 2, 3, 4], "ward": ["A", "B", "A", "B"], "cost": [1.0, 2.0, 3.0, 4.0]})
+    ledger = dpf.Ledger(epsilon=10, unit="who", accounting="basic")
+    with ledger:
+        plan = frame.dp.preview.group_by("ward", keys=["A", "B"]).agg(
+            s=dpf.sum("cost", bounds=(0, 4)), max_rows=1, epsilon=1
+        )
+    if values is None:
+        del frame[name]
+    else:
+        frame[name] = values
+    return ledger, plan
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error"),
+    [
+        ("who", np.array([2**63 + 1, 2**63 + 3, 5, 6], dtype=np.longdouble), dpf.WrongDtype),  # two of them one float
+        ("ward", [1, 2, 1, 2], dpf.WrongDtype),
+        ("cost", np.array(["2026-01-05"] * 4, dtype="datetime64[ns]"), dpf.WrongDtype),
+        ("cost", None, dpf.UnknownColumn),
+    ],
+)
+def test_a_frame_that_got_other_columns_since_is_refused(name, values, error):
+    if name == "who" and np.longdouble is np.float64:
+        pytest.skip("long doubles are doubles here")
+    ledger, plan = changed(name, values)
+    with pytest.raises(error, match=f"column '{name}'"):
+        dpf.release_together({"sums": plan}, epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0

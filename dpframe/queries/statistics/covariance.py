@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import comoments
 from dpframe.queries.clipping import checked_bounds, checked_columns, grid_steps, step_length
@@ -52,7 +52,7 @@ class Covariance(Statistic):
     pure: bool = False  # the form that it has for pure noise; its answer means the same
 
     def __post_init__(self) -> None:
-        if self.ddof not in (0, 1) or isinstance(self.ddof, bool):
+        if not is_one_of(self.ddof, (0, 1)) or isinstance(self.ddof, bool):
             raise InvalidArgument(f"ddof must be 0 or 1, not {shown(self.ddof)}. Write ddof=1 for a sample.")
 
     @property

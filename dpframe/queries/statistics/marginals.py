@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 
 from dpframe.denoise.consistent_tables import without_negatives
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
 from dpframe.queries import counts
 from dpframe.queries.clipping import checked_columns
 from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
@@ -200,7 +200,7 @@ def marginals(
     if not (keys is None or isinstance(keys, Mapping)):
         raise InvalidType(f"keys must be a dict of declared values by column, not {shown(keys, kind=True)}. {EXAMPLE}")
     checked_degree = check_degree(degree, len(names))
-    if objective not in OBJECTIVES:
+    if not is_one_of(objective, OBJECTIVES):
         raise InvalidArgument(
             f"objective must be 'equal', for tables that count alike, or 'cells', not {shown(objective)}. "
             "Leave it out for 'equal'."

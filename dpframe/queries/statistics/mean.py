@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
@@ -47,7 +47,7 @@ class Mean(Clipped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.missing not in ("drop", "midpoint"):
+        if not is_one_of(self.missing, ("drop", "midpoint")):
             raise InvalidArgument(
                 f"missing must be 'drop' or 'midpoint', not {shown(self.missing)}: missing values are left out, or "
                 "count as the middle of the bounds."

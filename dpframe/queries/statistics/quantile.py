@@ -24,6 +24,7 @@ from dpframe.queries.vectors import InnerCounts
 MOST_CANDIDATES = 2**14
 WHOLE_STEPS = 4_096  # whole bounds up to so far apart have every whole number between them as a candidate
 STEPS = 1_000  # else so many steps
+LARGEST_COUNT = 2.0**62
 CHOICE = "choice"
 EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
 
@@ -293,7 +294,8 @@ def _spaced(bounds: tuple[float, float], step: Any) -> tuple[float, ...]:
         length = between("step", step, 0.0, upper - lower, "at most the distance of the bounds", closed=True)
         if length <= 0.0:
             raise InvalidArgument(f"step must be above 0, not {shown(step)}. Write for instance step=1.")
-    count = math.floor((upper - lower) / length * (1.0 + 1e-9))
+    steps = (upper - lower) / length * (1.0 + 1e-9)  # infinite, of a step that is hardly above 0
+    count = math.floor(min(steps, LARGEST_COUNT))
     _refuse_many(count + 1)
     numbers = [lower + length * step_number for step_number in range(count + 1)]
     if numbers[-1] < upper - 1e-9 * length:

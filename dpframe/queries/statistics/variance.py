@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
 from dpframe.queries.row_functions import bernstein, centred_squares
@@ -42,7 +42,7 @@ class Variance(Clipped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ddof not in (0, 1) or isinstance(self.ddof, bool):
+        if not is_one_of(self.ddof, (0, 1)) or isinstance(self.ddof, bool):
             raise InvalidArgument(f"ddof must be 0 or 1, not {shown(self.ddof)}. Write ddof=1 for a sample.")
 
     @property
