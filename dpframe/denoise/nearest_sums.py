@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.denoise.noise_law import Floats
 
 # the parts that ranges, prefixes, the whole and single blocks have in the distance, each over the mean of its own
-WEIGHTS = (1.0, 0.5, 0.1, 0.1)
+SHARES = (1.0, 0.5, 0.1, 0.1)
 ROUNDS = 100  # of exchanges; most sums need five
 SLACK = 3  # rounds that exchange all at once, though none is better than the best so far
 ROUNDING = 1e-9  # of the largest number
@@ -31,7 +31,7 @@ def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
     -------
     array
         Of the same shape. Its mean squared error over ranges, prefixes, the whole and single blocks together, weighed
-        as `WEIGHTS` says, is not larger than that of `wanted`, whatever the true sums are, as long as none is negative.
+        as `SHARES` says, is not larger than that of `wanted`, whatever the true sums are, as long as none is negative.
 
     Notes
     -----
@@ -68,7 +68,7 @@ def distance(halvings: tuple[int, ...]) -> Floats:
         ranges *= 2.0 * (low * (1.0 - high) - apart)
         prefixes *= 1.0 - high - apart
     each = (ranges, prefixes, np.ones(ranges.shape), np.eye(blocks.size))
-    found = sum(weight * one / np.trace(one) for weight, one in zip(WEIGHTS, each, strict=True))
+    found = sum(weight * one / np.trace(one) for weight, one in zip(SHARES, each, strict=True))
     return np.asarray(found, dtype=np.float64)
 
 

@@ -256,7 +256,7 @@ def test_the_distance_is_what_ranges_and_prefixes_are_off_by():
     parts = [
         found / np.trace(found) for found in (ranges @ ranges.T, through @ through.T, np.ones((4, 4)), np.eye(blocks))
     ]
-    expected = sum(weight * part for weight, part in zip(nearest_sums.WEIGHTS, parts, strict=True))
+    expected = sum(weight * part for weight, part in zip(nearest_sums.SHARES, parts, strict=True))
     assert nearest_sums.distance((0, 0)) == pytest.approx(expected, rel=0.02)
 
 
@@ -268,8 +268,7 @@ def test_the_places_of_blocks_are_those_of_cells():
     middle = np.array([np.argwhere(blocks == one).mean(axis=0) + 0.5 for one in range(64)]) / shape
     low, high = np.minimum(middle[:, None], middle), np.maximum(middle[:, None], middle)
     rest = matrix - sum(
-        w * one / np.trace(one)
-        for w, one in zip(nearest_sums.WEIGHTS[2:], (np.ones((64, 64)), np.eye(64)), strict=True)
+        w * one / np.trace(one) for w, one in zip(nearest_sums.SHARES[2:], (np.ones((64, 64)), np.eye(64)), strict=True)
     )
     expected = [np.prod(2.0 * low * (1.0 - high), axis=2), np.prod(1.0 - high, axis=2)]
     apart = (low != high).all(axis=2)
