@@ -126,8 +126,8 @@ RESULTS = (
         "results",
         "a plan for any price",
         "asked_before.key_of",
-        "(pricing.epsilon, pricing.delta,",
-        "(pricing.delta,",
+        "ledger=None)",
+        "ledger=None, epsilon=None)",
         f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(

@@ -8,7 +8,7 @@ anything else, such as a function of the caller's, is planned anew each time, an
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -54,14 +54,13 @@ def keep(key: Hashable, plan: Plan, labels: Mapping[str, Any]) -> None:
 
 def key_of(request: Request, ledger: Ledger) -> Hashable:
     """All public facts that a plan depends on; None where one of them is no plain value, or there are many cells."""
-    query, pricing, denoising, noising = request.query, request.pricing, request.denoising, request.noising
-    dtypes = dtypes_of_all(request.frame)
+    query, dtypes = request.query, dtypes_of_all(request.frame)
     if dtypes is None or query.found is not None or query.keys.cells > FEW_ROWS or not noise.is_secure():
         return None
     asked = (
-        (query, noising, denoising, request.reading, request.max_cells, request.library),
-        (pricing.epsilon, pricing.delta, pricing.share, pricing.within, pricing.confidence, pricing.size),
-        (pricing.weights, ledger.unit, ledger.accounting, ledger.limit_amount),
+        (query, request.noising, request.denoising, request.reading, request.max_cells, request.library),
+        replace(request.pricing, ledger=None),
+        (ledger.unit, ledger.accounting, ledger.limit_amount),
     )
     parts: list[Any] = [dtypes]
     return tuple(parts) if _told(asked, parts) else None
