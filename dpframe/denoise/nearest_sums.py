@@ -42,7 +42,7 @@ def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
     Examples
     --------
     >>> nearest_sums(np.array([9.0, -3.0]), [0]).round(2)
-    array([8.23, 0.  ])
+    array([7.5, 0. ])
     """
     scale = float(np.abs(wanted).max(initial=0.0))
     if scale == 0.0 or wanted.min() >= 0.0:
