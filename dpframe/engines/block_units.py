@@ -22,9 +22,9 @@ from dpframe.engines.kernel_coded import MISSING
 from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
 from dpframe.engines.kernels import in_threads, threads
 from dpframe.engines.source import Source
-from dpframe.engines.weights import Floats, Reach
+from dpframe.engines.weights import Floats, Reach, grid_of
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.total import WEIGHT_BITS, Total
+from dpframe.queries.total import Total
 
 MOST_NUMBERS = 2**25  # of a thread's tables: of more cells the memory would be theirs
 
@@ -83,12 +83,7 @@ def of_units(
 def _together(found: list[Sums], slots: Slots) -> dict[Total, Integers]:
     alone = together([sums.alone for sums in found]).totals(slots, 1)
     weighed: Integers = np.sum([sums.weighed for sums in found], axis=0)
-    return {total: alone[total] * _grid(total) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
-
-
-def _grid(total: Total) -> int:
-    """The steps of one row's step: counts are weighed on a finer grid."""
-    return 2**WEIGHT_BITS if total.counts else 1
+    return {total: alone[total] * int(grid_of(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
 
 
 def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, sums: Sums) -> None:
@@ -198,12 +193,11 @@ def _of_dense(
 def _add_weighed(pairs: Pairs, weights: Floats, slots: Slots, weighed: Integers) -> None:
     """W S of each pair on the grid, toward zero: the direction that never adds to a unit's reach."""
     numbers = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
-    fine = weights * 2.0**WEIGHT_BITS
     for number, (total, line) in enumerate(slots.lines.items()):
         if line.name is None:
             whole = line.rows * pairs.size
         else:
             slot = numbers[line.name]
             whole = line.present * (pairs.size - pairs.absent[slot]) + line.sum * pairs.sums[slot]
-        each = whole.astype(np.float64) * (fine if total.counts else weights)
+        each = whole.astype(np.float64) * (weights * grid_of(total))
         np.add.at(weighed[number], pairs.place, each.astype(np.int64))
