@@ -23,7 +23,7 @@ from dpframe.planning.request import Request
 
 MOST = 256  # plans that are kept
 
-EXACT = frozenset({bool, int, str, bytes, type(None), Fraction})  # whose equal values are the same, of one type
+EXACT = frozenset({bool, int, str, bytes, type(None)})  # whose equal values are the same, of one type
 WRITTEN = frozenset({float, Decimal, date, timedelta})  # told apart by their text: 0.0 equals -0.0, and 1.0 equals 1.00
 
 
@@ -75,6 +75,9 @@ def _told(value: Any, parts: list[Any]) -> bool:
     if kind in WRITTEN:
         parts += (kind, repr(value))
         return True
+    if kind is Fraction:  # one that was forged is of anything
+        parts.append(kind)
+        return _told((value.numerator, value.denominator), parts)
     if kind is tuple:
         parts += (kind, len(value))
         return all(_told(part, parts) for part in value)
