@@ -9,7 +9,9 @@ Examples
 >>> people = pl.DataFrame({"age": [31, 45, 62]})
 >>> def one_count(frame):
 ...     return frame.dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
->>> found = dpf.audit.epsilon(lambda: one_count(people), lambda: one_count(people[:2]), claimed=1.0, samples=400)
+>>> found = dpf.audit.epsilon(
+...     lambda: one_count(people), lambda: one_count(people[:2]), claimed=1.0, samples=400, confidence=0.999999
+... )
 >>> found.holds
 True
 """
