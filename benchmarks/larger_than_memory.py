@@ -2,6 +2,7 @@
 
     python -m benchmarks.larger_than_memory --rows 10000000 --links 10
     python -m benchmarks.larger_than_memory --rows 100000000 --links 10 --only "row level, plain" "row level, dpframe"
+    python -m benchmarks.larger_than_memory --rows 10000000 --links 4 --memory 512MiB
 
 A file of so many rows is made, and linked under several names: a table so many times as large, of the same units. Each
 question is asked in a process of its own; memory is by how much that process grows, at its highest.
@@ -108,11 +109,15 @@ def _fair(table: pl.LazyFrame, memory: str) -> None:
     pairs.join(weight, on="user").group_by(CELL).agg(asked).collect(engine="streaming")
 
 
-def _units(table: pl.LazyFrame, memory: str) -> None:
+def _units(table: Any, memory: str | None) -> None:
     cells = table.dp.group_by(*CELL, keys={"ward": range(WARDS), "hour": range(HOURS)})
     unit = dpf.PrivacyUnit("user", max_rows=3, max_groups=2)
     statistics = (dpf.count(), dpf.sum("cost", bounds=(0, 5_000)))
     cells.agg(*statistics, epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit), memory=memory)
+
+
+def _units_in_memory(table: pl.LazyFrame, memory: str) -> None:
+    _units(table.collect(), None)
 
 
 ASKED = {
@@ -120,6 +125,7 @@ ASKED = {
     "row level, dpframe": _rows,
     "unit level, by hand": _fair,
     "unit level, dpframe": _units,
+    "unit level, dpframe in memory": _units_in_memory,
 }
 
 if __name__ == "__main__":
