@@ -243,6 +243,7 @@ def test_09_and_15_totals_are_added_modulo_2_64():
 def test_18_values_are_read_in_double_precision(engine):
     third = 1 / 3
     assert one(engine({"x": [third]}), lambda dp: dp.sum("x", bounds=(0, 1))) == [round(third * 2**30)]
+    assert one(engine({"x": [2**24 + 1]}), lambda dp: dp.sum("x", bounds=(0, 2**25))) == [(2**24 + 1) * 2**5]
     assert one(engine({"x": [2**24 + 1]}), lambda dp: dp.histogram("x", bins=[0, 2**24 + 1, 2**25])) == [0, 1]
 
 
