@@ -18,9 +18,7 @@ MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
-SURE = (
-    4  # halvings of a line in which what two full halves differ by is believed: a doubt costs there, and gains nothing
-)
+SURE = 4  # halvings of a line in which what two full halves differ by is believed: to doubt it gains nothing there
 SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
 FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
 
@@ -94,12 +92,8 @@ def _as_one_block(
         ratio = most / abs(off) if abs(off) > most else 1.0
         total = float(room.sum()) + off * (1.0 - ratio) * (1.0 + ratio)
     total = max(total, 0.0)
-    lowered, level = room.ravel(), (float(room.sum()) - total) / room.size
-    while level > 0.0:
-        stay = lowered[lowered > level]
-        if stay.size in (0, lowered.size):
-            break
-        lowered, level = stay, (float(stay.sum()) - total) / stay.size
+    level = (float(room.sum()) - total) / room.size
+    level = _settled(room.ravel(), level, total) if level > 0.0 else level
     return np.asarray(values + (np.maximum(room - level, 0.0) - room))
 
 
@@ -176,12 +170,17 @@ def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
     sizes = np.diff(starts, append=room.size)
     levels = (np.add.reduceat(room, starts) - totals) / sizes
     for block in np.flatnonzero(levels > 0.0).tolist():  # of which there are few, and each stays in the cache
-        values, level, total = room[starts[block] : starts[block] + sizes[block]], levels[block], totals[block]
-        while (stays := values > level).any() and not stays.all():
-            values = values[stays]
-            level = (values.sum() - total) / values.size
-        levels[block] = level
+        inside = room[starts[block] : starts[block] + sizes[block]]
+        levels[block] = _settled(inside, levels[block], totals[block])
     return np.maximum(room - np.repeat(levels, sizes), 0.0)
+
+
+def _settled(values: Floats, level: float, total: float) -> float:
+    """By how much all values sink so that they add up to a total, where those that would fall below 0 stay at 0."""
+    while (stays := values > level).any() and not stays.all():
+        values = values[stays]
+        level = (float(values.sum()) - total) / values.size
+    return level
 
 
 def halvings_of(shape: tuple[int, ...]) -> list[int]:
