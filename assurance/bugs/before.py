@@ -128,4 +128,28 @@ BEFORE = (
         "quoted(relation.columns[0])",
         "engines/test_batches.py::test_rows_are_counted_whatever_the_first_column_is",
     ),
+    bug(
+        "before the charge",
+        "two columns of one name, of which the first is read by the dtype of the last",
+        "types_of_relation",
+        """    _refuse_again(lowered, 'Name each once, as in "select visits.*, patients.id as patient".')\n""",
+        "",
+        "engines/test_batches.py::test_columns_of_duckdb_that_it_takes_for_one_are_refused",
+    ),
+    bug(
+        "before the charge",
+        "a connection of DuckDB that prints how many rows there are",
+        "check_quiet",
+        "    if is_relation(frame):\n        _check_profiling(frame)\n",
+        "",
+        "engines/test_batches.py::test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge",
+    ),
+    bug(
+        "before the charge",
+        "underflow of a value that fails or warns as numpy.seterr says",
+        "withheld",
+        'np.errstate(all="ignore")',
+        "np.errstate()",
+        "release/test_adversary.py::test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing",
+    ),
 )

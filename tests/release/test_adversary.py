@@ -458,3 +458,18 @@ def test_seconds_beyond_the_milliseconds_clip(family, ends):
     assert frame["t"].dtype == seconds.dtype
     found = [frame.dp.histogram("t", bins=bins, outside=outside, **paid()) for outside in ("drop", "clip")]
     assert [count["count"].to_list()[0] for count in found] == pytest.approx([2, 4], abs=NEAR)
+
+
+@pytest.mark.parametrize("settings", ["raise", "warn", "call"])
+def test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing(settings):
+    """`numpy.seterr` is common in scientific code: a value that underflows would fail, warn or call a function."""
+    heard = []
+    unit = dpf.PrivacyUnit("u", max_rows=1)
+    with np.errstate(all=settings, call=lambda *said: heard.append(said)), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (0.5, 5e-324, 1e308, -1e308, float("inf"), float("nan")):
+            frame = pl.DataFrame({"x": [value, 1.0, 2.0, 3.0], "u": [1, 2, 3, 3]})
+            frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit))  # not even, and nearly so
+            frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit) | {"denoise": "auto"})
+            frame.dp.mean("x", bounds=(0, 3), **paid(unit))
+    assert heard == []
