@@ -204,7 +204,7 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     types = {}
     for name, theirs in zip(relation.columns, relation.types, strict=True):
         types[name] = arrow[name]
-        if str(theirs.id) not in READ_FROM_DUCKDB:
+        if str(theirs.id) not in READ_FROM_DUCKDB or str(theirs) == "JSON":  # which is a varchar that some texts fail
             types[name] = ColumnType("other", str(theirs), readable=False)
         elif str(theirs.id) == "varchar" and _collates(relation, name):
             types[name] = ColumnType("other", f"{theirs} with a collation", readable=False)

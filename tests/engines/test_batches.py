@@ -222,6 +222,10 @@ def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
             round(dpf.of(connection.sql("select n * 2 as m from t")).sum("m", bounds=(0, 9), epsilon=1e6)["m_sum"][0])
             == 4
         )
+    readings = dpf.of(connection.sql("""select '{"a": 1}'::json as j, 1 as n"""))
+    assert round(readings.sum("n", bounds=(0, 9), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))["n_sum"][0]) == 1
+    with pytest.raises(dpf.WrongDtype, match="unlike JSON"):
+        readings.count("j", epsilon=1, ledger=dpf.Ledger(epsilon=1))
     connection.execute("pragma default_collation = 'NOCASE'")
     with pytest.raises(dpf.WrongDtype, match="collation"):
         dpf.of(connection.sql("select 'x' as w")).group_by("w", keys=["x"]).count(

@@ -492,6 +492,8 @@ def test_51_and_52_bins_and_ranges_are_not_taken_from_data(engine):
     for call in wrong:
         with pytest.raises(dpf.MissingArgument):
             call()
+    with pytest.raises(dpf.InvalidType, match="numbers that you wrote down, not a Series of them"):
+        frame.dp.histogram("x", bins=pl.Series([1.0, 99.0]), epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
 
 
