@@ -20,9 +20,9 @@ import polars as pl
 
 from dpframe.errors import InvalidArgument, shown
 
-INTEGER = r"^-?[0-9]{1,18}$"
-NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
-DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6
+NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
+DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # bytes of a line
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")  # the first bytes of gzip, Zstandard and bzip2
