@@ -94,7 +94,7 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
 
 
 def _silent() -> np.errstate:
-    """What `numpy.seterr` says is for the caller's own arithmetic: a call that is charged for does not fail of it."""
+    """The arithmetic of dpframe is silent, whatever `numpy.seterr` asks: no call fails of it that was charged."""
     return np.errstate(all="ignore")
 
 
