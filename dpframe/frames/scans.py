@@ -12,7 +12,7 @@ import csv
 import glob
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -190,9 +190,10 @@ def _names_of_texts(scan: Scan) -> list[str] | None:
     They must be the same in all files, and those that are read must stand there once: engines read later files by the
     places of the first one's columns, and of two columns of one name the first. Another column would name the units.
     """
-    if "://" in (scan.path or "") or any(_is_packed(file) for file in scan.files):
+    files = [] if "://" in (scan.path or "") else sorted(_local_files(scan.path or ""))
+    if not files or any(map(_is_packed, files)):
         return None
-    first, *others = scan.files
+    first, *others = files
     names = _header(first)
     for other in others:
         if _header(other) != names:
@@ -207,6 +208,15 @@ def _names_of_texts(scan: Scan) -> list[str] | None:
             "Rename it there."
         )
     return names
+
+
+def _local_files(path: str) -> Iterator[str]:
+    """The files that a path names, as the engines take it: "**" is any folders, and a folder all that is in it."""
+    for found in glob.iglob(path, recursive=True):
+        if os.path.isfile(found):
+            yield found
+        for folder, _, names in os.walk(found):
+            yield from (os.path.join(folder, name) for name in names if not name.startswith((".", "_")))
 
 
 def _is_packed(path: str) -> bool:

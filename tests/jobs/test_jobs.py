@@ -341,6 +341,22 @@ def test_text_files_with_other_columns_are_refused(tmp_path, engine, first):
     assert "B" not in str(refused.value)  # a file without a first line begins with a row
 
 
+@pytest.mark.parametrize(("engine", "path"), [("polars", "."), ("polars", "**/*.csv"), ("duckdb", "**/*.csv")])
+def test_text_files_in_folders_are_compared_too(tmp_path, engine, path):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    later = tmp_path / "2026" / "11" / "stays.csv"
+    later.parent.mkdir(parents=True)
+    (tmp_path / "stays.csv").write_text("p,w\n1,A\n", encoding="utf-8")
+    later.write_text("w,p\nA,2\n", encoding="utf-8")
+    scan = scans.Scan(str(tmp_path / path), "csv", {"p": "string"})
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line"):
+        scans.opened(engine, scan)
+    later.write_text("p,w\n2,A\n", encoding="utf-8")
+    ledger = dpf.Ledger(epsilon=1e9, unit="p")
+    assert dpf.of(scans.opened(engine, scan)).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [2]
+
+
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_columns_are_found_whatever_others_are_called(tmp_path, engine):
     """Names that are there twice, or differ in case alone, move no other column to another place."""
