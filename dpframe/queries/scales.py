@@ -63,7 +63,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Seen:
-    """What two looks say of the bins.
+    """The bins as two looks tell them.
 
     Parameters
     ----------
