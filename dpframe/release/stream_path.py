@@ -118,9 +118,10 @@ def _number_of(plan: StreamPlan, period: Any) -> int:
     places = [place for place, label in enumerate(plan.periods, start=1) if same_key(label) == token]
     if not places:
         first, last = _named(plan, 1), _named(plan, len(plan.periods))
+        way_out = "Name a period by its first day. " if is_dated else ""
         raise InvalidArgument(
             f"period must be one of the {len(plan.periods)} declared ones, {first} to {last}, not {shown(period)}. "
-            f"{'Name a period by its first day. ' if is_dated else ''}A stream that is longer is a new one, with a name and a price of its own."
+            f"{way_out}A stream that is longer is a new one, with a name and a price of its own."
         )
     return places[0]
 

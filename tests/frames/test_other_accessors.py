@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-import dpframe as dpf
-
 OTHERS = """
 import warnings
 import polars as pl
