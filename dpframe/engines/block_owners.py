@@ -37,7 +37,7 @@ class Owners(Protocol):
 
     @property
     def strings(self) -> pl.Series | None:
-        """What is to be compared, row by row, where units of one key may be different."""
+        """The strings to compare, row by row, where units of one key may be different."""
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
         """The keys of a block of rows, and their parts."""
