@@ -2279,6 +2279,15 @@ OPTIONS = [
         ledger=no_ledger,
     ),
     Refusal(
+        "units-without-bounds",
+        lambda df: df.dp.group_by("ward", keys=WARDS).n_units(unit="patient", epsilon=1),
+        MISSING,
+        "max_groups must be given, in the call or as a default in the unit: in how many groups one patient may count "
+        "in full, with whatever rows. df.dp.contributions(by=..., epsilon=...) tells privately how many there are; "
+        "then write for instance max_groups=2.",
+        ledger=no_ledger,
+    ),
+    Refusal(
         "bounds-of-rows",
         lambda df: df.dp.count(max_rows=2, epsilon=1),
         VALUE,
