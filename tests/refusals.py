@@ -2701,7 +2701,7 @@ RESULTS = [
         lambda df: dpf.of(df["age"]),
         TYPE,
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-        "not a Series. Make one: pl.DataFrame(...).",
+        "not a Series. Take its frame, and name the column in the verb.",
         ("pandas", "polars"),
     ),
     Refusal(
