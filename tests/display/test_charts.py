@@ -117,6 +117,14 @@ def test_dates_as_keys_stand_on_a_scale_of_time(frame, ledger, every, last, ends
     assert [cell["right"][:10] for cell in values[:2]] == ends
 
 
+@pytest.mark.parametrize(("last", "ticks"), [("2026-06-30", {"interval": "month", "step": 1}), ("2029-06-30", None)])
+def test_few_months_have_a_tick_each(altair, ledger, last, ticks):
+    days = pl.DataFrame({"day": [date(2026, 1, 5)], "x": [1.0]})
+    months = days.dp.group_by("day", keys=dpf.dates("2026-01-01", last, every="1mo"))
+    chart = months.mean("x", bounds=(0, 9), epsilon=1, ledger=ledger).dp.plot().to_dict()
+    assert chart["layer"][0]["encoding"]["x"]["axis"].get("tickCount") == ticks
+
+
 def test_the_last_year_of_the_calendar_can_be_drawn(frame, ledger):
     keys = dpf.dates("9998-01-01", "9999-12-31", every="1y")
     chart = frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
