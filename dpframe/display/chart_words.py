@@ -41,8 +41,8 @@ def axis_title(names: Sequence[str], facts: Facts) -> str:
     statistic = _measure(names[0], facts)
     text = described(names[0], facts) if len(names) == 1 else f"quantiles of {statistic['column']}"
     if len(names) == 1 and "bounds" in statistic and "q" not in statistic:
-        lower, upper = statistic["bounds"]
-        text = f"{text}, values clipped to [{lower:,g}, {upper:,g}]"
+        each = [statistic[name] for name in ("bounds", "denominator_bounds") if name in statistic]
+        text = f"{text}, values clipped to {' and '.join(f'[{lower:,g}, {upper:,g}]' for lower, upper in each)}"
     return no_markup(text)
 
 
@@ -61,6 +61,8 @@ def described(name: str, facts: Facts) -> str:
         text = f"share of values of {statistic['column']} up to here"
     else:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
+        for more, words in (("value", " that is"), ("denominator", " to")):
+            text += f"{words} {statistic[more]}" if more in statistic else ""
     return no_markup(text) + noisy
 
 
