@@ -532,3 +532,20 @@ def test_the_interval_of_a_mean_stays_within_its_bounds(altair):
         chart = frame.dp.group_by("ward", keys=["A", "B"]).mean("age", bounds=(0, 100), epsilon=0.01).dp.plot()
     cells = chart.to_dict()["data"]["values"]
     assert all(0 <= cell["low"] <= cell["value"] <= cell["high"] <= 100 for cell in cells)
+
+
+def test_verbs_are_told_in_words(altair):
+    frame = pl.DataFrame({"age": [10, 50, 90], "{sex}": ["f", "m", "f"]})
+    with dpf.Ledger(epsilon=99):
+        charts = [
+            frame.dp.std("age", bounds=(0, 100), epsilon=1).dp.plot(),
+            frame.dp.n_distinct("{sex}", epsilon=1).dp.plot(),
+            frame.dp.histogram("age", bins=[0, 50, 100], normalize=True, epsilon=1).dp.plot(),
+            frame.dp.proportion("{sex}", value="f", epsilon=1).dp.plot(),
+        ]
+    assert [chart.to_dict()["title"]["text"] for chart in charts] == [
+        "Standard deviation of age",
+        "Distinct values of {sex}",
+        "Share of rows by age",
+        "Proportion of {sex} that is 'f'",
+    ]
