@@ -729,8 +729,7 @@ KEYS = [
         "keys-string",
         lambda df: df.dp.group_by("ward", keys="AB").count(epsilon=1),
         TYPE,
-        "keys must be a list, tuple or range that you wrote down, not a str: keys that come from data reveal "
-        'who is in it. Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+        "keys must be a list, tuple or range, not 'AB'. Write keys=['AB'].",
     ),
     Refusal(
         "keys-number",
@@ -744,8 +743,7 @@ KEYS = [
         "keys-dict-of-other-columns",
         lambda df: df.dp.group_by("ward", keys={"age": [1]}).count(epsilon=1),
         VALUE,
-        "keys must name the columns that group_by names, ['ward'], not ['age']. Write for instance "
-        'keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+        "keys must name the columns ['ward'] and no other, not ['age']. Write keys={'ward': [...]}.",
     ),
     Refusal(
         "keys-dict-of-arrays",
@@ -760,7 +758,7 @@ KEYS = [
         lambda df: df.dp.group_by("ward", "age", keys=WARDS).count(epsilon=1),
         TYPE,
         "keys must be a dict {column: values} or a frame of combinations for 2 columns, not a list. Write "
-        'for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+        "keys={'ward': [...], 'age': [...]}.",
     ),
     Refusal(
         "keys-frame-of-other-columns",
@@ -849,8 +847,7 @@ KEYS = [
         "keys-empty-dict",
         lambda df: df.dp.group_by("ward", keys={}).count(epsilon=1),
         VALUE,
-        "keys must name the columns that group_by names, ['ward'], not []. Write for instance keys=[\"A\", "
-        '"B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+        "keys must name the columns ['ward'] and no other, not []. Write keys={'ward': [...]}.",
     ),
     Refusal(
         "keys-nested",
@@ -1745,7 +1742,7 @@ OPTIONS = [
         "keys-of-a-count",
         lambda df: df.dp.count("ward", keys=WARDS, epsilon=1),
         TYPE,
-        f"keys is not an argument of count. Its arguments are column, {OPTIONS}.",
+        "keys is not an argument of count. Ask in groups: df.dp.group_by(..., keys=[...]).",
     ),
     Refusal(
         "bins-of-a-sum",
@@ -2173,7 +2170,7 @@ OPTIONS = [
         "rollup-of-bins",
         lambda df: df.dp.histogram("age", bins=[0, 50], rollup=True, epsilon=1),
         VALUE,
-        "rollup must be left out of a histogram: its bins have no name for their total. "
+        "rollup must be left out where there are bins, which have no name for their total. "
         "Add up bins yourself, or group by declared keys.",
     ),
     Refusal(
@@ -2279,6 +2276,15 @@ OPTIONS = [
         "max_rows must be given (or max_groups=), in the call or as a default in the unit: how many rows of one "
         "patient may count in full in a group, and in how many groups. df.dp.contributions(epsilon=...) tells "
         "privately how many there are; then write for instance max_rows=3, max_groups=2.",
+        ledger=no_ledger,
+    ),
+    Refusal(
+        "units-without-bounds",
+        lambda df: df.dp.group_by("ward", keys=WARDS).n_units(unit="patient", epsilon=1),
+        MISSING,
+        "max_groups must be given, in the call or as a default in the unit: in how many groups one patient may count "
+        "in full, with whatever rows. df.dp.contributions(by=..., epsilon=...) tells privately how many there are; "
+        "then write for instance max_groups=2.",
         ledger=no_ledger,
     ),
     Refusal(
@@ -2695,7 +2701,7 @@ RESULTS = [
         lambda df: dpf.of(df["age"]),
         TYPE,
         "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-        "not a Series. Make one: pl.DataFrame(...).",
+        "not a Series. Take its frame, and name the column in the verb.",
         ("pandas", "polars"),
     ),
     Refusal(
@@ -3621,8 +3627,7 @@ CELLS = [
         "keys-of-a-binned-column",
         lambda df: df.dp.group_by(AGES, "ward", keys={"age": [1], "ward": WARDS}).count(epsilon=1),
         VALUE,
-        "keys must name the columns that group_by names, ['ward'], not ['age', 'ward']. Write for instance "
-        'keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.',
+        "keys must name the columns ['ward'] and no other, not ['age', 'ward']. Write keys={'ward': [...]}.",
     ),
     Refusal(
         "grouped-bins-of-strings",
@@ -3646,7 +3651,7 @@ CELLS = [
         "rollup-of-grouped-bins",
         lambda df: df.dp.group_by(AGES, "ward", keys=WARDS).count(rollup=True, epsilon=1),
         VALUE,
-        "rollup must be left out of a histogram: its bins have no name for their total. "
+        "rollup must be left out where there are bins, which have no name for their total. "
         "Add up bins yourself, or group by declared keys.",
     ),
     Refusal(

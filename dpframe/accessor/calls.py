@@ -71,10 +71,16 @@ def _check_call(verb: str, signature: inspect.Signature, positional: tuple[Any, 
 
 ELSEWHERE = {  # words of other libraries, and what they are here
     **dict.fromkeys(("lower", "upper", "low", "high", "min", "max", "min_value", "max_value", "clip"), "bounds"),
+    **dict.fromkeys(("range", "limits", "min_sum_per_partition", "max_sum_per_partition"), "bounds"),
+    **dict.fromkeys(("edges", "bin_edges", "breaks"), "bins"),
+    **dict.fromkeys(("quantiles", "percentiles", "percentile", "quantile"), "q"),
+    **dict.fromkeys(("accuracy", "error", "max_error", "tolerance"), "within"),
     **dict.fromkeys(("eps", "budget", "privacy_budget"), "epsilon"),
     **dict.fromkeys(("noise", "mech"), "mechanism"),
     **dict.fromkeys(("groups", "values", "partitions", "public_partitions"), "keys"),
-    **dict.fromkeys(("max_contributions", "max_rows_per_id"), "max_rows"),
+    **dict.fromkeys(("max_contributions", "max_rows_per_id", "max_contributions_per_partition"), "max_rows"),
+    "max_partitions_contributed": "max_groups",
+    **dict.fromkeys(("privacy_unit", "id", "identifier", "user"), "unit"),
     **dict.fromkeys(("accountant", "session"), "ledger"),
 }
 
@@ -119,6 +125,8 @@ def no_item(name: Any) -> str:
 
 def nearest_of(name: str, arguments: Sequence[str]) -> str:
     """The way out for the caller of an argument that is none."""
+    if name in ("by", "keys"):
+        return "Ask in groups: df.dp.group_by(..., keys=[...])."
     meant = ELSEWHERE.get(name)
     near = meant if meant in arguments else closest(name, arguments)
     return f"Did you mean {near}?" if near else f"Its arguments are {', '.join(arguments)}."

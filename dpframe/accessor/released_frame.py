@@ -401,11 +401,32 @@ class ReleasedFrame(WrittenFrame):
                 raise AlreadyReleased(
                     f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
                 )
-            near = closest(name, OF_RESULTS)
-            raise AttributeError(f".dp of a result has no {name!r}." + (f" Did you mean {near!r}?" if near else ""))
+            raise AttributeError(f".dp of a result has no {name!r}." + _instead_of(name))
 
     def __repr__(self) -> str:
         return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"
+
+
+ELSEWHERE = {  # what people look for, and what it is here
+    **dict.fromkeys(("to_csv", "write_csv"), 'table("csv")'),
+    **dict.fromkeys(("to_excel", "write_excel"), 'table("excel")'),
+    "to_latex": 'table("latex")',
+    "to_markdown": 'table("markdown")',
+    "to_html": 'table("html"), or write_html(path)',
+    **dict.fromkeys(("to_parquet", "save", "write"), "write_parquet(path)"),
+    **dict.fromkeys(("show", "chart", "draw"), "plot()"),
+    **dict.fromkeys(("cost", "price", "epsilon"), 'provenance["cost"]'),
+    **dict.fromkeys(("describe", "summary"), "statement()"),
+    **dict.fromkeys(("error", "confidence_intervals", "intervals"), "errors()"),
+}
+
+
+def _instead_of(name: str) -> str:
+    """The way out for the caller of what a result does not have."""
+    if name in ELSEWHERE:
+        return f" Write {ELSEWHERE[name]}."
+    near = closest(name, OF_RESULTS)
+    return f" Did you mean {near!r}?" if near else ""
 
 
 def _array(frame: Any, facts: dict[str, Any], name: str) -> Any:

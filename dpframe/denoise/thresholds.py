@@ -48,7 +48,16 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
     """
     values = np.asarray(values, dtype=np.float64)
     level = universal_threshold(values.size, noise) if threshold is None else threshold
-    return np.sign(values) * np.maximum(np.abs(values) - level, 0.0) + 0.0  # no -0.0
+    return moved_to_zero(values, level) + 0.0  # no -0.0
+
+
+def moved_to_zero(values: Floats, levels: Floats | float) -> Floats:
+    """Values as soft thresholds leave them."""
+    kept = np.array(values)
+    np.abs(kept, out=kept)
+    kept -= levels
+    np.maximum(kept, 0.0, out=kept)
+    return np.copysign(kept, values, out=kept)
 
 
 def universal_threshold(size: int, noise: NoiseLaw) -> float:

@@ -14,7 +14,7 @@ from dpframe.denoise.coarse import shrunk_together
 from dpframe.denoise.estimators import Denoiser
 from dpframe.denoise.mixture import mixed_places
 from dpframe.denoise.noise_law import Floats, NoiseLaw
-from dpframe.denoise.thresholds import best_thresholds
+from dpframe.denoise.thresholds import best_thresholds, moved_to_zero
 from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
@@ -131,9 +131,7 @@ class Coefficients:
 def _by_threshold(coefficients: Floats, noise: NoiseLaw, factor: float) -> Several:
     """The coefficients of a level by their best threshold; what that adds to the risk, and the variance of it."""
     levels, risks, spreads = best_thresholds(coefficients, noise, factor)
-    kept = np.abs(coefficients)
-    kept -= levels[:, None]
-    np.copysign(np.maximum(kept, 0.0, out=kept), coefficients, out=kept)
+    kept = moved_to_zero(coefficients, levels[:, None])
     return Several(kept, risks - coefficients.shape[1] * noise.variance, spreads)
 
 

@@ -21,6 +21,12 @@ Facts = Mapping[str, Any]
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
 QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
+IN_WORDS = {  # what a verb measures of a column, where its name does not say it
+    "ecdf": "share of values of {} up to here",
+    "share": "share of rows",
+    "std": "standard deviation of {}",
+    "n_distinct": "distinct values of {}",
+}
 
 
 def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: Asked, left_out: Sequence[str]) -> Words:
@@ -41,8 +47,8 @@ def axis_title(names: Sequence[str], facts: Facts) -> str:
     statistic = _measure(names[0], facts)
     text = described(names[0], facts) if len(names) == 1 else f"quantiles of {statistic['column']}"
     if len(names) == 1 and "bounds" in statistic and "q" not in statistic:
-        lower, upper = statistic["bounds"]
-        text = f"{text}, values clipped to [{lower:,g}, {upper:,g}]"
+        each = [statistic[name] for name in ("bounds", "denominator_bounds") if name in statistic]
+        text = f"{text}, values clipped to {' and '.join(f'[{lower:,g}, {upper:,g}]' for lower, upper in each)}"
     return no_markup(text)
 
 
@@ -57,10 +63,12 @@ def described(name: str, facts: Facts) -> str:
     elif "counts" in statistic:
         values = "present values" if counted == "values" else "units with a value"
         text = f"{values} of {statistic['column']}"
-    elif statistic["verb"] == "ecdf":
-        text = f"share of values of {statistic['column']} up to here"
+    elif statistic["verb"] in IN_WORDS:
+        text = IN_WORDS[statistic["verb"]].format(statistic["column"])
     else:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
+        for more, words in (("value", " that is"), ("denominator", " to")):
+            text += f"{words} {statistic[more]}" if more in statistic else ""
     return no_markup(text) + noisy
 
 

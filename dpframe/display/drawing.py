@@ -24,6 +24,11 @@ LINE = 13  # the height of each further line of a label
 LETTER = 6.3  # pixels
 POINT_PADDING = 10
 MOST_TICKS = 21
+CALENDAR = {  # ticks of few steps of the calendar, which are of uneven length
+    "1mo": {"interval": "month", "step": 1},
+    "1q": {"interval": "month", "step": 3},
+    "1y": {"interval": "year", "step": 1},
+}
 MOST_DOTS = 60  # of a line
 MOST_WRITTEN = 100  # tiles of a heat map that say their number
 SMALLEST_WRITTEN = 44  # pixels of such a tile
@@ -314,12 +319,14 @@ def _side(altair: Any, dimension: Dimension, along: str) -> Cell:
 def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     """The scale and the axis of numbers or of time, with ticks at the edges where there are few enough of them."""
     room = {"padding": padding} if padding else {}
+    edges = dimension.edges
     if dimension.kind == "time":
+        step = CALENDAR.get(dimension.axis.get("every", "")) if len(edges) <= MOST_TICKS else None
+        ticks = {} if step is None else {"tickCount": step}
         return {
             "scale": altair.Scale(type="utc", **room),
-            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=10),
+            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=10, **ticks),
         }
-    edges = dimension.edges
     ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
     scale = altair.Scale(zero=False, nice=False, **(ends or room))
     said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}

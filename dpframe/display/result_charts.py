@@ -120,7 +120,7 @@ def _panel(
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
     running = first["verb"] == "ecdf"
-    reach = (0.0, 1.0) if running else tuple(first["bounds"]) if len(cells) == 1 and "bounds" in first else None
+    reach = (0.0, 1.0) if running else limits(first) if len(cells) == 1 else None
     panel = Panel(
         cells,
         laid.kind,
@@ -158,7 +158,7 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
     """One number with its interval, and where it lies."""
     measure = measure_of(name, facts)
     around = NOISY if foreign.is_around_noisy(facts["measures"][measure]) else ""
-    cell = interval(row, name, measure, around)
+    cell = interval(row, name, measure, around, limits(facts["measures"][measure]))
 
     def said(dimension: Dimension) -> str:
         return quantile if dimension.name == STATISTIC and dimension.name not in row else dimension.label(row)
@@ -183,10 +183,18 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
     return cell
 
 
-def interval(row: Row, name: str, measure: str, around: str) -> Cell:
+def limits(statistic: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The bounds of values between which a number lies by itself: a mean, a quantile, but no variance and no ratio."""
+    within = "bounds" in statistic and ("q" in statistic or statistic["verb"] == "mean")
+    return tuple(statistic["bounds"]) if within else None
+
+
+def interval(row: Row, name: str, measure: str, around: str, within: tuple[float, float] | None = None) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
     centre, error = row.get(measure + around, row[measure]), row[measure + ERROR]
     ends = {"low": row.get(f"{measure}_low", centre - error), "high": row.get(f"{measure}_high", centre + error)}
+    if within is not None:
+        ends = {end: min(max(place, within[0]), within[1]) for end, place in ends.items()}
     band = {}
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]

@@ -50,9 +50,7 @@ def section(
     left_out = [*_clipped(facts), *facts["notes"]]
     if left_out:
         parts += [heading("What the bounds leave out"), items(left_out)]
-        parts.append(
-            paragraph("The error bars tell of the noise alone: they do not contain what was left out.", "small")
-        )
+        parts.append(paragraph("The error bars cover the noise alone: they do not contain what was left out.", "small"))
     return Section(title_of(facts), "\n".join(parts), dict(facts))
 
 

@@ -84,7 +84,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
     if is_two_way(facts):
         columns, extra = _two_way(rows, facts, numbers, called, write)
     else:
-        columns = _label_columns(rows, facts["cells"], "all" if "levels" in facts else "missing", called, write)
+        columns = _label_columns(rows, facts, called, write)
         for name in statistics:
             columns += _statistic_columns(called(name), name, numbers[name], errors.get(name))
     return Table(
@@ -163,15 +163,16 @@ def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | N
 
 
 def _label_columns(
-    rows: Sequence[Row], axes: Sequence[Mapping[str, Any]], missing: str, called: Callable[[str], str], write: Write
+    rows: Sequence[Row], facts: Mapping[str, Any], called: Callable[[str], str], write: Write
 ) -> list[Column]:
     """A column for each column of keys or bins."""
-    columns = []
-    for axis in axes:
+    columns, missing = [], "all" if "levels" in facts else "missing"
+    in_words = _whole if "groups" in facts else _bin  # numbers of rows and of groups
+    for axis in facts["cells"]:
         for name in axis["columns"]:
             if "bins" in axis:
                 left, right = (name + end for end in foreign.ENDS)
-                cells: list[Any] = [_bin(row[left], row[right], missing, write) for row in rows]
+                cells: list[Any] = [in_words(row[left], row[right], missing, write) for row in rows]
             else:
                 cells = [label(row[name], missing, write) for row in rows]
             columns.append(Column(harmless(called(name)), cells))
@@ -183,6 +184,12 @@ def _bin(left: Any, right: Any, missing: str, write: Write) -> str:
         return missing
     ends = [float(end) if isinstance(end, int) else end for end in (left, right)]
     return " to ".join(str(label(end, missing, write)) for end in ends)
+
+
+def _whole(left: int, right: int, missing: str, write: Write) -> str:
+    """The whole numbers from `left` up to below `right`."""
+    last = int(right) - 1
+    return write(float(left), None) if last == left else _bin(left, last, missing, write)
 
 
 def _statistic_columns(title: str, name: str, numbers: Rounded, expected: Any) -> list[Column]:
@@ -251,6 +258,7 @@ def _subtitle(facts: Mapping[str, Any]) -> str:
         return price
     if "top" in facts:
         return f"{price}; ± holds for all categories at once with 95%"
-    ranged = any(f"{name}{LOW}" in facts["columns"] for name in facts["measures"])
-    ends = "; from and to are the ends of 95% intervals" if ranged else ""
-    return f"{price}; ± is the 95% interval of the unbiased value{ends}"
+    ranged = {f"{name}{LOW}" in facts["columns"] for name in facts["measures"]}
+    halves = "; ± is the 95% interval of the unbiased value" if False in ranged else ""
+    ends = "; from and to are the ends of 95% intervals" if True in ranged else ""
+    return f"{price}{halves}{ends}"

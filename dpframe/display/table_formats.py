@@ -196,5 +196,6 @@ TABLE_RULES = (
     "thead th {border-bottom:2px solid var(--rule);vertical-align:bottom}",
     "tbody th {font-weight:400}",
     ".n {text-align:right}",
+    "td.n {white-space:nowrap}",
     f".notes {{font-family:{theme.FONT};font-size:.85em;color:var(--faint);padding-left:1.2em}}",
 )

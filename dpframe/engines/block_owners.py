@@ -7,6 +7,7 @@ one of its hash, so that numbers tell strings apart, not hashes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from dpframe.queries.mixing import GOLDEN, mixed
 
 Part = NDArray[np.uint8]  # of each row
 Keys = NDArray[Any]
+Words = NDArray[np.uint64]
 
 MOST_BITS = 8  # of the number of parts: rows are put in their order by a radix sort of one byte
 WIDE = (*NARROW, pl.UInt64, pl.Float64)  # as what values are told apart that are their own keys
@@ -34,17 +36,14 @@ class Owners(Protocol):
         """The dtype of keys."""
 
     @property
-    def hashed(self) -> bool:
-        """Tell whether units of one key may be different."""
+    def strings(self) -> pl.Series | None:
+        """The strings to compare, row by row, where units of one key may be different."""
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
         """The keys of a block of rows, and their parts."""
 
     def numbers(self, keys: Keys) -> tuple[Integers, int]:
         """A number for each row of a part, the same for the same key, below the number that is returned too."""
-
-    def alike(self, rows: Any, others: Any) -> bool:
-        """Tell whether the units of some rows are those of other rows."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Numbered:
     units: int
     bits: int
     dtype: Any = np.uint32
-    hashed: bool = False
+    strings: None = None
 
     @property
     def _inner(self) -> int:
@@ -77,58 +76,43 @@ class Numbered:
         """They are numbers."""
         return keys, 2**self._inner
 
-    def alike(self, rows: Any, others: Any) -> bool:
-        """Of one key are all rows of a unit, and no other."""
-        return True
-
 
 @dataclass(frozen=True)
-class Wide:
-    """Integers and floats of 64 bits, which are told apart by these."""
+class Keyed:
+    """Units that have a key of 64 bits each."""
 
     values: pl.Series
     bits: int
+    words: Callable[[pl.Series], tuple[Words, Words]]  # keys, and what parts are chosen by
+    strings: pl.Series | None = None
     dtype: Any = np.uint64
-    hashed: bool = False
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
-        """The bits themselves."""
-        values = self.values[start:stop].fill_null(0)  # without a unit, and left out
-        if values.dtype not in (pl.UInt64, pl.Float64):
-            values = values.cast(pl.Int64)
-        bits = values.to_numpy().view(np.uint64)
-        return bits, _part(mixed(bits + GOLDEN), self.bits)
+        """A block's keys, and the last bits of their mixtures."""
+        keys, spread = self.words(self.values[start:stop])
+        return keys, (spread & np.uint64(2**self.bits - 1)).astype(np.uint8)
 
     def numbers(self, keys: Keys) -> tuple[Integers, int]:
         """One for each key."""
-        return _numbered(keys)
+        import pyarrow
 
-    def alike(self, rows: Any, others: Any) -> bool:
-        """Of one key are all rows of a unit, and no other."""
-        return True
+        encoded = pyarrow.array(keys).dictionary_encode()
+        return encoded.indices.to_numpy(), len(encoded.dictionary)
 
 
-@dataclass(frozen=True)
-class Named:
-    """Strings; a missing one is a unit of its own."""
+def own_words(values: pl.Series) -> tuple[Words, Words]:
+    """Integers and floats of 64 bits are told apart by these."""
+    values = values.fill_null(0)  # without a unit, and left out
+    if values.dtype not in (pl.UInt64, pl.Float64):
+        values = values.cast(pl.Int64)
+    words = values.to_numpy().view(np.uint64)
+    return words, mixed(words + GOLDEN)
 
-    values: pl.Series
-    bits: int
-    dtype: Any = np.uint64
-    hashed: bool = True
 
-    def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
-        """Their hashes."""
-        hashes = self.values[start:stop].hash().to_numpy()
-        return hashes, _part(hashes, self.bits)
-
-    def numbers(self, keys: Keys) -> tuple[Integers, int]:
-        """One for each hash."""
-        return _numbered(keys)
-
-    def alike(self, rows: Any, others: Any) -> bool:
-        """Compare the strings."""
-        return bool(self.values.gather(rows).eq_missing(self.values.gather(others)).all())
+def hashes(values: pl.Series) -> tuple[Words, Words]:
+    """Hashes of strings; a missing one is a unit of its own."""
+    found = values.hash().to_numpy()
+    return found, found
 
 
 def owners_of(units: pl.Series, bits: int, *, drops: bool) -> Owners:
@@ -136,19 +120,9 @@ def owners_of(units: pl.Series, bits: int, *, drops: bool) -> Owners:
     if (close := close_together(units)) is not None:
         return Numbered(units, *close, bits)
     if units.dtype == pl.String:
-        return Named(units.rechunk(), bits)
+        strings = units.rechunk()
+        return Keyed(strings, bits, hashes, strings)
     if units.dtype in WIDE and (drops or not units.null_count()):
-        return Wide(units, bits)
+        return Keyed(units, bits, own_words)
     codes, size = unit_codes(units)
     return Numbered(pl.Series(codes), 0, size, bits)
-
-
-def _part(hashes: NDArray[np.uint64], bits: int) -> Part:
-    return (hashes & np.uint64(2**bits - 1)).astype(np.uint8)
-
-
-def _numbered(keys: Keys) -> tuple[Integers, int]:
-    import pyarrow
-
-    encoded = pyarrow.array(keys).dictionary_encode()
-    return encoded.indices.to_numpy(), len(encoded.dictionary)

@@ -40,7 +40,7 @@ class Narrow:
     keys: Keys  # where keys are hashes, of parts that were asked for the first row of the same key
     places: Places
     steps: Steps  # a line for each slot
-    rows: NDArray[np.uint32] | None  # the number of each row in its frame, where owners ask for it
+    rows: NDArray[np.uint32] | None  # the number of each row in its frame, where strings are to be compared
 
     @property
     def parts(self) -> int:
@@ -63,13 +63,14 @@ class Narrow:
 
     def told_apart(self, workers: int) -> bool:
         """Tell whether no two units had one key, once all parts were asked for."""
-        if self.rows is None:
+        rows, strings = self.rows, self.owners.strings
+        if rows is None or strings is None:
             return True
         blocks = [slice(first, last) for first, last in self.ends[:, [0, -1]].tolist()]
-        rows = self.rows
 
         def alike(thread: int) -> bool:
-            return all(self.owners.alike(rows[here], self.keys[here]) for here in blocks[thread::workers])
+            here = blocks[thread::workers]
+            return all(strings.gather(rows[at]).eq_missing(strings.gather(self.keys[at])).all() for at in here)
 
         return all(in_threads(alike, workers))
 
@@ -96,7 +97,7 @@ def narrow_rows(table: pl.DataFrame, cells: Cells, layout: Layout, *, drops: boo
         np.empty(count, dtype=owners.dtype),
         np.empty(count, dtype=narrow),
         np.empty((len(layout.slots.slots), count), dtype=np.int32),
-        np.empty(count, dtype=np.uint32) if owners.hashed else None,
+        np.empty(count, dtype=np.uint32) if owners.strings is not None else None,
     )
 
     def work(thread: int) -> None:

@@ -87,13 +87,15 @@ def check_gathered(frame: Any) -> None:
 def _refuse_results(names: list[str], asked: set[str]) -> None:
     """Refuse what reads as released results by its names: an operation of a library dropped their record.
 
-    Results are public, and a charge would be for nothing. A frame is one where values with their noisy ones and their
-    errors come last, and all that precedes are edges of bins and one or two keys; or where such a value is asked for.
+    Results are public, and a charge would be for nothing. A frame is one where values with their errors come last, one
+    of them with its noisy value, and all that precedes are edges of bins and one or two keys; or where a value with
+    both is asked for.
     """
     values = [name for name in names if {name + NOISY, name + ERROR} <= {*names}]
     if not values:
         return
-    ends = {name for value in values for name in (value, *(value + end for end in (NOISY, ERROR, "_low", "_high")))}
+    each = [name for name in names if name + ERROR in names]
+    ends = {name for value in each for name in (value, *(value + end for end in (NOISY, ERROR, "_low", "_high")))}
     labels = [name for name in names if name not in ends]
     edges = [name for name in labels if name.endswith(ENDS)]
     is_result = names[: len(labels)] == labels and len(labels) - len(edges) <= MOST_KEYS

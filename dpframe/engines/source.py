@@ -75,6 +75,7 @@ class Source:
     schema: dict[str, ColumnType]
     load: Callable[[Sequence[ColumnRequest]], pl.LazyFrame]
     rows: int | None = None  # of a frame in memory; decides on nothing but speed
+    index: Sequence[Any] = ()  # the names of what pandas keeps beside its columns
 
     def column(self, name: str) -> ColumnType:
         """The type of a column, or UnknownColumn with the nearest name."""
@@ -86,6 +87,8 @@ class Source:
                 else "It has no column that is named by a string; df.rename(columns=str) names others so."
             )
             hint = f"Did you mean {near!r}?" if near else has
+            if name in self.index:
+                hint = "It is the index: df.reset_index() makes a column of it."
             raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
         column = self.schema[name]
         if not column.readable:
@@ -245,7 +248,7 @@ def _pandas_source(frame: Any) -> Source:
 
     names = pandas_columns.checked_names(frame)
     dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))  # to take out each column takes longer
-    return Source({name: _pandas_type(dtypes[name]) for name in names}, load, len(frame))
+    return Source({name: _pandas_type(dtypes[name]) for name in names}, load, len(frame), tuple(frame.index.names))
 
 
 def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:

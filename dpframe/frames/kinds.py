@@ -90,12 +90,7 @@ def checked_frame(value: object) -> Any:
     if not is_frame(value):
         raise InvalidType(
             f"frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
-            f"not {named(value)}. "
-            + (
-                "Read the file first: dpf.of(pl.scan_parquet(path))."
-                if isinstance(value, (str, Path))
-                else "Make one: pl.DataFrame(...)."
-            )
+            f"not {named(value)}. {_made_of(value)}"
         )
     if is_spark(value) and value.isStreaming:  # type: ignore[attr-defined]
         raise InvalidArgument(
@@ -108,6 +103,17 @@ def checked_frame(value: object) -> Any:
             'Convert them: frame.to_backend("pandas").'
         )
     return value
+
+
+def _made_of(value: object) -> str:
+    """The way to a frame from what is none."""
+    if isinstance(value, (str, Path)):
+        return "Read the file first: dpf.of(pl.scan_parquet(path))."
+    if callable(getattr(value, "to_frame", None)):
+        return "Take its frame, and name the column in the verb."
+    if callable(getattr(value, "sql", None)):
+        return "Ask it for a table: dpf.of(connection.sql(...))."
+    return "Make one: pl.DataFrame(...)."
 
 
 def is_missing(value: Any) -> bool:

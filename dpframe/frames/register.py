@@ -14,6 +14,10 @@ from typing import Any
 import polars as pl
 
 DOC = "Private counts, sums, means and histograms: see dpframe."
+OF_A_COLUMN = (
+    ".dp must be asked of a frame, not of one of its columns. Write the column's name in the verb, as in "
+    'df.dp.mean("age", bounds=(0, 100), epsilon=0.5).'
+)
 WAITED_FOR = ("pandas", "dask.dataframe")  # modules whose DataFrame is given its .dp when they are imported
 
 
@@ -24,9 +28,25 @@ def register(accessor: Callable[[Any], Any]) -> None:
     for name in WAITED_FOR:
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "DataFrame"):
-            _give(module.DataFrame, accessor)
+            _give_all(module, accessor)
         else:
             sys.meta_path.insert(0, _Finder(name, accessor))
+
+
+def _give_all(module: ModuleType, accessor: Callable[[Any], Any]) -> None:
+    _give(module.DataFrame, accessor)
+    if module.__name__ == "pandas":  # the Series of Polars has words of its own for what it does not have
+        _refuse(module.Series)
+
+
+def _refuse(column_class: Any) -> None:
+    """Say where ``.dp`` is to be asked, to those who ask a column; ``hasattr`` finds none."""
+
+    def dp(column: Any) -> None:
+        raise AttributeError(OF_A_COLUMN)
+
+    if inspect.getattr_static(column_class, "dp", None) is None:
+        column_class.dp = property(dp, doc=OF_A_COLUMN)
 
 
 def _give(frame_class: Any, accessor: Callable[[Any], Any]) -> None:
@@ -68,6 +88,6 @@ class _ThenRegister(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self.loader  # others see the real loader
         self.loader.exec_module(module)
-        _give(module.DataFrame, self.finder.accessor)
+        _give_all(module, self.finder.accessor)
         if self.finder in sys.meta_path:  # until now: whoever only asks whether it is there must not end the wait
             sys.meta_path.remove(self.finder)

@@ -64,7 +64,7 @@ class Scan:
 def _polars(scan: Scan) -> Any:
     path = scan.path or ""
     if scan.format == "parquet":
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(path, hive_partitioning=False)  # it would read folders 01 and 1 as one number
     else:
         _names_of_texts(scan)
         texts = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy")
@@ -94,7 +94,7 @@ def _duckdb(scan: Scan) -> Any:
     elif scan.table is not None:
         relation = connection.table(scan.table)
     elif scan.format == "parquet":
-        relation = connection.read_parquet(scan.path or "")
+        relation = connection.read_parquet(scan.path or "", hive_partitioning=False)
         _check_types(connection, scan.path or "")
     else:
         names = _names_of_texts(scan) or []
@@ -124,7 +124,7 @@ def _check_types(connection: Any, path: str) -> None:
     """Refuse Parquet files whose columns have other types than in the first: DuckDB would cast them, 1.5 to 2."""
     types: dict[str, Any] = {}
     for (file,) in connection.execute("select file from glob(?)", [path]).fetchall():
-        found = connection.read_parquet(file)
+        found = connection.read_parquet(file, hive_partitioning=False)
         for name, its_type in zip(found.columns, found.types, strict=True):
             if types.setdefault(name, its_type) != its_type:
                 raise InvalidArgument(
@@ -146,7 +146,7 @@ def _spark(scan: Scan) -> Any:
     elif scan.table is not None:
         frame = session.table(scan.table)
     elif scan.format == "parquet":
-        frame = session.read.parquet(*scan.files)
+        frame = session.read.option("recursiveFileLookup", "true").parquet(*scan.files)
     else:
         options: dict[str, Any] = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
         if _names_of_texts(scan) is None:

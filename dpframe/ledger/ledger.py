@@ -89,6 +89,8 @@ class Ledger(ShownLedger):
     epsilon 0.25 | epsilon 0.75
     """
 
+    __slots__ = ()
+
     @trimmed
     def __init__(
         self,

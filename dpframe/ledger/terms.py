@@ -289,9 +289,10 @@ def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
     }
     for name, (kept, wanted) in pairs.items():
         if wanted != kept:
+            raised = ", and raise its limit with raise_limit" if name in ("epsilon", "delta") else ""
             raise LedgerError(
                 f"{name} must be {_said(kept)}, as in the ledger at {where}, not {_said(wanted)}. "
-                "Open it with dpf.Ledger.open(path), or take another path for other people's data."
+                f"Open it with dpf.Ledger.open(path){raised}, or take another path for other people's data."
             )
 
 

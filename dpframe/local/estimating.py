@@ -37,13 +37,15 @@ class Estimator(Protocol):
     def name(self) -> str: ...
     @property
     def loss(self) -> Any: ...
+    @property
+    def denoise(self) -> str | None: ...
     def facts(self) -> dict[str, Any]: ...
     def question(self, column: str) -> Any: ...
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
         """The number of reports, the unbiased values and their variances."""
 
 
-def estimated(method: Any, reports: Any, denoise: str | None) -> Any:
+def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
     """The estimate of a method from its reports."""
     if not is_one_of(denoise, (None, method.denoise)):
         ways = "None" if method.denoise is None else f"{method.denoise!r} or None"
@@ -64,7 +66,7 @@ def estimated(method: Any, reports: Any, denoise: str | None) -> Any:
 
 
 def _record(
-    frame: Any, method: Any, query: Any, known: Mapping[str, Any], variance: float, denoise: str | None
+    frame: Any, method: Estimator, query: Any, known: Mapping[str, Any], variance: float, denoise: str | None
 ) -> dict[str, Any]:
     """The provenance: that of the reports, as far as it is known, and what was made of them."""
     (name, statistic), labels = query.statistics[0], list(query.keys.names)
@@ -116,7 +118,7 @@ def _measure(statistic: Any, denoise: str | None) -> dict[str, Any]:
     return described | {"denoise": None if denoise is None else [{"name": denoise}]}
 
 
-def _statistic(method: Any, variance: float) -> dict[str, Any]:
+def _statistic(method: Estimator, variance: float) -> dict[str, Any]:
     """The facts about the reports, with the largest variance of the estimates."""
     return {
         "measures": "reports",

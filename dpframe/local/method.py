@@ -80,7 +80,9 @@ class LocalMethod:
         InvalidArgument
             If something is no report of this method.
         """
-        return estimating.estimated(self, reports, self.denoise if denoise == "default" else denoise)
+        return estimating.estimated(
+            cast(estimating.Estimator, self), reports, self.denoise if denoise == "default" else denoise
+        )
 
     def facts(self) -> dict[str, Any]:
         """The method as plain JSON values."""

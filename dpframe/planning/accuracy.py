@@ -106,14 +106,15 @@ def _bracket(
                 )
             epsilon /= FACTOR
         return epsilon, epsilon * FACTOR
+    low = epsilon
     while not reached(epsilon):
-        if epsilon > MOST:
+        if epsilon >= MOST:
             raise InvalidArgument(
                 "within must be an error that some epsilon up to 1e7 gives, but this one is smaller than the noise "
                 "can be. Write a larger one."
             )
-        epsilon *= FACTOR
-    return epsilon / FACTOR, epsilon
+        low, epsilon = epsilon, min(epsilon * FACTOR, MOST)
+    return low, epsilon
 
 
 def _error(value: object) -> float:

@@ -158,7 +158,7 @@ def _grid_edges(every: str, value_range: object) -> tuple[int, ...]:
         raise MissingArgument(f"range must be given with bins={every!r}: it is never taken from the data. {example}")
     if not isinstance(value_range, (tuple, list)) or len(value_range) != 2:
         raise InvalidType(f"range must be a pair of days (first, last), not {shown(value_range)}. {example}")
-    first, last = (day_of("range", end) for end in value_range)
+    first, last = (day_of("range", end, example) for end in value_range)
     for end in (first, last):
         check_on_grid("range", end, every)
     if not first < last:

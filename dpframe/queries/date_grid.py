@@ -113,16 +113,16 @@ def checked_every(every: object, argument: str = "every") -> str:
     return every
 
 
-def day_of(argument: str, value: Any) -> date:
+def day_of(argument: str, value: Any, example: str = DATES_EXAMPLE) -> date:
     """A day of the calendar, from what people write: a date, its ISO text, or a midnight."""
     if value is None:
-        raise MissingArgument(f"{argument} must be given: dates are never taken from the data. {DATES_EXAMPLE}")
+        raise MissingArgument(f"{argument} must be given: dates are never taken from the data. {example}")
     refuse_misplaced(value)
     day = _plain_day(value)
     if day is None:
         raise InvalidArgument(
             f'{argument} must be a day without a time of day or a time zone, such as "2025-01-06" or '
-            f"date(2025, 1, 6), not {shown(value)}. {DATES_EXAMPLE}"
+            f"date(2025, 1, 6), not {shown(value)}. {example}"
         )
     return day
 

@@ -167,15 +167,20 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any
     if isinstance(keys, dict):
         if set(keys) != set(by):
             raise InvalidArgument(
-                f"keys must name the columns that group_by names, {list(by)}, not {shown(list(keys))}. {KEYS_EXAMPLE}"
+                f"keys must name the columns {list(by)} and no other, not {shown(list(keys))}. {_keys_of(by)}"
             )
         return tuple(_axis_of_keys(column, keys[column]) for column in by)
     if len(by) > 1:
         raise InvalidType(
             f"keys must be a dict {{column: values}} or a frame of combinations for {len(by)} columns, "
-            f"not {named(keys)}. {KEYS_EXAMPLE}"
+            f"not {named(keys)}. {_keys_of(by)}"
         )
     return (_axis_of_keys(by[0], keys),)
+
+
+def _keys_of(by: tuple[str, ...]) -> str:
+    """The way out for keys of these columns."""
+    return f"Write keys={{{', '.join(f'{column!r}: [...]' for column in by)}}}."
 
 
 def _axis_of_keys(column: str, keys: object) -> KeyAxis | DateAxis:
@@ -241,6 +246,9 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
             f"{argument} must be values, not intervals. Group by bins: "
             'group_by(dpf.bins("age", [0, 18, 65, 120])), each of which holds its left edge.'
         )
+    if isinstance(values, str):
+        listed = f"[{shown(values)}]"
+        raise InvalidType(f"{argument} must be a list, tuple or range, not {shown(values)}. Write {argument}={listed}.")
     if not isinstance(values, (list, tuple, range)):
         example = DATES_EXAMPLE if argument == "keys" and _are_dates(values) else EXAMPLES[argument]
         raise InvalidType(

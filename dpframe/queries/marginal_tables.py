@@ -82,12 +82,11 @@ def _labels(values: Sequence[Any] | NDArray[Any], places: NDArray[np.int64]) -> 
 def check_degree(degree: object, attributes: int) -> int:
     """The number of columns of the largest tables."""
     rule = f"a whole number from 1 to the number of columns, {attributes}"
+    way_out = f"Write degree={min(attributes, 2)}."
     if not is_whole(degree):
-        raise InvalidType(f"degree must be {rule}, not {shown(degree)}. Write degree=2 for all tables of two columns.")
+        raise InvalidType(f"degree must be {rule}, not {shown(degree)}. {way_out}")
     if not 1 <= int(degree) <= attributes:  # type: ignore[call-overload]
-        raise InvalidArgument(
-            f"degree must be {rule}, not {shown(degree)}. Write degree=2 for all tables of two columns."
-        )
+        raise InvalidArgument(f"degree must be {rule}, not {shown(degree)}. {way_out}")
     return int(degree)  # type: ignore[call-overload,no-any-return]
 
 

@@ -106,7 +106,7 @@ class Query:
             )
         if any(len(axis.names) != len(axis.columns) for axis in self.keys.axes):
             raise InvalidArgument(
-                f"{option} must be left out of a histogram: its bins have no name for their total. "
+                f"{option} must be left out where there are bins, which have no name for their total. "
                 "Add up bins yourself, or group by declared keys."
             )
         if any(None in row for axis in self.keys.axes for row in getattr(axis, "rows", ())):

@@ -16,7 +16,7 @@ from dpframe.engines.quiet import check_quiet
 from dpframe.engines.schema import check
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import exact_delta
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
@@ -109,7 +109,7 @@ def _planned(request: Request, ledger: Ledger | None) -> Plan:
     checked = check(request.frame, request.query.protecting(unit), unit)
     check_reading(request.frame, memory=request.reading.memory, progress=request.reading.progress)
     if checked.grouping is None:
-        _ = unit.contribution  # refused where a question has no bounds
+        _check_bounds(checked, unit)
     refuse_many("keys and bins must make", "cells", checked.shown.cells, request.max_cells)  # those of a dtype as well
     if checked.cube:
         refuse_many("cube must make", "rows", checked.rows, request.max_cells)
@@ -154,6 +154,17 @@ def _unit_of(request: Request, ledger: Ledger | None) -> PrivacyUnit:
     if unit.column is not None and request.query.one_group and not request.query.uses_rows:
         return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
     return bounded
+
+
+def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
+    """Refuse a question that has no bounds of contribution, and needs some."""
+    if unit.column is not None and not unit.is_bounded and not query.uses_rows:
+        raise MissingArgument(
+            f"max_groups must be given, in the call or as a default in the unit: in how many groups one {unit.column} "
+            "may count in full, with whatever rows. df.dp.contributions(by=..., epsilon=...) tells privately how many "
+            "there are; then write for instance max_groups=2."
+        )
+    _ = unit.contribution
 
 
 def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:

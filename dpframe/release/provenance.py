@@ -147,10 +147,11 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
         )
     if not facts["measures"]:
         raise InvalidArgument(
-            "the frame must hold released numbers, but a selection is one of the declared options alone. "
-            if "top" not in facts
-            else "the frame must hold a number for every declared cell, but a top-k is some of them, in order. "
+            "the frame must hold a number for every declared cell, but a top-k is some of them, in order. "
             "Read it from the frame."
+            if "top" in facts
+            else "the frame must hold released numbers, but a selection is one of the declared options alone. "
+            "Read it from the frame, or ask for a histogram."
         )
     places = checked(frame, facts)
     _check_kinds(frame, facts)

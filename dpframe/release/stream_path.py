@@ -41,6 +41,7 @@ from dpframe.release.tried import tried
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
+PERIOD_EXAMPLE = 'Write for instance "2026-W07" or date(2026, 2, 9).'
 
 log = logging.getLogger("dpframe")
 
@@ -113,13 +114,14 @@ def _planned(request: StreamRequest, ledger: Ledger | None) -> StreamPlan:
 def _number_of(plan: StreamPlan, period: Any) -> int:
     """The number of a declared period, from 1."""
     is_dated = hasattr(plan.query.keys.axes[0], "every")
-    token = same_key(day_of("period", period) if is_dated else plain_key(period, "period"))
+    token = same_key(day_of("period", period, PERIOD_EXAMPLE) if is_dated else plain_key(period, "period"))
     places = [place for place, label in enumerate(plan.periods, start=1) if same_key(label) == token]
     if not places:
         first, last = _named(plan, 1), _named(plan, len(plan.periods))
+        way_out = "Name a period by its first day. " if is_dated else ""
         raise InvalidArgument(
             f"period must be one of the {len(plan.periods)} declared ones, {first} to {last}, not {shown(period)}. "
-            "A stream that is longer is a new one, with a name and a price of its own."
+            f"{way_out}A stream that is longer is a new one, with a name and a price of its own."
         )
     return places[0]
 

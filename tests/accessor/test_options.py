@@ -157,7 +157,16 @@ def test_python_may_leave_docstrings_out():
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"), [("lower", "bounds"), ("high", "bounds"), ("eps", "epsilon"), ("bound", "bounds")]
+    ("word", "meant"),
+    [
+        ("lower", "bounds"),
+        ("high", "bounds"),
+        ("range", "bounds"),
+        ("eps", "epsilon"),
+        ("bound", "bounds"),
+        ("accuracy", "within"),
+        ("max_partitions_contributed", "max_groups"),
+    ],
 )
 def test_words_of_other_libraries_are_understood(word, meant):
     people = pl.DataFrame({"age": [31, 45, 62]})

@@ -172,6 +172,23 @@ def test_a_verb_that_is_none_names_the_one_that_was_meant(name):
     assert VERBS_MEANT[name] in str(refusal.value)
 
 
+OF_RESULTS_MEANT = {
+    "to_csv": 'Write table("csv")',
+    "to_excel": 'Write table("excel")',
+    "to_parquet": "Write write_parquet(path)",
+    "cost": 'Write provenance["cost"]',
+    "tabel": "Did you mean 'table'?",
+}
+
+
+@pytest.mark.parametrize("name", OF_RESULTS_MEANT)
+def test_what_a_result_has_not_names_what_was_meant(name):
+    result = pl.DataFrame({"age": [1]}).dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    with pytest.raises(AttributeError) as refusal:
+        getattr(result.dp, name)
+    assert str(refusal.value).startswith(f".dp of a result has no '{name}'. {OF_RESULTS_MEANT[name]}")
+
+
 @pytest.mark.parametrize("name", ["_repr_html_", "__array__", "zzz"])
 def test_what_is_like_no_verb_is_refused_without_a_guess(name):
     with pytest.raises(AttributeError) as refusal:

@@ -117,6 +117,14 @@ def test_dates_as_keys_stand_on_a_scale_of_time(frame, ledger, every, last, ends
     assert [cell["right"][:10] for cell in values[:2]] == ends
 
 
+@pytest.mark.parametrize(("last", "ticks"), [("2026-06-30", {"interval": "month", "step": 1}), ("2029-06-30", None)])
+def test_few_months_have_a_tick_each(altair, ledger, last, ticks):
+    days = pl.DataFrame({"day": [date(2026, 1, 5)], "x": [1.0]})
+    months = days.dp.group_by("day", keys=dpf.dates("2026-01-01", last, every="1mo"))
+    chart = months.mean("x", bounds=(0, 9), epsilon=1, ledger=ledger).dp.plot().to_dict()
+    assert chart["layer"][0]["encoding"]["x"]["axis"].get("tickCount") == ticks
+
+
 def test_the_last_year_of_the_calendar_can_be_drawn(frame, ledger):
     keys = dpf.dates("9998-01-01", "9999-12-31", every="1y")
     chart = frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger).dp.plot().to_dict()
@@ -494,3 +502,50 @@ def test_the_theme_follows_that_of_altair(weekly):
     assert (light["config"]["background"], dark["config"]["background"]) == (theme.LIGHT.page, theme.DARK.page)
     with altair.theme.enable("ggplot2"):
         assert "style" not in weekly[10].dp.plot().to_dict()["config"]
+
+
+def scale_of(chart):
+    """The scale of the values of a chart."""
+    encodings = [layer["encoding"] for layer in chart.to_dict()["layer"]]
+    return next(encoding["x"].get("scale", {}) for encoding in encodings if encoding["x"]["field"] == "value")
+
+
+def test_numbers_that_lie_beyond_the_bounds_of_values_are_not_cut(altair):
+    """A variance and a ratio have other scales than the values that they are of."""
+    frame = pl.DataFrame({"age": [10, 50, 90] * 100, "cost": [5.0, 6.0, 7.0] * 100})
+    bounds = {"age": (0, 100), "cost": (0, 9)}
+    with dpf.Ledger(epsilon=99):
+        spread = frame.dp.variance("age", bounds=(0, 100), epsilon=9).dp.plot()
+        ratio = frame.dp.agg(dpf.ratio("age", "cost", bounds=bounds), epsilon=9).dp.plot()
+        mean = frame.dp.mean("age", bounds=(0, 100), epsilon=9).dp.plot()
+    assert "domain" not in scale_of(spread)
+    assert "domain" not in scale_of(ratio)
+    assert scale_of(mean)["domain"] == [0, 100]
+    assert ratio.to_dict()["title"]["text"] == "Ratio of age to cost"
+    title = next(layer["encoding"]["x"]["title"] for layer in ratio.to_dict()["layer"])
+    assert "".join(title) == "ratio of age to cost, values clipped to [0, 100] and [0, 9]"
+
+
+def test_the_interval_of_a_mean_stays_within_its_bounds(altair):
+    frame = pl.DataFrame({"ward": ["A"] * 5, "age": [90.0] * 5})
+    with dpf.Ledger(epsilon=9):
+        chart = frame.dp.group_by("ward", keys=["A", "B"]).mean("age", bounds=(0, 100), epsilon=0.01).dp.plot()
+    cells = chart.to_dict()["data"]["values"]
+    assert all(0 <= cell["low"] <= cell["value"] <= cell["high"] <= 100 for cell in cells)
+
+
+def test_verbs_are_told_in_words(altair):
+    frame = pl.DataFrame({"age": [10, 50, 90], "{sex}": ["f", "m", "f"]})
+    with dpf.Ledger(epsilon=99):
+        charts = [
+            frame.dp.std("age", bounds=(0, 100), epsilon=1).dp.plot(),
+            frame.dp.n_distinct("{sex}", epsilon=1).dp.plot(),
+            frame.dp.histogram("age", bins=[0, 50, 100], normalize=True, epsilon=1).dp.plot(),
+            frame.dp.proportion("{sex}", value="f", epsilon=1).dp.plot(),
+        ]
+    assert [chart.to_dict()["title"]["text"] for chart in charts] == [
+        "Standard deviation of age",
+        "Distinct values of {sex}",
+        "Share of rows by age",
+        "Proportion of {sex} that is 'f'",
+    ]

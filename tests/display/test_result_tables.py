@@ -74,6 +74,24 @@ def test_bins_are_words(ages):
     assert "Ages \\<b\\>" in ages.dp.table("markdown")
 
 
+def test_numbers_of_rows_and_of_groups_are_whole():
+    frame = pl.DataFrame({"person": [1, 2, 2], "ward": ["A", "A", "B"]})
+    ledger = dpf.Ledger(epsilon=1, unit="person")
+    grid = frame.dp.contributions("ward", keys=["A", "B", "C"], epsilon=1, ledger=ledger)
+    rows = cells(grid)[1]
+    assert [row[1] for row in rows[:3]] == ["1", "2", "3 to 4"]
+    assert list(dict.fromkeys(row[0] for row in rows))[:4] == ["1", "2", "3 to 4", "5 to 8"]
+
+
+def test_each_kind_of_interval_is_told_where_there_is_one():
+    ask = pl.DataFrame({"age": [31, 45]}).dp.agg
+    ledger, ends, halves = dpf.Ledger(epsilon=9), "from and to are the ends", "± is the 95% interval"
+    middle, count = dpf.median("age", bounds=(0, 99)), dpf.count()
+    for statistics, said in (([middle], (True, False)), ([count], (False, True)), ([middle, count], (True, True))):
+        text = ask(*statistics, epsilon=1, ledger=ledger).dp.table("markdown")
+        assert (ends in text, halves in text) == said
+
+
 def test_dates_missing_keys_and_whole_keys():
     frame = pl.DataFrame({"day": pl.date_range(pl.date(2026, 1, 1), pl.date(2026, 1, 31), eager=True)})
     frame = frame.with_columns(year=pl.lit(2026), kind=pl.lit(None, dtype=pl.String))

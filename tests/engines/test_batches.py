@@ -201,6 +201,12 @@ def test_nothing_is_left_after_ctrl_c_or_a_crash_and_the_charge_stands(how, tmp_
         assert "the charge stands" in errors
 
 
+def test_a_connection_of_duckdb_is_asked_for_a_table():
+    duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(dpf.InvalidType, match=r"not a DuckDBPyConnection. Ask it for a table: dpf\.of\("):
+        dpf.of(duckdb.connect())
+
+
 def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
     duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()

@@ -181,7 +181,8 @@ def test_results_without_their_record_are_no_private_rows(engine):
     with dpf.Ledger(epsilon=9) as ledger:
         ages = frame.dp.histogram("age", bins=[0, 50, 100], epsilon=1)
         wards = frame.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1)
-        for result in (ages, wards):
+        both = frame.dp.group_by("ward", keys=["A"]).agg(n=dpf.count(), m=dpf.mean("age", bounds=(0, 99)), epsilon=1)
+        for result in (ages, wards, both):
             kept = result.copy() if engine.is_pandas else result.clone()
             if engine.is_pandas:
                 kept.attrs = {}

@@ -117,6 +117,13 @@ def test_results_are_of_the_callers_library(engine, budget):
         assert result.index.tolist() == [0, 1]
 
 
+def test_a_column_that_is_the_index_is_refused_with_the_way_out(budget):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"patient": [1, 2], "age": [31, 45]}).set_index("patient")
+    with pytest.raises(dpf.UnknownColumn, match=r"'patient' is not in the frame. It is the index: df.reset_index\(\)"):
+        frame.dp.count("patient", epsilon=1)
+
+
 def test_dates_come_back_as_dates(budget):
     days = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
     frame = pl.DataFrame({"day": days})

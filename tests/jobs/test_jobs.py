@@ -379,3 +379,14 @@ def test_parquet_files_of_other_types_are_not_cast(tmp_path):
         opened("duckdb", tmp_path)
     (tmp_path / "stays-1.parquet").unlink()
     assert opened("duckdb", tmp_path).fetchall() == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_names_of_folders_are_no_columns(tmp_path, engine):
+    """Engines would read 01 and 1 as one number, and so as one unit."""
+    for name in ("p=01", "p=1"):
+        (tmp_path / "stays" / name).mkdir(parents=True)
+        pl.DataFrame({"x": [1.0]}).write_parquet(tmp_path / "stays" / name / "a.parquet")
+    frame = scans.opened(engine, scans.Scan(str(tmp_path / "stays" / "*" / "*.parquet")))
+    with pytest.raises(dpf.UnknownColumn, match="'p'"):
+        dpf.of(frame).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1, unit="p"))

@@ -102,6 +102,7 @@ def test_a_ledger_that_differs_is_refused(path, words, said):
         dpf.Ledger(**{"dataset": "clinic", **words}, path=path)
     assert str(caught.value).startswith(said)
     assert "Ledger.open" in str(caught.value)
+    assert ("raise_limit" in str(caught.value)) == said.startswith(("epsilon", "delta"))
     assert len(str(caught.value)) < 400
 
 

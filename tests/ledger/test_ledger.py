@@ -266,6 +266,14 @@ def test_copies_are_the_same_ledger(copied):
     assert copied(ledger) is ledger
 
 
+@pytest.mark.parametrize("name", ["epsilon", "limit", "spent", "budget"])
+def test_a_limit_that_is_written_over_is_refused(name):
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(AttributeError, match=name):
+        setattr(ledger, name, 5)
+    assert ledger.limit.epsilon == 1
+
+
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickling_is_refused(protocol):
     with pytest.raises(LedgerError, match="second budget"):

@@ -194,3 +194,14 @@ def test_a_size_is_what_the_preview_of_a_mean_shows():
     assert few.error["age_mean"] > 50 * many.error["age_mean"] > 0
     assert "of 50" in repr(few)
     assert math.isclose(many.error["age_mean"], few.error_of(dict(few.query.statistics)["age_mean"], 5_000))
+
+
+def test_an_error_that_costs_more_than_is_looked_at_is_refused():
+    ask = PEOPLE.dp.preview
+    for asked in (
+        lambda: ask.mean("age", bounds=(0, 1), within=0, size=10),
+        lambda: ask.sum("age", bounds=(0, 1), within=0),
+    ):
+        with pytest.raises(dpf.InvalidArgument, match="some epsilon up to 1e7"):
+            asked()
+    assert ask.mean("age", bounds=(0, 1), within=1e-6, size=10).cost.epsilon < 1e7

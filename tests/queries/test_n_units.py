@@ -79,7 +79,7 @@ def test_one_cell_needs_no_bounds_and_many_rows_change_nothing():
     assert frame.dp.n_units(epsilon=1e7, ledger=ledger)["n_units"].item() == frame["u"].n_unique()
     doubled = pl.concat([frame] * 3)
     assert doubled.dp.n_units(epsilon=1e7, ledger=ledger)["n_units"].item() == frame["u"].n_unique()
-    with pytest.raises(MissingArgument, match="max_rows"):
+    with pytest.raises(MissingArgument, match="max_groups"):
         frame.dp.group_by("g", keys=["A"] * 1 + ["B"]).n_units(epsilon=1.0, ledger=ledger)
 
 

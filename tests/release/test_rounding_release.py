@@ -88,7 +88,7 @@ def test_what_cannot_be_rounded(ledger):
         both = dpf.concat([asked(frame, ledger), asked(frame, ledger)])
     with pytest.raises(dpf.InvalidArgument, match="bins that are there to be added up"):
         ranges.dp.round()
-    with pytest.raises(dpf.InvalidArgument, match="a selection is one of the declared options"):
+    with pytest.raises(dpf.InvalidArgument, match=r"a selection is one of the declared options alone\. Read it"):
         mode.dp.round()
     with pytest.raises(dpf.InvalidArgument, match="must be asked of one release"):
         both.dp.round()

@@ -21,7 +21,7 @@ from dpframe.queries.total import Floats, Measured, Noise, Total
 NOISY = "_noisy"
 LABELS = ("column", "other")
 MOST_COLUMNS = 64
-EXAMPLE = 'Write for instance covariance(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}).'
+EXAMPLE = 'Write for instance ["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}.'
 
 
 @dataclass(frozen=True)
