@@ -66,12 +66,10 @@ def with_sums(
         total = float(noisy.sum())
         total = positive_mean(total, deviation * math.sqrt(off.size)) if nonnegative else total
         total -= float(ordered.sum()) - float(room.sum())
-    cut = nonnegative and total is None  # blocks that are wanted below 0 are cut there
-    halvings = halvings_of(values.shape)
-    is_grid = len(set(halvings)) > 1
+    sparing = HALVINGS if nonnegative and total is None else 0
     is_seen = float(noisy.sum()) > SEEN * deviation * math.sqrt(off.size)
-    along = halvings if cut and is_grid and is_seen else []
-    sparing = HALVINGS if cut and not is_grid else 0
+    along = halvings_of(values.shape) if sparing and is_seen else []
+    along = along if len(set(along)) > 1 else []
     moved = _moved(room, off, ordered + off, deviation, doubt, total, sparing, along)
     back = np.empty(off.size)
     back[order] = moved
