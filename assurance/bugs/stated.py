@@ -75,6 +75,23 @@ STATED = (
     ),
     bug(
         "stated",
+        "blocks that are spared on every scale",
+        "keeping._moved",
+        "        if level < sparing:",
+        "        if sparing:",
+        "test_aggregate.py::test_blocks_that_are_each_cut_at_0_do_not_add_up",
+    ),
+    bug(
+        "stated",
+        "blocks that are spared only where they are surely full",
+        "sparing.spared",
+        "    part = np.clip(noisy / (FULL * spread), 0.0, 1.0)",
+        "    part = np.floor(np.clip(noisy / (FULL * spread), 0.0, 1.0))",
+        "test_aggregate.py::test_few_rows_in_front_do_not_pay_for_the_empty_rest",
+        "test_aggregate.py::test_a_half_is_spared_by_what_it_is_measured_at",
+    ),
+    bug(
+        "stated",
         "blocks of a grid that are cut at 0 one by one",
         "nearest_sums.nearest_sums",
         "    return _projected(distance(tuple(halvings)), wanted / scale) * scale",
