@@ -40,9 +40,10 @@ def with_sums(
     block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
     smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
     half a standard deviation downward: where nearly all cells are empty, the few others would else pay for the noise of
-    all. For the same reason a full half of a line beside an empty one keeps its own sum (`sparing.spared`), and the
-    blocks of a grid are cut at 0 all together, by what ranges are off by (`nearest_sums.nearest_sums`), if the sum of
-    all is more than its noise. In the first four halvings of a line two halves that are surely full are not doubted.
+    all. For the same reason a half beside an empty one is kept near its own sum, the fuller the nearer, in the first
+    two halvings (`sparing.spared`), and the blocks of a grid are cut at 0 all together, by what ranges are off by
+    (`nearest_sums.nearest_sums`), if the sum of all is more than its noise. In the first four halvings of a line two
+    halves that are surely full are not doubted.
 
     The doubts were tuned on five lines and three grids of DPBench. To treat cells that seem empty apart is worse: to
     select cells by their noisy values puts noise into the sums.

@@ -23,12 +23,13 @@ def spared(kept: Floats, whole: Floats, wanted: Floats, own: Floats, noisy: Floa
     not beyond what it was wanted to be: wholly if it is surely full, else by the part of that at which it is measured,
     since where nearly nothing is seen both are likely empty, and to keep the sum of all is better.
 
-    What the sum of all is off by cannot grow by this. Take k quarters, each kept at its own sum x + z or at 0 if that
-    is negative, with x >= 0 and standard Gaussian z, all independent. The expected squared error of their sum is
-    sum r(x_i) + 2 sum_(i<j) b(x_i) b(x_j), with r' = 2 x P(z > x) and the bias b' = -P(z > x). In each x_i it falls
-    as long as x_i is less than the other biases together and then rises: so it is largest where every x_i is 0 or
-    far above, where j quarters at 0 make it k - j/2 + j(j - 1)/(2 pi). That is at most k, the error of the noisy sum,
-    for j up to 4. Eight blocks of a third halving could make it 12.9 instead of 8.
+    Even where all quarters are spared wholly, the sum of all is not farther from the truth in expectation than the
+    noisy one. Take k quarters, each kept at its own sum x + z or at 0 if that is negative, with x >= 0 and standard
+    Gaussian z, all independent. The expected squared error of their sum is sum r(x_i) + 2 sum_(i<j) b(x_i) b(x_j), with
+    r' = 2 x P(z > x) and the bias b' = -P(z > x). In each x_i it falls as long as x_i is less than the other biases
+    together and then rises: so it is largest where every x_i is 0 or far above, where j quarters at 0 make it k - j/2 +
+    j(j - 1)/(2 pi). That is at most k, the error of the noisy sum, for j up to 4. Eight blocks of a third halving could
+    make it 12.9 instead of 8.
     """
     beside = (wanted < 0.0).reshape(-1, 2)[:, ::-1].ravel()
     part = np.clip(noisy / (FULL * spread), 0.0, 1.0)

@@ -145,7 +145,7 @@ def test_blocks_that_are_each_cut_at_0_do_not_add_up():
 
 
 def test_few_rows_in_front_do_not_pay_for_the_empty_rest():
-    """The whole is 2.5 deviations of its noise: where full halves alone are spared prefixes are 1.18 of the noisy ones."""
+    """The whole is 2.5 deviations of its noise. Where full halves alone are spared, prefixes are 1.18 of noisy ones."""
     truth = np.where(np.arange(1024) < 100, 8, 0)
     assert (off_by(truth, lambda values: np.full(1024, 0.8)) < 1.02).all()
 
