@@ -75,6 +75,14 @@ STATED = (
     ),
     bug(
         "stated",
+        "values that are cut at 0 and lose their sum",
+        "choose._choice",
+        "    kept = with_sums(",
+        "    kept = best if candidate is None else with_sums(",
+        "test_keeping.py::test_values_that_are_only_cut_at_0_keep_their_sum",
+    ),
+    bug(
+        "stated",
         "blocks that are spared on every scale",
         "keeping._moved",
         "        if level < sparing:",

@@ -13,8 +13,7 @@ from dpframe.denoise.sparing import FULL, HALVINGS, spared
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
-LITTLE = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
-MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
+DOUBTS = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
@@ -29,7 +28,7 @@ def with_sums(
     noise: NoiseLaw,
     *,
     nonnegative: bool,
-    doubt: tuple[float, ...] = LITTLE,
+    doubt: tuple[float, ...] = DOUBTS,
     never_zero: bool = False,
 ) -> Floats:
     """The denoised values, moved until sums over blocks of cells agree with the noisy sums.
