@@ -16,7 +16,7 @@ from dpframe.denoise.context import MANY, Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import edges_of
-from dpframe.denoise.keeping import LITTLE, MORE, positive_mean, with_sums
+from dpframe.denoise.keeping import DOUBTS, positive_mean, with_sums
 from dpframe.denoise.mixture import Mixture
 from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
 from dpframe.denoise.spanning import tree_shrunk
@@ -235,9 +235,7 @@ def _choice(
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
     dominated = is_dominated(values, noise)
-    doubt: tuple[float, ...] = MORE if candidate is None else LITTLE
-    if not axes or (never_zero and dominated):  # halves mean nothing
-        doubt = doubt[:1]
+    doubt = DOUBTS[:1] if not axes or (never_zero and dominated) else DOUBTS  # halves may mean nothing
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
     moved = kept - best
     if max(moved.max(initial=0.0), -moved.min(initial=0.0)) > TINY * math.sqrt(noise.variance):

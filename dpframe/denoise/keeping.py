@@ -13,8 +13,7 @@ from dpframe.denoise.sparing import FULL, HALVINGS, spared
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
-LITTLE = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
-MORE = (1.0, 1.0, 1.0, 1.0, 1.0, 1.25, 1.75, 2.25, 2.75)
+DOUBTS = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
 FAR_BELOW = -1e3  # deviations
 SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
@@ -29,7 +28,7 @@ def with_sums(
     noise: NoiseLaw,
     *,
     nonnegative: bool,
-    doubt: tuple[float, ...] = LITTLE,
+    doubt: tuple[float, ...] = DOUBTS,
     never_zero: bool = False,
 ) -> Floats:
     """The denoised values, moved until sums over blocks of cells agree with the noisy sums.
@@ -40,9 +39,10 @@ def with_sums(
     block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
     smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
     half a standard deviation downward: where nearly all cells are empty, the few others would else pay for the noise of
-    all. For the same reason a full half of a line beside an empty one keeps its own sum (`sparing.spared`), and the
-    blocks of a grid are cut at 0 all together, by what ranges are off by (`nearest_sums.nearest_sums`), if the sum of
-    all is more than its noise. In the first four halvings of a line two halves that are surely full are not doubted.
+    all. For the same reason a half beside an empty one is kept near its own sum, the fuller the nearer, in the first
+    two halvings (`sparing.spared`), and the blocks of a grid are cut at 0 all together, by what ranges are off by
+    (`nearest_sums.nearest_sums`), if the sum of all is more than its noise. In the first four halvings of a line two
+    halves that are surely full are not doubted.
 
     The doubts were tuned on five lines and three grids of DPBench. To treat cells that seem empty apart is worse: to
     select cells by their noisy values puts noise into the sums.
