@@ -70,7 +70,7 @@ BLOCKS = (
         "engines",
         "blocks: strings told apart by four bytes and the length",
         "block_places._strings",
-        "unlike ^= views[1::2]",
+        "unlike ^= last",
         "unlike ^= unlike",
         STRINGS,
     ),

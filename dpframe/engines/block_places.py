@@ -36,9 +36,10 @@ class Scratch:
 
     def of(self, name: str, rows: int, dtype: type) -> Any:
         """The array of this name for a block of so many rows; what is in it is left from before."""
-        if (name, dtype) not in self._of_type:
-            self._of_type[name, dtype] = np.empty(BLOCK, dtype=dtype)
-        return self._of_type[name, dtype][:rows]
+        found = self._of_type.get((name, dtype))
+        if found is None or found.size < rows:  # the first block has most rows
+            found = self._of_type[name, dtype] = np.empty(rows, dtype=dtype)
+        return found[:rows]
 
 
 Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
@@ -133,7 +134,7 @@ def _strings(name: str, keys: Declared) -> Places | None:
     if declared is None or found is None:
         return None
     multipliers, shift = found
-    slots = _slot(declared, multipliers, shift)
+    slots = _slot(declared[0::2], declared[1::2], multipliers, shift)
     first, second = (np.zeros(2 ** (64 - int(shift)), dtype=np.uint64) for _ in range(2))
     place_of = np.zeros(first.size, dtype=np.int64)
     first[slots], second[slots] = declared[0::2], declared[1::2]
@@ -143,14 +144,16 @@ def _strings(name: str, keys: Declared) -> Places | None:
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
         views, rows = views_of(block[name]), block.height
         assert views is not None  # as those of the declared ones
-        slot = _slot(views, multipliers, shift, scratch.of(f"{name} slot", rows, np.uint64))
-        unlike = second.take(slot, mode="clip", out=scratch.of(name, rows, np.uint64))
-        unlike ^= views[1::2]
+        last = scratch.of(f"{name} last", rows, np.uint64)
+        last[:] = views[1::2]  # side by side they are read faster
+        slot = _slot(views[0::2], last, multipliers, shift, scratch.of(f"{name} slot", rows, np.uint64))
+        unlike = second.take(slot, mode="wrap", out=scratch.of(name, rows, np.uint64))  # all slots are in the table
+        unlike ^= last
         if alike is None or not _all_are(alike, views[0::2]):
-            other = first.take(slot, mode="clip", out=scratch.of(f"{name} other", rows, np.uint64))
+            other = first.take(slot, mode="wrap", out=scratch.of(f"{name} other", rows, np.uint64))
             other ^= views[0::2]
             unlike |= other
-        places = place_of.take(slot, mode="clip", out=scratch.of(f"{name} places", rows, np.int64))
+        places = place_of.take(slot, mode="wrap", out=scratch.of(f"{name} places", rows, np.int64))
         if unlike.max(initial=0):
             places[unlike != 0] = 0
         return _with_missing(places, block[name], keys)
@@ -162,10 +165,10 @@ def _all_are(word: Any, words: Words) -> bool:
     return bool(words.min(initial=word) == word == words.max(initial=word))
 
 
-def _slot(views: Words, multipliers: tuple[Any, Any], shift: Any, out: Words | None = None) -> Integers:
-    mixed = np.multiply(views[1::2], multipliers[1], out=out)
+def _slot(first: Words, last: Words, multipliers: tuple[Any, Any], shift: Any, out: Words | None = None) -> Integers:
+    mixed = np.multiply(last, multipliers[1], out=out)
     if multipliers[0]:
-        mixed += views[0::2] * multipliers[0]
+        mixed += first * multipliers[0]
     mixed >>= shift
     return np.asarray(mixed.view(np.int64))
 
@@ -178,7 +181,7 @@ def _slots(views: Words) -> tuple[tuple[Any, Any], Any] | None:
         shift = np.uint64(64 - bits)
         for multiplier in MULTIPLIERS:
             for pair in ((np.uint64(0), multiplier), (multiplier ^ np.uint64(2), multiplier)):
-                if np.unique(_slot(views, pair, shift)).size == count:
+                if np.unique(_slot(views[0::2], views[1::2], pair, shift)).size == count:
                     return pair, shift
         bits += 2
     return None

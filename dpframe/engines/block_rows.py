@@ -137,8 +137,9 @@ class _Coder:
     def __init__(self, table: pl.DataFrame, layout: Layout, placed: Placed, drops: bool, narrow: Any) -> None:
         self._table, self._layout, self._placed, self._drops = table, layout, placed, drops
         self._scratch = Scratch()
-        self._places = np.empty(BLOCK, dtype=narrow)
-        self._steps = np.empty((len(layout.slots.slots), BLOCK), dtype=np.int32)
+        most = min(BLOCK, table.height)
+        self._places = np.empty(most, dtype=narrow)
+        self._steps = np.empty((len(layout.slots.slots), most), dtype=np.int32)
 
     def coded(self, start: int, stop: int) -> tuple[Places, Steps]:
         """The places of a block of rows, and their steps; both are written to again."""
