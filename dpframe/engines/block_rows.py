@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers
 from dpframe.engines.block_owners import MOST_BITS, Keys, Owners, owners_of
-from dpframe.engines.block_places import Scratch, may_be_placed, places_of
+from dpframe.engines.block_places import may_be_placed, places_of
 from dpframe.engines.block_totals import Layout, floats, to_shares, to_steps
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_coded import MISSING
 from dpframe.engines.kernels import in_threads
+from dpframe.engines.known_words import Scratch
 
 Places = NDArray[Any]  # the cell plus one, 0 for none, in 16 or 32 bits
 Steps = NDArray[np.int32]

@@ -17,10 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
-from dpframe.engines.block_places import BLOCK, Scratch, may_be_placed, places_of
+from dpframe.engines.block_places import BLOCK, may_be_placed, places_of
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
 from dpframe.engines.kernels import in_threads, threads
+from dpframe.engines.known_words import Scratch
 from dpframe.engines.source import Source
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import Total
