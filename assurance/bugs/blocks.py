@@ -6,6 +6,7 @@ from assurance.bugs.seeding import bug
 
 FILE = "test_block_totals.py"
 UNITS = "test_block_units.py"
+CODES = "test_string_codes.py"
 VALUES = f"{FILE}::test_values_of_any_size_and_kind"
 STRINGS = f"{FILE}::test_strings_that_share_a_slot"
 EVEN = f"{FILE}::test_even_bins_are_those_of_a_search"
@@ -169,5 +170,61 @@ BLOCKS = (
         "== word == words.max(initial=word)",
         "== word",
         f"{FILE}::test_strings_that_begin_otherwise_than_all_keys",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: a long one taken for the key that it begins with",
+        "string_codes._words",
+        "        np.minimum(length, MOST + 1, out=length)",
+        "        np.minimum(length, MOST, out=length)",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: long ones of one length taken for the key that they begin with",
+        "string_codes._words",
+        "np.uint64(min(least, MOST + 1))",
+        "np.uint64(min(least, MOST))",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: bytes of 0 at the end of a string left out of account",
+        "string_codes._words",
+        "    size <<= np.uint64(8 * MOST)",
+        "    size[:] = np.uint64(0)",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: any string counted as the key in its slot",
+        "KnownWords.find",
+        "numbers[unlike != 0] = 0",
+        "numbers[:0] = 0",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: missing ones counted by the bytes that stand there",
+        "string_codes.codes_of",
+        "codes[np.asarray(array.is_null())] = keys.missing",
+        "codes[:0] = keys.missing",
+        f"{CODES}::test_bytes_that_are_no_text_and_bytes_of_missing_rows",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: each chunk written over the one before",
+        "string_codes._blocks",
+        "        done += rows",
+        "        done += 0",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: the last ones read beyond their bytes",
+        "string_codes._blocks",
+        "np.searchsorted(ends[:rows], data.size - BEYOND, side=\"right\")",
+        "np.searchsorted(ends[:rows], data.size, side=\"right\")",
+        f"{CODES}::test_positions_of_strings",
     ),
 )

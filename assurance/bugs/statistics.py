@@ -321,7 +321,7 @@ STATISTICS = (
         "weights._values",
         "    if line.name is None:",
         "    if line.name is None or total.row is not None:",
-        "test_block_units.py::test_hard_tables",
+        "test_block_units.py::test_units_of_few_rows",
     ),
     bug(
         "statistics",

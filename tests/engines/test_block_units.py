@@ -102,6 +102,7 @@ def test_units_of_few_rows(monkeypatch):
         axes = key_axes(("k",), [*keys, None], None)
         asked = Query("agg", Keys(axes), (("n", Count()), ("x", sum("x", (0, 500))), ("m", mean("z", (-9, 300)))))
         agree(monkeypatch, named, asked, PrivacyUnit("u", max_rows=2, max_groups=2), (1.0, 2.0)[turn])
+        agree(monkeypatch, named, asked.under(pure=True), PrivacyUnit("u", max_rows=2))  # functions of rows
         agree(monkeypatch, frame.with_columns(unit.alias("u")), by(6), PrivacyUnit("u", **BOUNDS[turn]))
     agree(monkeypatch, named.clear(), asked, PrivacyUnit("u", max_rows=2))
 
