@@ -98,6 +98,23 @@ def test_values_of_any_size_and_kind(monkeypatch):
             agree(monkeypatch, frame, by("k", [1, 3], v=variance("x", bounds)))
 
 
+def test_few_rows_in_one_cell(monkeypatch):
+    """Without keys: NumPy adds up a small table, and Polars a large one."""
+    used = []
+    monkeypatch.setattr(block_totals, "FEW_ROWS", 2**16)
+    placed = block_totals.places_of
+    monkeypatch.setattr(block_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
+    statistics = ("n", Count()), ("x", sum("x", (-3, 90))), ("m", mean("y", (0, 7))), ("v", variance("x", (-3, 90)))
+    for turn, (_, frame) in enumerate(trial.hard_tables(2, 9)):
+        numbers = [name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == pl.Boolean]
+        named = pl.DataFrame([frame[numbers[turn]].alias("x"), frame[numbers[-1]].alias("y")])
+        for table in (named, named.clear(), named.to_pandas()):
+            agree(monkeypatch, table, Query("agg", Keys(()), statistics))
+            agree(monkeypatch, table, Query("agg", Keys(()), statistics).under(pure=True))
+            agree(monkeypatch, table, Query("count", Keys(()), statistics[:1]))
+    assert len(used) >= 18
+
+
 def test_sums_of_a_block_are_exact():
     """Of 2**15 rows at either bound, which differ by one in one row: floats that rounded would lose it."""
     rows = 2**15
