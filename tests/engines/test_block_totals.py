@@ -108,11 +108,12 @@ def test_few_rows_in_one_cell(monkeypatch):
     for turn, (_, frame) in enumerate(trial.hard_tables(2, 9)):
         numbers = [name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == pl.Boolean]
         named = pl.DataFrame([frame[numbers[turn]].alias("x"), frame[numbers[-1]].alias("y")])
-        for table in (named, named.clear(), named.to_pandas()):
+        tables = [named, named.clear(), *([named.to_pandas()] if importlib.util.find_spec("pandas") else [])]
+        for table in tables:
             agree(monkeypatch, table, Query("agg", Keys(()), statistics))
             agree(monkeypatch, table, Query("agg", Keys(()), statistics).under(pure=True))
             agree(monkeypatch, table, Query("count", Keys(()), statistics[:1]))
-    assert len(used) >= 18
+    assert len(used) >= 12
 
 
 def test_sums_of_a_block_are_exact():
