@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import bug
+from assurance.bugs.seeding import ATTAINED, REGISTER, bug
 
 FILE = "test_block_totals.py"
 UNITS = "test_block_units.py"
@@ -223,8 +223,32 @@ BLOCKS = (
         "engines",
         "strings of pandas: the last ones read beyond their bytes",
         "string_codes._blocks",
-        "np.searchsorted(ends[:rows], data.size - BEYOND, side=\"right\")",
-        "np.searchsorted(ends[:rows], data.size, side=\"right\")",
+        'np.searchsorted(ends[:rows], data.size - BEYOND, side="right")',
+        'np.searchsorted(ends[:rows], data.size, side="right")',
         f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "blocks: values of a small table clipped one step past the bound",
+        "block_totals.to_steps",
+        "np.clip(steps, lower, upper, out=steps)",
+        "np.clip(steps, lower, upper + 1.0, out=steps)",
+        ATTAINED,
+    ),
+    bug(
+        "engines",
+        "blocks: values of a small table read in single precision",
+        "block_totals.floats",
+        "    return column.to_numpy()",
+        "    return column.to_numpy().astype(np.float32).astype(np.float64)",
+        f"{REGISTER}::test_18_values_are_read_in_double_precision",
+    ),
+    bug(
+        "engines",
+        "blocks: rows of a small table without a unit kept where they are to be left out",
+        "block_rows._Coder.coded",
+        'places[here][strip["unit"].is_null().to_numpy()] = 0',
+        "places[here][:0] = 0",
+        "test_totals.py::test_missing_units_are_left_out_or_one_unit",
     ),
 )

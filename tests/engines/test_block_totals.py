@@ -83,7 +83,7 @@ def test_values_of_any_size_and_kind(monkeypatch):
         -math.inf,
         math.nan,
         5e-324,
-        7,
+        100 / 3,
         None,
     ]
     keys = pl.Series("k", [place % 4 for place in range(650)])
