@@ -69,7 +69,7 @@ def test_blocks_are_what_is_asked(monkeypatch):
 
 def test_values_of_any_size_and_kind(monkeypatch):
     """Narrow and wide bounds, on the grid and beside it, of integers that are counted and of floats."""
-    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 99, 100, 101, 120, None]
+    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 2**30 + 3, 100, 101, 120, None]
     whole_numbers = pl.Series("x", edge * 50, dtype=pl.Int64)
     floats = [
         0.0,
