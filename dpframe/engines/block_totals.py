@@ -101,8 +101,10 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
     """Totals of rows each of which counts by itself; None where Polars is to add them up."""
     slots = Slots.of(terms)
     few = source.rows is not None and source.rows < FEW_ROWS
-    if slots is None or cells.keys.cells > MOST_CELLS or not (cells.columns or few) or not may_be_placed(cells, few=few):
-        return None  # of many rows in one cell Polars needs no places
+    if slots is None or cells.keys.cells > MOST_CELLS or not may_be_placed(cells, few=few):
+        return None
+    if not cells.columns and not few:  # of many rows in one cell Polars needs no places
+        return None
     table = loaded(source, cells, terms)
     places = places_of(cells, table.schema, few=few)
     if places is None:
