@@ -33,12 +33,13 @@ Codes = NDArray[np.int16]
 def codes_of(array: Any, keys: Declared) -> pl.Series | None:
     """The position of each string among the keys, NOWHERE for any other, in 16 bits.
 
-    None where strings are few, or keys are many, long or none: strings are then brought over as they are.
+    None where strings are few, also in each chunk, or keys are many, long or none: they then come over as they are.
     """
     import pyarrow
 
     strings = pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type)
-    if not strings or len(array) < FEW_ROWS or not 0 < len(keys.values) <= MOST_STRINGS or sys.byteorder != "little":
+    few = len(array) < FEW_ROWS * max(getattr(array, "num_chunks", 1), 1)
+    if not strings or few or not 0 < len(keys.values) <= MOST_STRINGS or sys.byteorder != "little":
         return None
     encoded = [key.encode() for key in keys.values]
     if max(map(len, encoded)) > MOST:

@@ -99,6 +99,7 @@ def test_keys_that_are_left_to_polars(monkeypatch):
         assert string_codes.codes_of(pa.array([], kind), declared(["A"], TEXT)) is None
     monkeypatch.setattr(string_codes, "FEW_ROWS", 2)
     assert string_codes.codes_of(pa.array(["A"]), declared(["A"], TEXT)) is None
+    assert string_codes.codes_of(pa.chunked_array([["A"], ["B"], ["A"]]), declared(["A"], TEXT)) is None
 
 
 def test_as_many_keys_as_fit():
