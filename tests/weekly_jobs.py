@@ -75,6 +75,10 @@ ODD = '''patient,ward,nights,well,day
 x,"C
 c",0x10,1,05.01.2026
 5, A,-2.25,true,2026-02-30
+"6
+",D,"1.5
+",true,"2026-01-05
+"
 '''
 READ = [
     (1, "A", 1.5, True, "2026-01-05"),
@@ -83,6 +87,7 @@ READ = [
     (4, "A", None, None, None),
     (None, "C\nc", None, None, None),
     (5, " A", -2.25, True, None),
+    (None, "D", None, True, None),
 ]
 
 

@@ -88,4 +88,28 @@ JOBS = (
         '== "numbers"',
         "jobs/test_job_file.py::test_ids_are_not_read_as_floats",
     ),
+    bug(
+        "jobs",
+        "later text files read by the places of the first one's columns",
+        "scans._names_of_texts",
+        "if _header(other) != names:",
+        "if len(_header(other)) < 0:",
+        "jobs/test_jobs.py::test_text_files_with_other_columns_are_refused",
+    ),
+    bug(
+        "jobs",
+        "columns of text files numbered as if each name stood there once",
+        "scans._duckdb",
+        'f"c{names.index(name)}"',
+        'f"c{list(dict.fromkeys(names)).index(name)}"',
+        "jobs/test_jobs.py::test_columns_are_found_whatever_others_are_called",
+    ),
+    bug(
+        "jobs",
+        "columns of later Parquet files cast to the types of the first one",
+        "scans._duckdb",
+        '        _check_types(connection, scan.path or "")\n',
+        "",
+        "jobs/test_jobs.py::test_parquet_files_of_other_types_are_not_cast",
+    ),
 )

@@ -178,4 +178,20 @@ KERNELS = (
         '(pl.col(PLACE).cast(pl.Int64) % 3).alias("cell")',
         SPILLED,
     ),
+    bug(
+        "engines",
+        "kernels: functions of Python, which warn of values, in the place of compiled ones",
+        "kernels._loaded",
+        "    if isinstance(kernels.add_rows, FunctionType):",
+        "    if kernels is None:",
+        f"{FILE}::test_kernels_that_are_not_compiled_are_not_used",
+    ),
+    bug(
+        "engines",
+        "kernels: rows in no cell counted beyond the end of an array",
+        "kernel_owners.Named.number",
+        "max(1, *in_threads(work, workers))",
+        "max(in_threads(work, workers))",
+        f"{FILE}::test_rows_of_which_none_is_in_a_cell_have_a_place",
+    ),
 )

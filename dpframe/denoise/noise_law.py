@@ -40,6 +40,10 @@ class Law:
         """The facts of any noise."""
         return cls(noise.p, noise.variance, noise.scale, noise.grid)
 
+    def times(self, factor: float) -> Self:
+        """The same noise in numbers that are multiplied by this."""
+        return type(self)(self.p, self.variance * factor**2, self.scale * factor, self.grid * factor)
+
 
 def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
     """The shares of the noise that are `width` m +- width / 2 grid steps from the truth, for m of -reach to reach.

@@ -162,12 +162,17 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
     cell = table["cell"].to_numpy()
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
     totals = {}
+    counted: dict[tuple[object, ...], Integers] = {}  # looks at the same bins share their counts
     for total, name in parts.others.items():
         if total.distinct is not None:
             continue  # not to be added up over pieces: see `distinct`
         column = table[name] if total.columns else None
         if isinstance(total.vector, InnerCounts | Matches):
-            totals[total] = _measured(total.vector, column, cell, code, size, query, unit, p)
+            inner = total.vector
+            bins = (name if total.columns else None, inner.bins, inner.cells)
+            if bins not in counted:
+                counted[bins] = _counted(inner, column, cell, code, size, query, unit, p)
+            totals[total] = inner.measured(counted[bins]).flatten()  # a copy: they are added up in place
         elif total.counts:
             there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
             totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
@@ -203,7 +208,7 @@ def _steps(owner: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) 
     return unit_steps(groups[owner], groups_of(unit, cells), p)
 
 
-def _measured(
+def _counted(
     inner: InnerCounts | Matches,
     column: pl.Series | None,
     cell: Integers,
@@ -213,7 +218,7 @@ def _measured(
     unit: PrivacyUnit,
     p: float,
 ) -> Integers:
-    """The sums that the design measures of counts of bins; a unit's weight counts its rows by group, not by bin."""
+    """The counts of bins, a row a group; a unit's weight counts its rows by group, not by bin."""
     bins, groups = inner.bins, query.keys.cells // inner.cells
     if inner.column is None:
         group, inner_bin = cell // bins, cell % bins
@@ -227,7 +232,7 @@ def _measured(
         steps = np.floor(light[code] * 2.0**INNER_BITS).astype(np.int64)
     there = inner_bin >= 0
     counts = added(steps[there], group[there] * bins + inner_bin[there], groups * bins)
-    return inner.measured(counts.reshape(groups, bins)).ravel()
+    return counts.reshape(groups, bins)
 
 
 def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:

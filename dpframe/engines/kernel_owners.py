@@ -126,7 +126,7 @@ class Named:
             chosen = (thread, workers), starts[0], starts[1]
             return int(kernels.names.number_names(*chosen, rows, to.places, to.words, self.keys, to.units))
 
-        return max(in_threads(work, workers))
+        return max(1, *in_threads(work, workers))  # rows in no cell have the number 0, also where there are no others
 
 
 def owners_of(units: pl.Series, bits: int) -> Owners:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import polars as pl
@@ -69,7 +69,11 @@ def ready() -> bool:
 
 @functools.cache
 def _loaded() -> ModuleType:
-    return importlib.import_module("dpframe.engines.compiled")
+    """The kernels. With NUMBA_DISABLE_JIT they would be functions of Python, which are slow and warn of values."""
+    kernels = importlib.import_module("dpframe.engines.compiled")
+    if isinstance(kernels.add_rows, FunctionType):
+        raise ImportError("it is set to compile nothing")
+    return kernels
 
 
 def _mark() -> Path | None:

@@ -125,6 +125,8 @@ def arrow_dtype(dtype: Any) -> pl.DataType | None:
 def load(series: Any, role: str, declared: Any) -> pl.Series:
     """The column as Polars reads it for this role; `declared` are the keys, or the bins' kind, where there are any."""
     kind, _ = kind_of(series.dtype)
+    if role in ("key", "unit", "found") and identity_of(series.dtype) is None:  # a function of the caller's changed it
+        raise InvalidType("a column that names units or keys must still have the dtype that was checked")
     if role == "present" and not _may_hold_nan(series.dtype):
         return _present(series)
     if role == "found" and is_plain(series.dtype):

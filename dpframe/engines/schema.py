@@ -42,7 +42,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     Numbers, bools and objects of pandas are one class of columns wherever numbers are expected: one missing value
     turns int64 into float64, and one odd value into object, so a refusal would tell of it.
     """
-    check_quiet()
+    check_quiet(frame)
     if query.gathers:
         check_gathered(frame)
     source = source_of(frame)

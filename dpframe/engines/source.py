@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -109,6 +110,7 @@ def source_of(frame: Any) -> Source:
     if is_engine(frame):
         return Source(types_of(frame.schema()), _brings_nothing)
     if is_dataset(frame):
+        _refuse_again(frame.schema.names, "Rename them where the files are written.")
         return Source(types_of_arrow(frame.schema), _brings_nothing)
     if is_relation(frame):
         return Source(types_of_relation(frame), _brings_nothing)
@@ -135,6 +137,13 @@ def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
     return {field.name: _type_of_arrow(field.type) for field in schema}
 
 
+def _refuse_again(names: Sequence[str], way_out: str) -> None:
+    """Refuse columns of one name: which of them names the unit, or has which dtype, nobody could say."""
+    again = sorted({name for name, times in Counter(names).items() if times > 1})
+    if again:
+        raise InvalidArgument(f"frame must have each column once, and it has {shown(again)} more often. {way_out}")
+
+
 def _type_of_arrow(dtype: Any) -> ColumnType:
     import narwhals.stable.v2 as nw
     import pyarrow
@@ -155,12 +164,7 @@ def types_of_spark(frame: Any) -> dict[str, ColumnType]:
     Instants are told apart as such, in whatever time zone the session shows them. Collations other than byte by byte
     are refused: what they call equal would be different people here.
     """
-    names = [field.name for field in frame.schema.fields]
-    again = sorted({name for name in names if names.count(name) > 1})
-    if again:
-        raise InvalidArgument(
-            f"frame must have each column once, and it has {shown(again)} more often. Rename them: df.toDF(*names)."
-        )
+    _refuse_again([field.name for field in frame.schema.fields], "Rename them: df.toDF(*names).")
     return {field.name: _type_of_spark(field.dataType) for field in frame.schema.fields}
 
 
@@ -193,13 +197,16 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     """The types of the columns of a DuckDB relation, which are those of its Arrow batches.
 
     What DuckDB may fail to hand over is refused by its type: integers that are wider than Arrow's decimals, intervals.
-    Collations are refused too: what they call equal would be different people here.
+    Collations are refused too: what they call equal would be different people here. So are names that differ in case
+    alone: DuckDB takes the first column for either.
     """
+    lowered = [name.lower() for name in relation.columns]
+    _refuse_again(lowered, 'Name each once, as in "select visits.*, patients.id as patient".')
     arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
     types = {}
     for name, theirs in zip(relation.columns, relation.types, strict=True):
         types[name] = arrow[name]
-        if str(theirs.id) not in READ_FROM_DUCKDB:
+        if str(theirs.id) not in READ_FROM_DUCKDB or str(theirs) == "JSON":  # which is a varchar that some texts fail
             types[name] = ColumnType("other", str(theirs), readable=False)
         elif str(theirs.id) == "varchar" and _collates(relation, name):
             types[name] = ColumnType("other", f"{theirs} with a collation", readable=False)

@@ -12,17 +12,20 @@ import csv
 import glob
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-INTEGER = r"^-?[0-9]{1,18}$"
-NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
-DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+from dpframe.errors import InvalidArgument, shown
+
+INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6
+NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
+DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # bytes of a line
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")  # the first bytes of gzip, Zstandard and bzip2
 PATTERNS = {"integer": INTEGER, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
 OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
@@ -63,6 +66,7 @@ def _polars(scan: Scan) -> Any:
     if scan.format == "parquet":
         frame = pl.scan_parquet(path)
     else:
+        _names_of_texts(scan)
         texts = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy")
         frame = texts.select(_read_by_polars(name, kind).alias(name) for name, kind in scan.columns.items())
     frame.collect_schema()
@@ -91,7 +95,9 @@ def _duckdb(scan: Scan) -> Any:
         relation = connection.table(scan.table)
     elif scan.format == "parquet":
         relation = connection.read_parquet(scan.path or "")
+        _check_types(connection, scan.path or "")
     else:
+        names = _names_of_texts(scan) or []
         texts = connection.read_csv(
             scan.path or "",
             header=True,
@@ -104,11 +110,27 @@ def _duckdb(scan: Scan) -> Any:
             ignore_errors=True,  # a line that it cannot read is left out
             max_line_size=LONGEST,
             parallel=False,  # a field may hold a line break
-            columns=dict.fromkeys(_header(scan.files[0]), "VARCHAR"),
+            columns={f"c{place}": "VARCHAR" for place in range(len(names))},  # which it reads by their places
         )
-        relation = texts.project(", ".join(_read_by_sql(name, kind, DUCKDB) for name, kind in scan.columns.items()))
+        places = {name: f"c{names.index(name)}" for name in scan.columns}
+        relation = texts.project(
+            ", ".join(_read_by_sql(name, kind, DUCKDB, places[name]) for name, kind in scan.columns.items())
+        )
     _ = relation.columns
     return relation
+
+
+def _check_types(connection: Any, path: str) -> None:
+    """Refuse Parquet files whose columns have other types than in the first: DuckDB would cast them, 1.5 to 2."""
+    types: dict[str, Any] = {}
+    for (file,) in connection.execute("select file from glob(?)", [path]).fetchall():
+        found = connection.read_parquet(file)
+        for name, its_type in zip(found.columns, found.types, strict=True):
+            if types.setdefault(name, its_type) != its_type:
+                raise InvalidArgument(
+                    f"path must be of files with the same types, and column {shown(name)} is {types[name]} in one and "
+                    f"{its_type} in another. Cast it where the files are written."
+                )
 
 
 def _spark(scan: Scan) -> Any:
@@ -126,7 +148,9 @@ def _spark(scan: Scan) -> Any:
     elif scan.format == "parquet":
         frame = session.read.parquet(*scan.files)
     else:
-        options = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
+        options: dict[str, Any] = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
+        if _names_of_texts(scan) is None:
+            options["enforceSchema"] = False  # Spark compares the first lines itself, where it reads them
         texts = session.read.options(**options).csv(scan.files)
         frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
     _ = frame.schema
@@ -149,14 +173,55 @@ DUCKDB = Dialect('"', "regexp_matches({column}, '{pattern}')")
 SPARK = Dialect("`", "{column} rlike r'{pattern}'")
 
 
-def _read_by_sql(name: str, kind: str, dialect: Dialect) -> str:
-    column = dialect.column(name)
+def _read_by_sql(name: str, kind: str, dialect: Dialect, place: str | None = None) -> str:
+    """A column as its type; `place` is what it is called in the table of texts, where that is not its name."""
+    column, known_as = dialect.column(place or name), dialect.column(name)
     if kind == "string":
-        return f"case when {column} <> '' and {column} not like '%{REPLACED}%' then {column} end as {column}"
+        return f"case when {column} <> '' and {column} not like '%{REPLACED}%' then {column} end as {known_as}"
     if kind == "boolean":
-        return f"case {column} when 'true' then true when 'false' then false end as {column}"
+        return f"case {column} when 'true' then true when 'false' then false end as {known_as}"
     clear = dialect.matches.format(column=column, pattern=PATTERNS[kind])
-    return f"case when {clear} then try_cast({column} as {OF_SQL[kind]}) end as {column}"
+    return f"case when {clear} then try_cast({column} as {OF_SQL[kind]}) end as {known_as}"
+
+
+def _names_of_texts(scan: Scan) -> list[str] | None:
+    """The names in the first lines of local text files; None of what is elsewhere or packed.
+
+    They must be the same in all files, and those that are read must stand there once: engines read later files by the
+    places of the first one's columns, and of two columns of one name the first. Another column would name the units.
+    """
+    files = [] if "://" in (scan.path or "") else sorted(_local_files(scan.path or ""))
+    if not files or any(map(_is_packed, files)):
+        return None
+    first, *others = files
+    names = _header(first)
+    for other in others:
+        if _header(other) != names:
+            raise InvalidArgument(
+                f"path must be of files with the same first line, and that of {shown(os.path.basename(other))} is not "
+                f"that of {shown(os.path.basename(first))}. Write their columns in one order, or Parquet files."
+            )
+    again = [name for name in scan.columns if names.count(name) > 1]
+    if again:
+        raise InvalidArgument(
+            f"columns must stand in the first line of a file once, and {shown(again[0])} stands there more often. "
+            "Rename it there."
+        )
+    return names
+
+
+def _local_files(path: str) -> Iterator[str]:
+    """The files that a path names, as the engines take it: "**" is any folders, and a folder all that is in it."""
+    for found in glob.iglob(path, recursive=True):
+        if os.path.isfile(found):
+            yield found
+        for folder, _, names in os.walk(found):
+            yield from (os.path.join(folder, name) for name in names if not name.startswith((".", "_")))
+
+
+def _is_packed(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4).startswith(PACKED)
 
 
 def _header(path: str) -> list[str]:

@@ -51,7 +51,10 @@ def opened(job: Job) -> Any:
     if job.scan.is_missing:
         raise SourceFailed(f"{job.source_where}: no file is at {job.scan.path!r}. Nothing was charged. Look at path.")
     try:
-        return scans.opened(job.engine, job.scan)
+        with placed(job.source_where):
+            return scans.opened(job.engine, job.scan)
+    except InvalidArgument:  # dpframe's own words, of names alone
+        raise
     except ImportError as error:
         words = f"engine = {job.engine!r} needs {error.name}: pip install 'dpframe[{job.engine}]'"
         raise ImportError(words) from None

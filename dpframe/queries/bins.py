@@ -208,6 +208,11 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
             f"{argument} must be edges of one kind, not {shown(bins)}. Write only numbers, or only dates."
         )
     check_zones(argument, (aware for _, _, aware in parsed))
+    if parsed[0][1] == "number" and type(bins).__name__ == "Series":  # pl.date_range(..., eager=True) is one, too
+        raise InvalidType(
+            f"{argument} must be numbers that you wrote down, not a Series of them: edges that come from data, such as "
+            f"its quantiles, tell of it. {BINS_EXAMPLE}"
+        )
     edges = tuple(edge for edge, _, _ in parsed)
     for index, (left, right) in enumerate(pairwise(edges)):
         if not left < right:

@@ -1,9 +1,9 @@
-"""Two looks at the counts of bins: at each bin, then at sums of those neighbors of which the first has left most open.
+"""The last look at the counts of bins: at sums of those neighbors of which the looks before have left most open.
 
-The second look is decided by the noisy numbers of the first, so it costs what any look of its sensitivity costs
-(adaptive composition: Dwork and Roth 2014, Theorem 3.16; of Gaussian noise Dong, Roth and Su 2022, Theorem 4). Its
-sensitivity, and the noise, are fixed before the first: whatever the buckets are, each row adds to one block on each
-level of a tree over them, with weights that are made for the number of levels.
+It is decided by the noisy numbers of those before (`dpframe.queries.scales`), so it costs what any look of its
+sensitivity costs (adaptive composition: Dwork and Roth 2014, Theorem 3.16; of Gaussian noise Dong, Roth and Su 2022,
+Theorem 4). Its sensitivity, and the noise, are fixed before the first: whatever the buckets are, each row adds to one
+block on each level of a tree over them, with weights that are made for the number of levels.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.denoise.buckets import buckets_of, shared_out, within_buckets
-from dpframe.denoise.context import in_context
-from dpframe.denoise.noise_law import NoiseLaw
+from dpframe.queries.scales import Blocks, Seen
 from dpframe.queries.total import Measured, Noise
 from dpframe.queries.trees import Tree
 
@@ -33,48 +31,17 @@ WEIGHT = 2**12  # what a row adds in all: so many steps in the norm of the noise
 WORTH = {1: 6.0, 2: 9.0}  # noise variances of a sum that a bucket leaves open, by the number of axes
 FLAT, TWO = 32, 400  # buckets of a line up to which one level is measured, and up to which two are
 SEEN, GROWS = 32.0, 0.7  # rows that are there if fewer are seen, in deviations; this power of them: buckets, at most
-LEAST = 1e-3  # of the mean variance, which each cell has at least
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The design of the first look: each bin by itself.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        How many bins there are on each axis.
-    """
-
-    shape: tuple[int, ...]
-
-    grid = 1.0
-    column_sum = 1
-    column_square = 1
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return math.prod(self.shape)
-
-    @property
-    def width(self) -> int:
-        """The number of measured values."""
-        return self.size
-
-    def measured(self, counts: Integers) -> Integers:
-        """The counts themselves."""
-        return counts
+MOST_UNEVEN = 16  # times the worth of a bucket: what a bin of a block may be open by
 
 
 @dataclass(frozen=True)
 class Buckets:
-    """The design of the second look, once it is decided: a weighted tree over buckets of bins.
+    """The design of the last look, once it is decided: a weighted tree over buckets of bins.
 
     Parameters
     ----------
     values, variances : array
-        What the first look says of each bin, and how much it leaves open.
+        What the looks before say of each bin, and how much they leave open.
     names : array of integers
         The bucket of each bin.
     pure : bool
@@ -90,22 +57,18 @@ class Buckets:
     levels: int | None = None
 
     @classmethod
-    def of(cls, noisy: Floats, noise: Noise, later: float, pure: bool) -> Buckets:
-        """The buckets for these noisy counts of bins; `later` is the variance of the second noise for a whole row."""
-        values, variances = noisy, np.zeros(noisy.shape)
-        if noise.variance > 0.0:
-            found = in_context(noisy, cast(NoiseLaw, noise), tuple(range(noisy.ndim)), nonnegative=True)
-            values, variances = found.values, np.square(found.deviations)
-        if not variances.any():  # nothing was learned of them
-            variances = np.full(noisy.shape, noise.variance or 1.0)
-        variances = variances + LEAST * variances.mean()
+    def of(cls, seen: Seen, later: float, pure: bool) -> Buckets:
+        """The buckets for what was seen of bins; `later` is the variance of the last noise for a whole row."""
+        axes = seen.values.ndim
+        worth = WORTH[axes] * later
+        variances = seen.variances + np.minimum(seen.uneven, MOST_UNEVEN * worth)
         wanted, levels = float(MOST), None
         if later > 0.0:
-            wanted = float(variances.sum()) / (WORTH[noisy.ndim] * later)
-            if noisy.ndim == 1:
-                wanted, levels = over_a_line(wanted, float(noisy.sum()) / math.sqrt(later))
-        names = buckets_of(variances, min(max(int(min(wanted, MOST)), FEWEST), noisy.size))
-        return cls(np.maximum(values, 0.0), variances, names, pure, levels)
+            wanted = float(variances.sum()) / worth
+            if axes == 1:
+                wanted, levels = over_a_line(wanted, seen.rows / math.sqrt(later))
+        names = buckets_of(variances, min(max(int(min(wanted, MOST)), FEWEST), variances.size))
+        return cls(seen.values, variances, names, pure, levels)
 
     @cached_property
     def tree(self) -> Tree:
@@ -129,7 +92,7 @@ class Buckets:
         return np.pad(blocks * self.weight, ((0, 0), (0, ROOM - self.tree.width)))
 
     def fitted(self, noisy: Floats) -> Floats:
-        """The counts of the bins, at least 0, by both looks; `noisy` are the blocks of the second, for a whole row."""
+        """The counts of the bins, at least 0, by all looks; `noisy` are the blocks of the last, for a whole row."""
         blocks = noisy.reshape(1, -1)[:, : self.tree.width] * (WEIGHT / self.weight)
         sums = shared_out(np.diff(self.tree.running(blocks)[0], prepend=0.0))
         return within_buckets(self.values, self.variances, self.names, sums)
@@ -140,7 +103,7 @@ def over_a_line(wanted: float, rows: float) -> tuple[float, int]:
 
     `wanted` is how many would be worth their noise if each were measured at the whole price. On h levels the noise of
     each has h^2 times the variance, so fewer are. Where few rows are seen (`rows`, in deviations of the noise), less is
-    open than the first look says, and fewer buckets do.
+    open than the looks before say, and fewer buckets do.
 
     Examples
     --------
@@ -158,8 +121,8 @@ def over_a_line(wanted: float, rows: float) -> tuple[float, int]:
 
 
 @dataclass(frozen=True)
-class Later(Cells):
-    """The design of the second look before it is decided: each bin, and what blocks of them may add up to.
+class Later:
+    """The design of the last look before it is decided: what blocks of bins may add up to.
 
     Parameters
     ----------
@@ -169,23 +132,27 @@ class Later(Cells):
         Whether the noise is for the l_1 norm; else for the l_2 norm.
     """
 
+    shape: tuple[int, ...]
     pure: bool
 
     grid = 1.0 / WEIGHT
     column_square = WEIGHT**2
+    width = ROOM
 
     @property
-    def width(self) -> int:
-        """The room for the blocks."""
-        return ROOM
+    def size(self) -> int:
+        """The number of bins."""
+        return math.prod(self.shape)
 
     @property
-    def column_sum(self) -> int:  # type: ignore[override]  # of bins alone it is a constant
+    def column_sum(self) -> int:
         """The largest l_1 norm of what one row adds, in measured steps, with as many levels as there may be."""
         if self.pure:
             return WEIGHT
         return max(levels * math.isqrt(WEIGHT**2 // levels) for levels in range(1, MOST_LEVELS + 1))
 
-    def decided(self, first: Measured, noise: Noise) -> Buckets:
-        """The buckets, from the noisy counts of the first look and the noise of the second."""
-        return Buckets.of(first.values.reshape(self.shape), first.noise, noise.variance, self.pure)
+    def decided(self, before: tuple[Measured, ...], noise: Noise) -> Buckets:
+        """The buckets, from the noisy numbers of the looks before and the noise of this one."""
+        whole, bins = before
+        assert isinstance(bins.decided, Blocks)
+        return Buckets.of(bins.decided.seen(whole, bins.values, bins.noise), noise.variance, self.pure)

@@ -22,7 +22,8 @@ from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.stages import Cells, Later
+from dpframe.queries.scales import Scales, Whole
+from dpframe.queries.stages import Later
 from dpframe.queries.total import Decided, Measured, Noise, RowFunction, Total
 from dpframe.queries.trees import Tree
 
@@ -113,20 +114,20 @@ class InnerCounts(AsItIs):
         The places between the bins: a value belongs to as many bins as there are cuts up to it.
     bounds : tuple of two floats
         Of the values, which are clipped to them.
-    design : PrefixSums, Tree, Grid, Cells or Later
+    design : PrefixSums, Tree, Grid, Whole, Scales or Later
         What is measured of the counts.
     called : str
         The measured numbers in words.
-    first : Total, optional
-        The first look, of which the second one is this.
+    before : tuple of Total
+        The looks before this one, where their noisy numbers decide what the design measures.
     """
 
     column: str | None
     cuts: tuple[float, ...]
     bounds: tuple[float, float]
-    design: PrefixSums | Tree | Grid | Cells | Later
+    design: PrefixSums | Tree | Grid | Whole | Scales | Later
     called: str = "running counts"
-    first: Total | None = None  # whose noisy numbers decide what the design measures
+    before: tuple[Total, ...] = ()
 
     @property
     def width(self) -> int:
@@ -135,8 +136,8 @@ class InnerCounts(AsItIs):
 
     @property
     def folded(self) -> int:
-        """The number of exact integers for each group: of a second look the bins, until it is decided."""
-        return self.width if self.first is None else self.bins
+        """The number of exact integers for each group: of a later look the bins, until it is decided."""
+        return self.bins if self.before else self.width
 
     @property
     def bins(self) -> int:
@@ -149,7 +150,9 @@ class InnerCounts(AsItIs):
         return () if self.column is None else (self.column,)
 
     def measured(self, counts: Integers) -> Integers:
-        """The measured sums of the counts of the bins, a row a group."""
+        """The measured sums of the counts of the bins, a row a group; the counts, until looks before decide them."""
+        if isinstance(self.design, Scales | Later):
+            return counts
         return self.design.measured(counts)
 
     @property
@@ -182,11 +185,11 @@ class InnerCounts(AsItIs):
         return False
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
-        """Nothing, but of a second look: the buckets that the first one decides."""
-        if self.first is None:
+        """Nothing, but of a later look: the blocks or buckets that those before it decide."""
+        if not self.before:
             return None
-        assert isinstance(self.design, Later)
-        return self.design.decided(measured[self.first], noise)
+        assert isinstance(self.design, Scales | Later)
+        return self.design.decided(tuple(measured[look] for look in self.before), noise)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,14 @@ def denoised(
 
 def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
-        choice = choose.choose(cells, law, **facts)
+        with _silent():
+            choice = choose.choose(cells, law, **facts)
         return choice.values, _said(choice)
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
     try:
-        result = np.asarray(function(cells.copy(), law, **_known(function, facts)), dtype=np.float64)
+        with _silent() if is_own(function) else nullcontext():
+            result = np.asarray(function(cells.copy(), law, **_known(function, facts)), dtype=np.float64)
     except Exception as error:
         if is_own(function):
             raise
@@ -88,6 +91,11 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
     if result.shape != cells.shape:
         raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
     return result, {"name": name}
+
+
+def _silent() -> np.errstate:
+    """The arithmetic of dpframe is silent, whatever `numpy.seterr` asks: no call fails of it that was charged."""
+    return np.errstate(all="ignore")
 
 
 def _said(choice: choose.Choice) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeGuard
 
+import numpy as np
+
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.engines.choice import check_whole
@@ -81,7 +83,8 @@ def randomized_series(series: Any, method: Method) -> Any:
     query = method.question(name)
     check(frame, query, ROWS)
     _rehearse(frame, query, method, ROWS)
-    return taken(_frame_of(name, method, _rows(frame, query, ROWS, 1), library_of(frame)), name)
+    with np.errstate(all="ignore"):  # that no report is made would tell of the value
+        return taken(_frame_of(name, method, _rows(frame, query, ROWS, 1), library_of(frame)), name)
 
 
 def places_of(frame: Any, column: str, method: Method) -> Any:

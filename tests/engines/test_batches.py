@@ -30,7 +30,8 @@ def small_batches(monkeypatch):
 def dataset(frame):
     import pyarrow.dataset
 
-    return pyarrow.dataset.dataset(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest()) if isinstance(frame, pl.DataFrame) else frame
+    return pyarrow.dataset.dataset(table)
 
 
 def relation(frame):
@@ -221,11 +222,54 @@ def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
             round(dpf.of(connection.sql("select n * 2 as m from t")).sum("m", bounds=(0, 9), epsilon=1e6)["m_sum"][0])
             == 4
         )
+    readings = dpf.of(connection.sql("""select '{"a": 1}'::json as j, 1 as n"""))
+    assert round(readings.sum("n", bounds=(0, 9), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))["n_sum"][0]) == 1
+    with pytest.raises(dpf.WrongDtype, match="unlike JSON"):
+        readings.count("j", epsilon=1, ledger=dpf.Ledger(epsilon=1))
     connection.execute("pragma default_collation = 'NOCASE'")
     with pytest.raises(dpf.WrongDtype, match="collation"):
         dpf.of(connection.sql("select 'x' as w")).group_by("w", keys=["x"]).count(
             epsilon=1, ledger=dpf.Ledger(epsilon=1)
         )
+
+
+@pytest.mark.parametrize("second", ["y as u", "y as U"])
+def test_columns_of_duckdb_that_it_takes_for_one_are_refused(second):
+    """DuckDB reads the first of them, whatever the dtype of the last is: it would name another unit."""
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql(f"select x as u, {second} from (values (1, 1), (1, 2), (1, 3)) t(x, y)")
+    ledger = dpf.Ledger(epsilon=1, unit="u")
+    with pytest.raises(dpf.InvalidArgument, match="frame must have each column once, and it has \\['u'\\] more often"):
+        dpf.of(relation).n_units(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_columns_of_a_dataset_with_one_name_are_refused():
+    """Its rows could not be read, which was found after the charge."""
+    pyarrow = pytest.importorskip("pyarrow")
+
+    table = pyarrow.Table.from_arrays([pyarrow.array([1, 1]), pyarrow.array([1, 2])], names=["u", "u"])
+    ledger = dpf.Ledger(epsilon=1, unit="u")
+    with pytest.raises(dpf.InvalidArgument, match="frame must have each column once"):
+        dpf.of(dataset(table)).n_units(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("setting", ["pragma enable_profiling", "set enable_profiling = 'json'"])
+def test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge(setting, capfd):
+    duckdb = pytest.importorskip("duckdb")
+    connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
+    connection.execute("create table t as select * from range(43_210)").fetchall()
+    connection.execute(setting).fetchall()
+    with pytest.raises(dpf.InvalidArgument, match="enable_profiling must be off while dpframe works"):
+        dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
+    said = "".join(capfd.readouterr())
+    assert ledger.spent.epsilon == 0
+    assert "43210" not in said.replace(",", "")
+    connection.execute("pragma disable_profiling").fetchall()
+    capfd.readouterr()
+    dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_memory_and_progress_are_checked_before_the_charge():

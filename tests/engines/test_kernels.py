@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import math
@@ -328,6 +329,29 @@ def test_kernels_that_no_longer_load_are_not_used(always, monkeypatch, caplog):
     assert [*whole(frame, query).values()] == [[2], [2**29]]
     assert [*whole(frame, query, PrivacyUnit("u", max_rows=2)).values()] == [[2 * 2**20], [2**29]]
     assert caplog.text == ""
+
+
+@fast
+def test_kernels_that_are_not_compiled_are_not_used(monkeypatch):
+    """With NUMBA_DISABLE_JIT they are functions of Python, and warn where an integer of a value wraps."""
+    compiled = importlib.import_module("dpframe.engines.compiled")
+    monkeypatch.setattr(compiled, "add_rows", compiled.add_rows.py_func)
+    monkeypatch.setattr(kernels, "_loaded", kernels._loaded.__wrapped__)
+    monkeypatch.setattr(kernels, "ready", lambda: True)
+    assert kernels.kernels_for(2**20) is None
+
+
+@fast
+def test_rows_of_which_none_is_in_a_cell_have_a_place(always, monkeypatch):
+    """A kernel reads and writes the place of unit 0 for them, which was beyond the end where no unit has a number."""
+    numbers, number = [], kernel_owners.Named.number
+    monkeypatch.setattr(
+        kernel_owners.Named, "number", lambda *arguments: numbers.append(number(*arguments)) or numbers[-1]
+    )
+    frame = pl.DataFrame({"u": ["a", "b", "a"], "k": [7, 8, 9]})
+    query = Query("agg", Keys(key_axes(("k",), [1, 2], None)), (("n", Count()),))
+    assert [*agree(monkeypatch, frame, query, PrivacyUnit("u", max_rows=1)).values()] == [[0, 0]]
+    assert numbers == [1]
 
 
 @fast

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from weekly_jobs import TEXT, check_job_on, job, lay_out
 
@@ -321,3 +322,60 @@ def test_names_that_are_no_utf8_are_not_taken_for_one_person(tmp_path, engine):
     ledger = dpf.Ledger(epsilon=1e9, unit="p", accounting="basic")
     found = dpf.of(frame).group_by("w", keys=["A", "B"]).count(epsilon=1e6, max_rows=1, denoise=None, ledger=ledger)
     assert np.round(found["count"].to_numpy()).tolist() == [1, 0]  # of Meyer; the others have no name
+
+
+def opened(engine, folder, **said):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    return scans.opened(engine, scans.Scan(str(folder / "stays*"), **said))
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize("first", ["w,p", "w,x,p", "w", "B,2"])
+def test_text_files_with_other_columns_are_refused(tmp_path, engine, first):
+    """DuckDB and Spark read later files by the places of the first one's columns: others would name the units."""
+    (tmp_path / "stays-1.csv").write_text("p,w\n1,A\n", encoding="utf-8")
+    (tmp_path / "stays-2.csv").write_text(f"{first}\nB,2,3\n", encoding="utf-8")
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line") as refused:
+        opened(engine, tmp_path, format="csv", columns={"p": "string"})
+    assert "B" not in str(refused.value)  # a file without a first line begins with a row
+
+
+@pytest.mark.parametrize(("engine", "path"), [("polars", "."), ("polars", "**/*.csv"), ("duckdb", "**/*.csv")])
+def test_text_files_in_folders_are_compared_too(tmp_path, engine, path):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    later = tmp_path / "2026" / "11" / "stays.csv"
+    later.parent.mkdir(parents=True)
+    (tmp_path / "stays.csv").write_text("p,w\n1,A\n", encoding="utf-8")
+    later.write_text("w,p\nA,2\n", encoding="utf-8")
+    scan = scans.Scan(str(tmp_path / path), "csv", {"p": "string"})
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line"):
+        scans.opened(engine, scan)
+    later.write_text("p,w\n2,A\n", encoding="utf-8")
+    ledger = dpf.Ledger(epsilon=1e9, unit="p")
+    assert dpf.of(scans.opened(engine, scan)).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [2]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_columns_are_found_whatever_others_are_called(tmp_path, engine):
+    """Names that are there twice, or differ in case alone, move no other column to another place."""
+    (tmp_path / "stays.csv").write_text(
+        "a,a,,,P,p\n" + "".join(f"1,x,,,y,p{row}\n" for row in range(3)), encoding="utf-8"
+    )
+    frame = opened(engine, tmp_path, format="csv", columns={"p": "string"})
+    ledger = dpf.Ledger(epsilon=1e9, unit="p")
+    assert dpf.of(frame).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [3]
+    with pytest.raises(dpf.InvalidArgument, match="columns must stand in the first line of a file once, and 'a'"):
+        opened(engine, tmp_path, format="csv", columns={"a": "string"})
+
+
+def test_parquet_files_of_other_types_are_not_cast(tmp_path):
+    for number, people in enumerate(([1, 2], [1.5, 2.5])):
+        pl.DataFrame({"p": people}).write_parquet(tmp_path / f"stays-{number}.parquet")
+    with pytest.raises(
+        dpf.InvalidArgument, match="path must be of files with the same types, and column 'p' is BIGINT"
+    ):
+        opened("duckdb", tmp_path)
+    (tmp_path / "stays-1.parquet").unlink()
+    assert opened("duckdb", tmp_path).fetchall() == [(1,), (2,)]

@@ -1,6 +1,8 @@
-"""Counts by two looks: buckets, the sensitivity of what they decide, errors, whole calls."""
+"""Counts by three looks: blocks and buckets, the sensitivity of what they decide, errors, whole calls."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import polars as pl
@@ -15,6 +17,8 @@ from dpframe.denoise.context import Context
 from dpframe.engines.totals import totals
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
+from dpframe.queries.scales import FEWEST, PER, Blocks, Scales, room_of, side_of
+from dpframe.queries.scales import WEIGHT as WHOLE_ROW
 from dpframe.queries.stages import FLAT, GROWS, MOST, MOST_LEVELS, ROOM, SEEN, WEIGHT, Buckets, Later, over_a_line
 from dpframe.queries.statistics import Ranges, StagedRanges
 from dpframe.release.results import noisy_of
@@ -101,6 +105,51 @@ def test_what_is_measured_are_weighted_blocks(pure):
     assert measured == pytest.approx(counts[0] @ rows)
 
 
+SHAPES = [(1,), (2,), (7,), (1_000,), (4_096,), (1, 9), (5, 3), (64, 200), (256, 256)]
+SIDES = (1, 2, 4, 8, 64)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_blocks_are_as_many_as_rows_are_worth_and_have_room(shape):
+    """More rows never make larger blocks; of many rows there are none; all that may be decided fits."""
+    sides = [side_of(shape, deviations) for deviations in (-50.0, 0.0, *np.geomspace(1e-3, 1e6, 80))]
+    assert sides == sorted(sides, reverse=True)
+    assert sides[-1] == 1
+    for deviations in (-50.0, 0.0, *np.geomspace(1e-3, 1e6, 80)):
+        side = side_of(shape, deviations)
+        made = int(np.prod([-(-length // side) for length in shape]))
+        assert side == 1 or made <= max(PER * deviations, FEWEST)
+        assert side == 1 or made <= room_of(shape)
+    assert side_of(shape, 1e-9) == 1 or side_of((4_096,), 1e-9) == 256
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("shape", SHAPES[:7])
+def test_a_row_is_in_one_bin_and_one_block(shape, pure):
+    """Norms of what a row adds, whatever is decided, and the sums themselves."""
+    size = int(np.prod(shape))
+    stated = Scales(shape, pure)
+    counts = np.random.default_rng(4).integers(0, 9, (1, size))
+    for side in SIDES:
+        made = Blocks(shape, side, pure)
+        for place in np.random.default_rng(side).integers(0, size, 9):
+            row = made.measured(np.eye(1, size, place, dtype=np.int64))[0]
+            assert row.sum() <= stated.column_sum
+            assert (row**2).sum() <= stated.column_square == WHOLE_ROW**2
+            assert row[place] == made.weights[0]
+            assert not pure or row.sum() == WHOLE_ROW
+        found = made.measured(counts)
+        assert found.shape == (1, stated.width)
+        assert made.bins(found[0] / WHOLE_ROW).tolist() == counts[0].tolist()
+        starts = [range(0, length, side) for length in shape]
+        whole = counts.reshape(shape)
+        corners = itertools.product(*starts)
+        blocks = [whole[tuple(slice(at, at + side) for at in corner)].sum() for corner in corners]
+        if side > 1:
+            assert (found[0, size : size + len(blocks)] == made.weights[1] * np.array(blocks)).all()
+            assert not found[0, size + len(blocks) :].any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("pure", [True, False])
@@ -108,34 +157,35 @@ def test_no_neighbor_is_farther_than_the_sensitivity_whatever_is_decided(pure, u
     query = Query(
         "histogram", Keys(bin_axes("x", [0, 1, 2, 3, 4], None, None, "drop")), (("n", StagedRanges((4,), pure)),)
     )
-    for seed, most, levels in ((1, 1, None), (2, 2, 1), (3, 4, 2), (4, 4, None)):
-        made = buckets((4,), pure, seed, most, levels)
-
-        def decided(total, values, made=made):
-            return values if isinstance(total.vector.design, Later) is False else made.measured(values).ravel()
-
-        found = largest_by_chance(query, unit, 1 if pure else 2, tries=12, decided=decided)
+    for seed, most, levels, side in ((1, 1, None, 1), (2, 2, 1, 2), (3, 4, 2, 4), (4, 4, None, 2)):
+        found = largest_by_chance(
+            query, unit, 1 if pure else 2, tries=12, decided=as_decided(pure, seed, most, levels, side)
+        )
         assert found <= 1 + 1e-15
 
 
+def as_decided(pure, seed, most, levels, side):
+    """What the looks at four bins measure, decided as noise may have it."""
+    made = {Later: buckets((4,), pure, seed, most, levels), Scales: Blocks((4,), side, pure)}
+
+    def decided(total, values):
+        design = type(total.vector.design)
+        return made[design].measured(values).ravel() if design in made else values
+
+    return decided
+
+
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-def test_the_sensitivity_of_the_second_look_is_attained(neighbors):
-    """With one level a row adds the whole weight to its bucket; under replace it moves to another."""
+def test_the_sensitivity_of_all_looks_is_attained(neighbors):
+    """With one level a row adds the whole weight to its bucket; under replace it moves to another, not so the total."""
     query = Query(
         "histogram", Keys(bin_axes("x", [0, 1, 2, 3, 4], None, None, "drop")), (("n", StagedRanges((4,), True)),)
     )
-    made = buckets((4,), True, 1, 4)
     unit = PrivacyUnit("u", neighbors=neighbors, max_rows=2, max_groups=1)
-    after = [("A", 3.5)] * 2 if neighbors == "replace" else []
-    found = ratios(
-        query,
-        unit,
-        [[("A", 0.5)] * 2],
-        [after],
-        1,
-        lambda total, values: made.measured(values).ravel() if isinstance(total.vector.design, Later) else values,
-    )
-    assert [*found.values()] == pytest.approx([1.0, 1.0])
+    for side in (1, 2):
+        after = [("A", 3.5)] * 2 if neighbors == "replace" else []
+        found = ratios(query, unit, [[("A", 0.5)] * 2], [after], 1, as_decided(True, 1, 4, None, side))
+        assert [*found.values()] == pytest.approx([0.0 if neighbors == "replace" else 1.0, 1.0, 1.0])
 
 
 def test_numbers_of_buckets_grow_with_what_is_open_and_seen():
@@ -153,7 +203,7 @@ def test_looks_take_their_parts_of_the_price_whatever_the_weights_of_columns():
     plan = pl.DataFrame({"x": [1.0]}).dp.preview
     for words in ({}, {"weights": {"count": 5}}):
         parts = plan.histogram("x", bins=range(2_001), ranges=True, epsilon=3.0, **words).parts
-        assert [part.mechanism.pure_epsilon for part in parts] == [1.0, 2.0]
+        assert [part.mechanism.pure_epsilon for part in parts] == pytest.approx([0.09, 0.87, 2.04])
 
 
 def test_public_facts_choose_the_form():
@@ -165,19 +215,19 @@ def test_public_facts_choose_the_form():
     words = {"bins": range(2_001), "ranges": True}
     asked = frame.dp.preview
     for plan, looks in (
-        (asked.histogram("x", **words, epsilon=1.0), 2),
+        (asked.histogram("x", **words, epsilon=1.0), 3),
         (asked.histogram("x", **words, epsilon=1.0, denoise=None), 1),
         (asked.histogram("x", **words, within=50.0), 1),
         (asked.histogram("x", **words, epsilon=1.0, delta=1e-6), 1),
         (asked.group_by("g", keys=["A"]).histogram("x", **words, epsilon=1.0), 1),
     ):
         assert len(plan.parts) == looks
-    first, second = asked.histogram("x", **words, epsilon=1.0).parts
-    assert (first.mechanism.pure_epsilon, second.mechanism.pure_epsilon) == pytest.approx((1 / 3, 2 / 3))
+    looks = asked.histogram("x", **words, epsilon=1.0).parts
+    assert [part.mechanism.pure_epsilon for part in looks] == pytest.approx([0.03, 0.29, 0.68])
     grid = asked.histogram(["x", "x2"], bins=[range(33), range(33)], ranges=True, epsilon=1.0).parts
-    assert [part.mechanism.pure_epsilon for part in grid] == [0.5, 0.5]
-    assert second.sensitivity.norm(1) == 1.0
-    assert second.mechanism.grid == 1.0 / WEIGHT
+    assert [part.mechanism.pure_epsilon for part in grid] == pytest.approx([0.03, 0.47, 0.5])
+    assert [part.sensitivity.norm(1) for part in looks] == [1.0] * 3
+    assert [part.mechanism.grid for part in looks] == [1.0, 1.0 / WHOLE_ROW, 1.0 / WEIGHT]
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
@@ -191,7 +241,7 @@ def test_values_without_much_noise(library):
     )
     assert list(found.columns)[-3:] == ["count", "count_noisy", "count_error"]
     assert found.dp.to_numpy("count") == pytest.approx(exact, abs=1e-2)
-    assert found.dp.provenance["measures"]["count"]["denoise"][0]["chose"].startswith("both looks")
+    assert found.dp.provenance["measures"]["count"]["denoise"][0]["chose"].startswith("all looks")
     assert found.dp.errors()["interval"].to_list() == [0.0]
 
 
@@ -229,35 +279,67 @@ def squares_of_rectangles(off):
 
 
 @pytest.mark.slow
-def test_the_second_look_has_its_noise(monkeypatch):
-    """Its blocks are off by Laplace noise of two thirds of the price: 2% off is 4% of variance, 1e-6 false alarms."""
-    plainly = Context("as they are", np.zeros(1_024), 0.0, 0.0, lambda: np.ones(1_024))
-    monkeypatch.setattr("dpframe.queries.stages.in_context", lambda *_, **__: plainly)
-    frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), 3)})
+@pytest.mark.parametrize("copies", [3, 1])
+def test_looks_have_their_noise(copies, monkeypatch):
+    """Laplace noise of 29% and 68% of the price, with blocks or without: 2% off is 4% of variance, 1e-6 alarms."""
+
+    def plainly(values, *_, **__):
+        return Context("as they are", values, 0.0, 0.0, lambda: np.ones(values.shape))
+
+    monkeypatch.setattr("dpframe.queries.scales.in_context", plainly)
+    frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), copies)})
     plan = frame.dp.preview.histogram("x", bins=range(1_025), ranges=True, epsilon=0.4)
-    looks = plan.query.statistics[0][1].totals()
-    squares = []
+    looks, squares, sides = plan.query.statistics[0][1].totals()[1:], {0: [], 1: []}, set()
     for _ in range(350):
-        exact = totals(frame, plan.query, plan.unit, 1)
-        measured = noisy_of(plan, exact)
-        second = measured[looks[1]]
-        true = second.decided.measured(totals(frame, plan.query, plan.unit, 1)[looks[1]])
-        squares.append(np.square(second.values - true.ravel() / WEIGHT))
-    variance = plan.parts[1].mechanism.variance
-    assert variance == pytest.approx(2 / (0.8 / 3) ** 2, rel=1e-3)
-    assert np.mean(squares) == pytest.approx(variance, rel=0.02)
+        measured = noisy_of(plan, totals(frame, plan.query, plan.unit, 1))
+        for number, weight in ((0, WHOLE_ROW), (1, WEIGHT)):
+            look = measured[looks[number]]
+            true = look.decided.measured(totals(frame, plan.query, plan.unit, 1)[looks[number]])
+            squares[number].append(np.square(look.values - true.ravel() / weight))
+        sides.add(measured[looks[0]].decided.side)
+    assert (sides == {1}) == (copies == 3)
+    for number, price in ((0, 0.29), (1, 0.68)):
+        variance = plan.parts[number + 1].mechanism.variance
+        assert variance == pytest.approx(2 / (0.4 * price) ** 2, rel=1e-3)
+        assert np.mean(squares[number]) == pytest.approx(variance, rel=0.02)
 
 
-def test_intervals_of_the_noisy_counts_cover():
-    """1,024 bins by 20 draws: false alarms below 1e-6."""
+@pytest.mark.parametrize("epsilon", [0.5, 0.05])
+def test_intervals_of_the_noisy_counts_cover(epsilon):
+    """1,024 bins by 20 draws, with blocks and without: false alarms below 1e-6."""
     frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), np.arange(1_024) % 7)})
-    missed = 0
+    missed, errors = 0, set()
     for _ in range(20):
-        found = frame.dp.histogram("x", bins=range(1_025), ranges=True, epsilon=0.3, ledger=dpf.Ledger(epsilon=1))
+        found = frame.dp.histogram("x", bins=range(1_025), ranges=True, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1))
         off = found["count_noisy"].to_numpy() - np.arange(1_024) % 7
         assert (found["count_error"] == found["count_error"][0]).all()
+        errors.add(found["count_error"][0])
         missed += int((np.abs(off) > found["count_error"].to_numpy()).sum())
+    plan = frame.dp.preview.histogram("x", bins=range(1_025), ranges=True, epsilon=epsilon)
+    assert errors == {plan.error["count"] * (1 if epsilon == 0.5 else 4)}
+    assert "4 times that if rows are few" in str(plan)
     assert binom.sf(missed - 1, 20 * 1_024, 0.05) > 1e-6
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_blocks_help_where_few_rows_are_seen(axes, monkeypatch):
+    """A steep hill of 1,000 rows: sums err less than if each bin were looked at by itself."""
+    generator = np.random.default_rng(3)
+    shape = (4_096,) if axes == 1 else (128, 128)
+    places = [np.clip(generator.normal(0.3, 0.03, 1_000) * length, 0, length - 1).astype(int) for length in shape]
+    truth = np.zeros(shape, dtype=np.int64)
+    np.add.at(truth, tuple(places), 1)
+    frame = pl.DataFrame({f"x{axis}": place for axis, place in enumerate(places)})
+    words = {"bins": [range(length + 1) for length in shape], "ranges": True, "epsilon": 0.2}
+    means = []
+    for kept in (PER, 1e9):
+        monkeypatch.setattr("dpframe.queries.scales.PER", kept)
+        with noise.insecure_bits(11):
+            found = [frame.dp.histogram([*frame.columns], ledger=dpf.Ledger(epsilon=1), **words) for _ in range(12)]
+        off = [one.dp.to_numpy("count").reshape(shape) - truth for one in found]
+        sums = off if axes == 1 else [one.cumsum(axis=0) for one in off]
+        means.append(np.mean([np.square(one.cumsum(axis=-1)).mean() for one in sums]))
+    assert means[0] < means[1] / 1.5
 
 
 def test_a_call_of_units_and_its_record():
@@ -270,9 +352,9 @@ def test_a_call_of_units_and_its_record():
     inside = frame.filter((pl.col("x") <= SIDE) & (pl.col("y") <= SIDE)).height
     assert found["count"].sum() == pytest.approx(inside, rel=0.05)
     assert (found["count"] >= 0).all()
-    _, second = found.dp.provenance["statistics"]
-    assert second["sensitivity"] == 2 * 3.0
-    assert "both looks" in str(found.dp.provenance)
+    *_, last = found.dp.provenance["statistics"]
+    assert last["sensitivity"] == 2 * 3.0
+    assert "all looks" in str(found.dp.provenance)
     assert ledger.spent.epsilon == 2
 
 

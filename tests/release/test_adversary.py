@@ -458,3 +458,41 @@ def test_seconds_beyond_the_milliseconds_clip(family, ends):
     assert frame["t"].dtype == seconds.dtype
     found = [frame.dp.histogram("t", bins=bins, outside=outside, **paid()) for outside in ("drop", "clip")]
     assert [count["count"].to_list()[0] for count in found] == pytest.approx([2, 4], abs=NEAR)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_ids_of_a_frame_that_a_function_changes_after_its_check_are_not_merged(kept):
+    """A denoiser is called before the charge, after the schema was checked. Long doubles would be read as doubles."""
+    pd = pytest.importorskip("pandas")
+    if np.finfo(np.longdouble).nmant < 60:
+        pytest.skip("long doubles are no longer than doubles here")
+    frame = pd.DataFrame({"u": [1, 2, 3, 4], "g": ["A"] * 4})
+    changes = []
+
+    def replacing(values, noise):
+        if changes:
+            frame["u"] = np.longdouble(2**60) + np.arange(4)
+        return values
+
+    unit = dpf.PrivacyUnit("u", max_rows=1)
+    price = paid(unit) | {"denoise": replacing}
+    if kept:
+        frame.dp.group_by("g", keys=["A"]).count(**price)
+    changes.append("from now on")
+    with pytest.raises(dpf.ReleaseFailed, match="the charge stands"):
+        frame.dp.group_by("g", keys=["A"]).count(**price)
+
+
+@pytest.mark.parametrize("settings", ["raise", "warn", "call"])
+def test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing(settings):
+    """`numpy.seterr` is common in scientific code: a value that underflows would fail, warn or call a function."""
+    heard = []
+    unit = dpf.PrivacyUnit("u", max_rows=1)
+    with np.errstate(all=settings, call=lambda *said: heard.append(said)), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (0.5, 5e-324, 1e308, -1e308, float("inf"), float("nan")):
+            frame = pl.DataFrame({"x": [value, 1.0, 2.0, 3.0], "u": [1, 2, 3, 3]})
+            frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit))  # not even, and nearly so
+            frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit) | {"denoise": "auto"})
+            frame.dp.mean("x", bounds=(0, 3), **paid(unit))
+    assert heard == []
