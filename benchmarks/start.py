@@ -75,20 +75,28 @@ def small_calls(table: Any) -> dict[str, Callable[[], Any]]:
     import dpframe as dpf
 
     paid = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9)}
+    people = dpf.PrivacyUnit(column="u", max_rows=3, max_groups=2)
+    for_people = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9, unit=people)}
     by = table.dp.group_by("g", keys=KEYS)
+    three = {"n": dpf.count(), "s": dpf.sum("x", bounds=BOUNDS), "m": dpf.mean("x", bounds=BOUNDS)}
     return {
         "count": lambda: table.dp.count(**paid),
         "mean": lambda: table.dp.mean("x", bounds=BOUNDS, **paid),
         "sum by 4 keys": lambda: by.sum("x", bounds=BOUNDS, **paid),
         "count and sum by 4 keys": lambda: by.agg(n=dpf.count(), s=dpf.sum("x", bounds=BOUNDS), **paid),
         "histogram of 20 bins": lambda: table.dp.histogram("x", bins=EDGES, **paid),
+        "count, sum and mean by 4 keys": lambda: by.agg(three, **paid),
+        "count, sum and mean by 4 keys, denoise=None": lambda: by.agg(three, denoise=None, **paid),
+        "count of units by 4 keys": lambda: by.count(**for_people),
+        "count, sum and mean of units by 4 keys": lambda: by.agg(three, **for_people),
     }
 
 
 def small(calls: int) -> None:
     """Milliseconds of releases of a thousand rows."""
     generator = np.random.default_rng(0)
-    polars = pl.DataFrame({"g": generator.choice(KEYS, 1_000), "x": generator.random(1_000) * BOUNDS[1]})
+    columns = {"g": generator.choice(KEYS, 1_000), "x": generator.random(1_000) * BOUNDS[1]}
+    polars = pl.DataFrame({**columns, "u": generator.integers(0, 300, 1_000)})
     for library, table in {"Polars": polars, "pandas": polars.to_pandas()}.items():
         for name, call in small_calls(table).items():
             times = []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import bug
+from assurance.bugs.seeding import ATTAINED, REGISTER, bug
 
 FILE = "test_block_totals.py"
 UNITS = "test_block_units.py"
+CODES = "test_string_codes.py"
 VALUES = f"{FILE}::test_values_of_any_size_and_kind"
 STRINGS = f"{FILE}::test_strings_that_share_a_slot"
 EVEN = f"{FILE}::test_even_bins_are_those_of_a_search"
@@ -69,8 +70,8 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: strings told apart by four bytes and the length",
-        "block_places._strings",
-        "unlike ^= views[1::2]",
+        "KnownWords.find",
+        "unlike ^= second",
         "unlike ^= unlike",
         STRINGS,
     ),
@@ -85,8 +86,8 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: strings told apart by their last bytes",
-        "block_places._strings",
-        "other ^= views[0::2]",
+        "KnownWords.find",
+        "other ^= first",
         "other ^= other",
         f"{FILE}::test_short_and_long_strings",
     ),
@@ -165,9 +166,89 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: strings of another length taken for keys that end alike",
-        "block_places._all_are",
+        "known_words._all_are",
         "== word == words.max(initial=word)",
         "== word",
         f"{FILE}::test_strings_that_begin_otherwise_than_all_keys",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: a long one taken for the key that it begins with",
+        "string_codes._words",
+        "        np.minimum(length, MOST + 1, out=length)",
+        "        np.minimum(length, MOST, out=length)",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: long ones of one length taken for the key that they begin with",
+        "string_codes._words",
+        "np.uint64(min(least, MOST + 1))",
+        "np.uint64(min(least, MOST))",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: bytes of 0 at the end of a string left out of account",
+        "string_codes._words",
+        "    size <<= np.uint64(8 * MOST)",
+        "    size[:] = np.uint64(0)",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: any string counted as the key in its slot",
+        "KnownWords.find",
+        "numbers[unlike != 0] = 0",
+        "numbers[:0] = 0",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: missing ones counted by the bytes that stand there",
+        "string_codes.codes_of",
+        "codes[np.asarray(array.is_null())] = keys.missing",
+        "codes[:0] = keys.missing",
+        f"{CODES}::test_bytes_that_are_no_text_and_bytes_of_missing_rows",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: each chunk written over the one before",
+        "string_codes._blocks",
+        "        done += rows",
+        "        done += 0",
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "strings of pandas: the last ones read beyond their bytes",
+        "string_codes._blocks",
+        'np.searchsorted(ends[:rows], data.size - BEYOND, side="right")',
+        'np.searchsorted(ends[:rows], data.size, side="right")',
+        f"{CODES}::test_positions_of_strings",
+    ),
+    bug(
+        "engines",
+        "blocks: values of a small table clipped one step past the bound",
+        "block_totals.to_steps",
+        "np.clip(steps, lower, upper, out=steps)",
+        "np.clip(steps, lower, upper + 1.0, out=steps)",
+        ATTAINED,
+    ),
+    bug(
+        "engines",
+        "blocks: values of a small table read in single precision",
+        "block_totals.floats",
+        "    return column.to_numpy()",
+        "    return column.to_numpy().astype(np.float32).astype(np.float64)",
+        f"{REGISTER}::test_18_values_are_read_in_double_precision",
+    ),
+    bug(
+        "engines",
+        "blocks: rows of a small table without a unit kept where they are to be left out",
+        "block_rows._Coder.coded",
+        'places[here][strip["unit"].is_null().to_numpy()] = 0',
+        "places[here][:0] = 0",
+        "test_totals.py::test_missing_units_are_left_out_or_one_unit",
     ),
 )

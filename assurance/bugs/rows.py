@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import ATTAINED, REGISTER, bug
+from assurance.bugs.seeding import REGISTER, bug
 
+# small tables are added up by NumPy, which must give what Polars gives
+BY_POLARS = "test_block_totals.py::test_values_of_any_size_and_kind"
 ROWS = (
     bug(
         "rows",
@@ -11,7 +13,7 @@ ROWS = (
         "on_grid",
         "(scaled.clip(float(lower), float(upper)) + 0.5)",
         "(scaled.clip(-(2.0**62), 2.0**62) + 0.5)",
-        ATTAINED,
+        BY_POLARS,
     ),
     bug(
         "rows",
@@ -19,7 +21,7 @@ ROWS = (
         "on_grid",
         "(scaled.clip(float(lower), float(upper)) + 0.5)",
         "(scaled.clip(-(2.0**62), float(upper)) + 0.5)",
-        ATTAINED,
+        BY_POLARS,
     ),
     bug(
         "rows",
@@ -27,7 +29,7 @@ ROWS = (
         "on_grid",
         "(scaled.clip(float(lower), float(upper)) + 0.5)",
         "(scaled.clip(float(lower), float(upper) + 1.0) + 0.5)",
-        ATTAINED,
+        BY_POLARS,
     ),
     bug(
         "rows",
@@ -35,7 +37,7 @@ ROWS = (
         "on_grid",
         "    lower, upper = grid_steps(bounds)\n    scaled",
         "    lower, upper = grid_steps(bounds)[0] - 1, grid_steps(bounds)[1] + 1\n    scaled",
-        ATTAINED,
+        BY_POLARS,
     ),
     bug(
         "rows",
@@ -43,7 +45,7 @@ ROWS = (
         "on_grid",
         "+ 0.5).floor().cast(pl.Int64, strict=False)",
         "+ 0.5)",
-        f"{REGISTER}::test_18_to_20_sums_do_not_depend_on_order_and_round_each_row_once",
+        BY_POLARS,
     ),
     bug(
         "rows",
@@ -51,7 +53,7 @@ ROWS = (
         "on_grid",
         "+ 0.5).floor().cast(pl.Int64, strict=False)",
         "+ 0.5).floor().cast(pl.Int64, strict=True)",
-        f"{REGISTER}::test_31_to_34_and_39_special_values_follow_one_rule",
+        BY_POLARS,
     ),
     bug(
         "rows",
@@ -59,7 +61,7 @@ ROWS = (
         "_for_role",
         '    if role == "value":\n        return values.cast(pl.Float64, strict=False)',
         '    if role == "value":\n        return values.cast(pl.Float32, strict=False).cast(pl.Float64)',
-        f"{REGISTER}::test_18_values_are_read_in_double_precision",
+        BY_POLARS,
     ),
     bug(
         "rows",

@@ -354,7 +354,7 @@ STATISTICS = (
         "weights._values",
         "    if line.name is None:",
         "    if line.name is None or total.row is not None:",
-        "test_proportion.py::test_the_sensitivity_is_attained",
+        "test_block_units.py::test_units_of_few_rows",
     ),
     bug(
         "statistics",

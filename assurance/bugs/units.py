@@ -133,7 +133,7 @@ UNITS = (
         "Task._coded",
         'if self.unit.nulls == "drop" and table["unit"].null_count():',
         "if False:",
-        "test_totals.py::test_missing_units_are_left_out_or_one_unit",
+        "test_block_units.py::test_missing_units_and_rows_in_no_cell",
     ),
     bug(
         "units",

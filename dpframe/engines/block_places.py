@@ -15,31 +15,14 @@ from numpy.typing import NDArray
 
 from dpframe.engines.cells import NARROW, Cells, close_together, filled, table_of
 from dpframe.engines.identity import NOWHERE, Declared
-from dpframe.engines.kernel_places import INLINE, Words, cells_of_positions, views_of
+from dpframe.engines.kernel_places import INLINE, cells_of_positions, views_of
+from dpframe.engines.known_words import MOST_STRINGS, KnownWords, Scratch
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis
 
 Integers = NDArray[np.int64]
 
 BLOCK = 2**16  # rows at a time: they stay in the processor's cache
-
-MOST_STRINGS = 2**8  # of them a table is found in which each has a slot of its own
-SLOTS = 2**16  # of that table at most
-MULTIPLIERS = [np.uint64(pow(0x9E3779B97F4A7C15, power, 2**64)) for power in range(1, 65)]  # all odd
-
-
-class Scratch:
-    """Arrays that a thread writes to again and again, which is faster than new ones."""
-
-    def __init__(self) -> None:
-        self._of_type: dict[tuple[str, type], NDArray[Any]] = {}
-
-    def of(self, name: str, rows: int, dtype: type) -> Any:
-        """The array of this name for a block of so many rows; what is in it is left from before."""
-        if (name, dtype) not in self._of_type:
-            self._of_type[name, dtype] = np.empty(BLOCK, dtype=dtype)
-        return self._of_type[name, dtype][:rows]
-
 
 Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
 
@@ -50,8 +33,10 @@ def may_be_placed(cells: Cells, *, few: bool) -> bool:
 
 
 def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
-    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.source.column(axis.columns[0]).coded:
+    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1:
         return False
+    if cells.source.column(axis.columns[0]).coded:
+        return True
     keys = cells.declared[axis.columns[0]].values
     if keys and all(isinstance(key, int) for key in keys):
         return close_together(keys)
@@ -89,6 +74,8 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | Non
 
     if isinstance(axis, BinAxis):
         return as_it_is
+    if cells.are_positions(axis.columns[0], schema):
+        return as_it_is
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     if schema[name] in NARROW:
         return _integers(name, keys)
@@ -125,60 +112,18 @@ def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Intege
 def _strings(name: str, keys: Declared) -> Places | None:
     """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them.
 
-    A view is two words: the length with four bytes, and the other eight. A multiplication gives each declared key a
-    slot of its own, and a string is the key in its slot where both words are equal.
+    A view is two words: the length with four bytes, and the other eight.
     """
     declared = views_of(pl.Series(keys.values, dtype=pl.String))
-    found = None if declared is None else _slots(declared)
-    if declared is None or found is None:
+    known = None if declared is None else KnownWords.of(declared[0::2], declared[1::2], cells_of_positions(keys))
+    if known is None:
         return None
-    multipliers, shift = found
-    slots = _slot(declared, multipliers, shift)
-    first, second = (np.zeros(2 ** (64 - int(shift)), dtype=np.uint64) for _ in range(2))
-    place_of = np.zeros(first.size, dtype=np.int64)
-    first[slots], second[slots] = declared[0::2], declared[1::2]
-    place_of[slots] = cells_of_positions(keys)
-    alike = declared[0] if (declared[0::2] == declared[0]).all() else None  # one length and the same first letters
 
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
         views, rows = views_of(block[name]), block.height
         assert views is not None  # as those of the declared ones
-        slot = _slot(views, multipliers, shift, scratch.of(f"{name} slot", rows, np.uint64))
-        unlike = second.take(slot, mode="clip", out=scratch.of(name, rows, np.uint64))
-        unlike ^= views[1::2]
-        if alike is None or not _all_are(alike, views[0::2]):
-            other = first.take(slot, mode="clip", out=scratch.of(f"{name} other", rows, np.uint64))
-            other ^= views[0::2]
-            unlike |= other
-        places = place_of.take(slot, mode="clip", out=scratch.of(f"{name} places", rows, np.int64))
-        if unlike.max(initial=0):
-            places[unlike != 0] = 0
-        return _with_missing(places, block[name], keys)
+        second = scratch.of(f"{name} second", rows, np.uint64)
+        second[:] = views[1::2]  # side by side they are read faster
+        return _with_missing(known.find(views[0::2], second, scratch, name), block[name], keys)
 
     return of_block
-
-
-def _all_are(word: Any, words: Words) -> bool:
-    return bool(words.min(initial=word) == word == words.max(initial=word))
-
-
-def _slot(views: Words, multipliers: tuple[Any, Any], shift: Any, out: Words | None = None) -> Integers:
-    mixed = np.multiply(views[1::2], multipliers[1], out=out)
-    if multipliers[0]:
-        mixed += views[0::2] * multipliers[0]
-    mixed >>= shift
-    return np.asarray(mixed.view(np.int64))
-
-
-def _slots(views: Words) -> tuple[tuple[Any, Any], Any] | None:
-    """Multipliers of both words, and a shift, that give different keys different slots; None where none was found."""
-    count = views.size // 2
-    bits = max(6, 2 * count.bit_length() - 3)
-    while 2**bits <= SLOTS:
-        shift = np.uint64(64 - bits)
-        for multiplier in MULTIPLIERS:
-            for pair in ((np.uint64(0), multiplier), (multiplier ^ np.uint64(2), multiplier)):
-                if np.unique(_slot(views, pair, shift)).size == count:
-                    return pair, shift
-        bits += 2
-    return None

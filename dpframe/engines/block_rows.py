@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers
 from dpframe.engines.block_owners import MOST_BITS, Keys, Owners, owners_of
-from dpframe.engines.block_places import Scratch, may_be_placed, places_of
+from dpframe.engines.block_places import may_be_placed, places_of
 from dpframe.engines.block_totals import Layout, floats, to_shares, to_steps
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_coded import MISSING
 from dpframe.engines.kernels import in_threads
+from dpframe.engines.known_words import Scratch
 
 Places = NDArray[Any]  # the cell plus one, 0 for none, in 16 or 32 bits
 Steps = NDArray[np.int32]
@@ -138,8 +139,9 @@ class _Coder:
     def __init__(self, table: pl.DataFrame, layout: Layout, placed: Placed, drops: bool, narrow: Any) -> None:
         self._table, self._layout, self._placed, self._drops = table, layout, placed, drops
         self._scratch = Scratch()
-        self._places = np.empty(BLOCK, dtype=narrow)
-        self._steps = np.empty((len(layout.slots.slots), BLOCK), dtype=np.int32)
+        most = min(BLOCK, table.height)
+        self._places = np.empty(most, dtype=narrow)
+        self._steps = np.empty((len(layout.slots.slots), most), dtype=np.int32)
 
     def coded(self, start: int, stop: int) -> tuple[Places, Steps]:
         """The places of a block of rows, and their steps; both are written to again."""

@@ -17,10 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
-from dpframe.engines.block_places import BLOCK, Scratch, may_be_placed, places_of
+from dpframe.engines.block_places import BLOCK, may_be_placed, places_of
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
 from dpframe.engines.kernels import in_threads, threads
+from dpframe.engines.known_words import Scratch
 from dpframe.engines.source import Source
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.total import Total
@@ -100,7 +101,9 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
     """Totals of rows each of which counts by itself; None where Polars is to add them up."""
     slots = Slots.of(terms)
     few = source.rows is not None and source.rows < FEW_ROWS
-    if slots is None or cells.keys.cells > MOST_CELLS or not cells.columns or not may_be_placed(cells, few=few):
+    if slots is None or cells.keys.cells > MOST_CELLS or not may_be_placed(cells, few=few):
+        return None
+    if not cells.columns and not few:  # of many rows in one cell Polars needs no places
         return None
     table = loaded(source, cells, terms)
     places = places_of(cells, table.schema, few=few)

@@ -57,16 +57,16 @@ class Sums:
 def of_units(
     source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
 ) -> dict[Total, Integers] | None:
-    """The weighted totals of a frame in memory; None where rows are few, integers large, or hashes the same."""
+    """The weighted totals of a frame in memory; None where integers are large, or hashes the same."""
     assert unit.column is not None
     slots, size = Slots.of(terms), cells.keys.cells
-    few = source.rows is not None and source.rows < FEW_ROWS
-    if few or slots is None or (size + 1) * (1 + 2 * len(slots.slots) + len(slots.lines)) > MOST_NUMBERS:
+    if slots is None or (size + 1) * (1 + 2 * len(slots.slots) + len(slots.lines)) > MOST_NUMBERS:
         return None
     table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
-    workers = threads(1, 1) if table.height >= FEW_ROWS else 1
+    few = table.height < FEW_ROWS
+    workers = 1 if few else threads(1, 1)
     layout = Layout.of(slots, size, pl.Schema())  # no column is counted by value
-    rows = narrow_rows(table, cells, layout, drops=unit.nulls == "drop", workers=workers, few=table.height < FEW_ROWS)
+    rows = narrow_rows(table, cells, layout, drops=unit.nulls == "drop", workers=workers, few=few)
     reach = Reach.of(unit, p, size, merged=merged)
 
     def work(thread: int) -> Sums:

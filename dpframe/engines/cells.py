@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.engines.found_labels import told_apart
 from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
-from dpframe.engines.source import FEW_ROWS, ColumnRequest, Source, collected
+from dpframe.engines.source import FEW_ROWS, ColumnRequest, ColumnType, Source, collected
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis, Keys
@@ -104,11 +104,15 @@ class Cells:
         cell_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
         return np.asarray(cell_of[code])
 
+    def are_positions(self, column: str, schema: pl.Schema) -> bool:
+        """Tell whether the keys of a column were brought over as positions among the declared ones."""
+        return come_as_positions(self.source.column(column), schema[self.columns[column]])
+
     def _positions(self, column: str, keys: Declared, table: pl.DataFrame) -> Integers:
         """The position of each row among the keys of one column."""
         values = table[self.columns[column]]
-        if self.source.column(column).coded:
-            return values.to_numpy()
+        if come_as_positions(self.source.column(column), values.dtype):
+            return values.cast(pl.Int64).to_numpy()
         code = positions(values, keys.values)
         if keys.missing == NOWHERE or not values.null_count():
             return code
@@ -159,6 +163,14 @@ def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:
     if values.dtype in NARROW and close_together(keys):
         return _looked_up(values, keys)
     return _joined(values, keys)
+
+
+def come_as_positions(column: ColumnType, dtype: pl.DataType) -> bool:
+    """Tell whether keys were brought over, in this dtype, as positions among the declared ones: strings of pandas too.
+
+    No other column that is told apart by texts comes over as integers, and objects always come as positions.
+    """
+    return column.coded or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
 
 
 def close_together(keys: Sequence[int]) -> bool:

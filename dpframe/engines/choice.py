@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -11,12 +12,12 @@ import polars as pl
 from dpframe.engines.batches import of_dataset, of_lazy, of_relation
 from dpframe.engines.dask import DaskTable, check_cluster
 from dpframe.engines.engine import Engine, Partial
-from dpframe.engines.source import ColumnType, source_of
+from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.engines.spark import SparkTable, check_executors
 from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
+from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 
 WHOLE = "a frame in memory, which is read as it is"
 
@@ -27,13 +28,18 @@ class InMemory:
 
     frame: Any
 
+    @cached_property
+    def source(self) -> Source:
+        """The frame and its schema, which is read once."""
+        return source_of(self.frame)
+
     def schema(self) -> Mapping[str, ColumnType]:
         """The columns as dpframe reads them."""
-        return source_of(self.frame).schema
+        return self.source.schema
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
         """The frame itself is the piece: no column is copied that is not read."""
-        return piece(self.frame)
+        return piece(self.source)
 
     def push(self, task: Task) -> Partial | None:
         """Nothing goes faster."""
@@ -63,6 +69,8 @@ class FromOutside:
 
 def engine_of(frame: Any, reading: Reading) -> Engine:
     """The engine that reads a table."""
+    if isinstance(frame, pl.DataFrame) or is_pandas(frame):
+        return InMemory(frame)
     if is_engine(frame):
         return FromOutside(frame)
     if isinstance(frame, pl.LazyFrame):

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.aggregates import Terms
-from dpframe.engines.cells import Cells, Integers, added, declared_keys, positions
+from dpframe.engines.cells import Cells, Integers, added, come_as_positions, declared_keys, positions
 from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, declared_rows
 from dpframe.engines.distinct import ORDERED, drops_groups
 from dpframe.engines.kernel_units import of_units, weighed_rows
@@ -238,7 +238,8 @@ def _counted(
 def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:
     """0 for a value that is the declared one, as the column compares keys; 1 for any other; -1 where it is missing."""
     keys = declared_keys(source, matches.axis, 0)
-    position = table[name].to_numpy() if source.column(matches.column).coded else positions(table[name], keys.values)
+    coded = come_as_positions(source.column(matches.column), table[name].dtype)
+    position = table[name].to_numpy() if coded else positions(table[name], keys.values)
     code = np.where(table[name + THERE].to_numpy(), np.where(position >= 0, 0, 1), -1)
     return pl.Series(name, code.astype(np.int64))
 

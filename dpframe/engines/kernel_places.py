@@ -56,7 +56,7 @@ def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Ax
 
     if isinstance(axis, BinAxis):
         return _bins(kernels, cells, axis, schema) or as_it_is
-    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.source.column(axis.columns[0]).coded:
+    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.are_positions(axis.columns[0], schema):
         return as_it_is
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     prepare = _strings if schema[name] == pl.String else _integers if schema[name] in NARROW else None

@@ -133,8 +133,10 @@ def _read(line: Line, counts: Integers, sums: dict[str, Integers], present: dict
 
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
     """Totals of rows each of which counts by itself, in one pass; None where kernels are not used."""
+    if not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+        return None
     slots = Slots.of(terms)
-    if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+    if slots is None:
         return None
     table = loaded(source, cells, terms)
     kernels = kernels_for(table.height)

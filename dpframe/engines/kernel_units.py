@@ -93,8 +93,10 @@ def _of_units(
 ) -> Totals | None:
     """The same by kernels; None where they are not used."""
     assert unit.column is not None
+    if not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+        return None
     slots = _slots(Slots.of(terms), p, cells.keys.cells)
-    if slots is None or not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+    if slots is None:
         return None
     table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
     kernels = kernels_for(table.height)

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines import identity
+from dpframe.engines import identity, string_codes
 from dpframe.engines import key_codes as key_codes_of
 from dpframe.engines.identity import NOWHERE, Declared, Identity
 from dpframe.errors import InvalidArgument, InvalidType, shown
@@ -144,6 +144,8 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
     import pyarrow
 
     array = pyarrow.array(series, from_pandas=True)
+    if role == "key" and (codes := string_codes.codes_of(array, declared)) is not None:
+        return codes
     return pl.Series(pl.from_arrow(identity.arrow_storage(_with_views(array)) if is_name else array))
 
 

@@ -102,7 +102,9 @@ def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
 
 
 def source_of(frame: Any) -> Source:
-    """Read the schema of a frame, and no row."""
+    """Read the schema of a frame, and no row; what has been read is taken as it is."""
+    if isinstance(frame, Source):
+        return frame
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         rows = frame.height if isinstance(frame, pl.DataFrame) else None
         return _polars_source(frame, frame.collect_schema(), rows)
@@ -244,7 +246,8 @@ def _pandas_source(frame: Any) -> Source:
             if not _as_it_is(role, brought.dtype):
                 brought = pl.DataFrame({"": brought}).select(_for_role("", role, brought.dtype)).to_series()
             series.append(brought.alias(name))
-        return (pl.DataFrame(series) if series else pl.DataFrame({"": pl.zeros(len(frame), eager=True)})).lazy()
+        rows = pl.Series("", np.zeros(len(frame), dtype=np.int8))  # to be counted, where no column is read
+        return pl.DataFrame(series or [rows]).lazy()
 
     names = pandas_columns.checked_names(frame)
     dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))  # to take out each column takes longer

@@ -6,6 +6,7 @@ Each is a value of its own: equal where its numbers are, and it can be pickled.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,7 @@ class CentredSquare:
         return np.asarray(y * y - 2 ** (2 * self.share.bits - 3))
 
 
+@lru_cache(maxsize=256)
 def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = False) -> RowVector:
     """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise.
 

@@ -69,7 +69,7 @@ def test_blocks_are_what_is_asked(monkeypatch):
 
 def test_values_of_any_size_and_kind(monkeypatch):
     """Narrow and wide bounds, on the grid and beside it, of integers that are counted and of floats."""
-    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 99, 100, 101, 120, None]
+    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 2**30 + 3, 100, 101, 120, None]
     whole_numbers = pl.Series("x", edge * 50, dtype=pl.Int64)
     floats = [
         0.0,
@@ -83,7 +83,7 @@ def test_values_of_any_size_and_kind(monkeypatch):
         -math.inf,
         math.nan,
         5e-324,
-        7,
+        100 / 3,
         None,
     ]
     keys = pl.Series("k", [place % 4 for place in range(650)])
@@ -96,6 +96,24 @@ def test_values_of_any_size_and_kind(monkeypatch):
             frame = pl.DataFrame([keys[: len(column)], column])
             agree(monkeypatch, frame, asked)
             agree(monkeypatch, frame, by("k", [1, 3], v=variance("x", bounds)))
+
+
+def test_few_rows_in_one_cell(monkeypatch):
+    """Without keys: NumPy adds up a small table, and Polars a large one."""
+    used = []
+    monkeypatch.setattr(block_totals, "FEW_ROWS", 2**16)
+    placed = block_totals.places_of
+    monkeypatch.setattr(block_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
+    statistics = ("n", Count()), ("x", sum("x", (-3, 90))), ("m", mean("y", (0, 7))), ("v", variance("x", (-3, 90)))
+    for turn, (_, frame) in enumerate(trial.hard_tables(2, 9)):
+        numbers = [name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == pl.Boolean]
+        named = pl.DataFrame([frame[numbers[turn]].alias("x"), frame[numbers[-1]].alias("y")])
+        tables = [named, named.clear(), *([named.to_pandas()] if importlib.util.find_spec("pandas") else [])]
+        for table in tables:
+            agree(monkeypatch, table, Query("agg", Keys(()), statistics))
+            agree(monkeypatch, table, Query("agg", Keys(()), statistics).under(pure=True))
+            agree(monkeypatch, table, Query("count", Keys(()), statistics[:1]))
+    assert len(used) >= 12
 
 
 def test_sums_of_a_block_are_exact():

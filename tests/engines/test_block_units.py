@@ -91,6 +91,26 @@ def test_units_of_every_kind(p, rows, users, cells, monkeypatch):
             assert whole(close.with_columns(other.alias("u")), by(cells), unit, p) == expected
 
 
+def test_units_of_few_rows(monkeypatch):
+    """One thread, and strings whose cells Polars finds: what a small table takes."""
+    monkeypatch.setattr(block_units, "FEW_ROWS", 2**16)
+    frame = table(5, 700, 60, 8)
+    words = pl.format("{} and some more", "k")
+    keys = [f"{place} and some more" for place in range(5)]
+    for turn, unit in enumerate((pl.col("u"), pl.format("person {}", "u"))):
+        named = frame.with_columns(unit.alias("u"), pl.when(pl.col("k") != 3).then(words).alias("k"))
+        axes = key_axes(("k",), [*keys, None], None)
+        asked = Query("agg", Keys(axes), (("n", Count()), ("x", sum("x", (0, 500))), ("m", mean("z", (-9, 300)))))
+        agree(monkeypatch, named, asked, PrivacyUnit("u", max_rows=2, max_groups=2), (1.0, 2.0)[turn])
+        agree(monkeypatch, named, asked.under(pure=True), PrivacyUnit("u", max_rows=2))  # functions of rows
+        agree(monkeypatch, frame.with_columns(unit.alias("u")), by(6), PrivacyUnit("u", **BOUNDS[turn]))
+        margins = Query("count", Keys(by(6).keys.axes), (("n", Count()),), cube=True)
+        agree(
+            monkeypatch, frame.with_columns(unit.alias("u")), margins, PrivacyUnit("u", max_rows=1, max_groups=3), 2.0
+        )
+    agree(monkeypatch, named.clear(), asked, PrivacyUnit("u", max_rows=2))
+
+
 def test_parts_are_what_is_asked(monkeypatch):
     """Both ways of these comparisons are not the same one, and a table has several parts."""
     parts = []

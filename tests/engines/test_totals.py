@@ -15,8 +15,8 @@ from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
+from dpframe.engines import block_units, weights
 from dpframe.engines import cells as cell_numbers
-from dpframe.engines import weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 
@@ -309,14 +309,15 @@ def test_few_rows_give_the_integers_that_many_give(question, unit, monkeypatch):
     )
     query = asked(QUESTIONS[question]).protecting(unit)
     for p in (1.0, 2.0):
-        few = totals(frame, query, unit, p)
+        found = [totals(frame, query, unit, p)]
         with monkeypatch.context() as patched:
+            patched.setattr(block_units, "MOST_NUMBERS", -1)  # left to Polars
+            found.append(totals(frame, query, unit, p))
             patched.setattr(cell_numbers, "FEW_ROWS", 0)
             patched.setattr(weights, "FEW_ROWS", 0)
-            many = totals(frame, query, unit, p)
-        assert {total: steps.tolist() for total, steps in few.items()} == {
-            total: steps.tolist() for total, steps in many.items()
-        }
+            found.append(totals(frame, query, unit, p))
+        first, *others = [{total: steps.tolist() for total, steps in way.items()} for way in found]
+        assert others == [first, first]
 
 
 def test_missing_units_are_left_out_or_one_unit():
