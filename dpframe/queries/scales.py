@@ -109,7 +109,7 @@ class Blocks:
 
     @property
     def times(self) -> float:
-        """How many times the noise of a bin is that of the whole weight."""
+        """The factor of the noise of a bin over that of the whole weight."""
         return WEIGHT / self.weights[0]
 
     def measured(self, counts: Integers) -> Integers:
@@ -126,7 +126,7 @@ class Blocks:
         return noisy[: math.prod(self.shape)] * self.times
 
     def seen(self, whole: Measured, noisy: Floats, noise: Noise) -> Seen:
-        """What the first look, at `whole`, and the noisy numbers of this one say of the bins."""
+        """The bins as the first look, at `whole`, and the noisy numbers of this one tell them."""
         size = math.prod(self.shape)
         counts = self.bins(noisy).reshape(self.shape)
         values, variances = _learned(counts, noise, self.times)
@@ -199,7 +199,7 @@ class Scales:
 
 
 def side_of(shape: tuple[int, ...], deviations: float) -> int:
-    """How many bins a block has on each axis: the fewest that leave so few blocks as rows are worth looking at.
+    """The number of bins that a block has on each axis: the fewest that leave no more blocks than rows are worth.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def side_of(shape: tuple[int, ...], deviations: float) -> int:
 
 
 def room_of(shape: tuple[int, ...]) -> int:
-    """How many blocks there may be, whatever is seen."""
+    """The most blocks that there may be, whatever is seen."""
     return min(_blocks(shape, 2), max(PER * MANY, FEWEST))
 
 

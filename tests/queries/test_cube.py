@@ -240,8 +240,8 @@ def test_a_unit_in_many_cells_stays_within_the_bound(p):
 
 def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     """The test has power: with the weights of the cells, a unit in four cells sways the total twice as far."""
-    alone = kernel_units.bounded
-    monkeypatch.setattr(kernel_units, "bounded", lambda *given, merged: alone(*given, merged=False))
+    alone = kernel_units.of_units
+    monkeypatch.setattr(kernel_units, "of_units", lambda *given, merged: alone(*given, merged=False))
     mine = [(cell, 4.0) for cell in CELLS for _ in range(50)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
     assert found[Total(None, by=())] == pytest.approx(2.0, rel=1e-3)

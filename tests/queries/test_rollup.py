@@ -248,8 +248,8 @@ def test_units_at_full_weight_do_not_depend_on_others(p, neighbors):
 
 def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
     """The test has power: with the weights of the cells, a unit in three cells sways the total by sqrt(3)."""
-    alone = kernel_units.bounded
-    monkeypatch.setattr(kernel_units, "bounded", lambda *given, merged: alone(*given, merged=False))
+    alone = kernel_units.of_units
+    monkeypatch.setattr(kernel_units, "of_units", lambda *given, merged: alone(*given, merged=False))
     mine = [(group, 4.0) for group in GROUPS for _ in range(50)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=1), 2)
     assert found[Total(None, by=())] == pytest.approx(math.sqrt(3), rel=1e-3)
