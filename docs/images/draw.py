@@ -89,7 +89,7 @@ def denoising() -> Any:
 
 
 def dpbench() -> Any:
-    """The mean and the worst case of each figure, of two versions."""
+    """The mean and the worst case of each figure, of both kinds of release and of an older version."""
     import altair
 
     rows = figures("dpbench")
@@ -108,8 +108,8 @@ def dpbench() -> Any:
         dot = data.mark_point(filled=True, size=60, opacity=1).encode(**beside, x=across, color=color, shape=shape)
         one = altair.Chart(altair.Data(values=[{"mean": 1}])).mark_rule(style="limits").encode(x="mean:Q")
         panels.append(altair.layer(one, line, dot).properties(width=300, height=200, title=kind))
-    words = "points: geometric means of 45 and 27 cases; lines reach to the worst case; dashed: the noisy values"
-    return titled(altair.hconcat(*panels), "Denoised by default, on the DPBench histograms", words)
+    words = "DPBench histograms; points: geometric means of 45 and 27 cases; lines reach to the worst case; dashed: the noisy values"
+    return titled(altair.hconcat(*panels), "Denoised by default (auto) or for sums (ranges=True)", words)
 
 
 def local() -> Any:
