@@ -108,7 +108,7 @@ def dpbench() -> Any:
         dot = data.mark_point(filled=True, size=60, opacity=1).encode(**beside, x=across, color=color, shape=shape)
         one = altair.Chart(altair.Data(values=[{"mean": 1}])).mark_rule(style="limits").encode(x="mean:Q")
         panels.append(altair.layer(one, line, dot).properties(width=300, height=200, title=kind))
-    words = "DPBench histograms; points: geometric means of 45 and 27 cases; lines reach to the worst case; dashed: the noisy values"
+    words = "points: geometric means of 45 and 27 DPBench cases; lines reach to the worst; dashed: the noisy values"
     return titled(altair.hconcat(*panels), "Denoised by default (auto) or for sums (ranges=True)", words)
 
 
