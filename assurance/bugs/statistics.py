@@ -267,6 +267,22 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "intervals of bins that are drawn around counts by all looks",
+        "staged_ranges.StagedRanges.facts",
+        'return {"verb": self.verb, "column": None, "looks": len(self.totals())}',
+        'return {"verb": self.verb, "column": None}',
+        f"{LOOKS}::test_intervals_are_drawn_around_the_noisy_counts",
+    ),
+    bug(
+        "statistics",
+        "buckets whose arithmetic fails as numpy.seterr asks",
+        "results.noisy_of",
+        "with silent():",
+        "if True:",
+        f"{LOOKS}::test_arithmetic_on_noisy_numbers_is_silent",
+    ),
+    bug(
+        "statistics",
         "looks whose parts of the price add up to more than the price",
         "shares._scaled",
         "Fraction(weight, sum(weights))",

@@ -190,7 +190,7 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
 
 def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
     """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
-    return is_one_total(statistic) or "sums" in statistic or "deviations" in statistic
+    return is_one_total(statistic) or any(fact in statistic for fact in ("sums", "deviations", "looks"))
 
 
 def _of_the_model(record: Mapping[str, Any]) -> str:
@@ -338,6 +338,7 @@ MEASURE = _object(
         "objective": _one_of("equal", "cells"),
         "deviations": _list(_above, 2),
         "sums": _object({"bin": _above, "first": _above, "any": _above}),
+        "looks": _some,
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
     },

@@ -50,8 +50,11 @@ def denoised(
 ) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
-    if denoising.denoise is not None and (fitted := statistic.fitted(values, measured)) is not None:
-        return fitted[0], [{"name": denoising.denoise, "chose": fitted[1]}]
+    if denoising.denoise is not None:
+        with silent():
+            fitted = statistic.fitted(values, measured)
+        if fitted is not None:
+            return fitted[0], [{"name": denoising.denoise, "chose": fitted[1]}]
     if denoising.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
         return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
     if plan.query.subtotals:
@@ -72,13 +75,13 @@ def denoised(
 
 def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
     if denoiser == "auto" or denoiser is denoise.auto:
-        with _silent():
+        with silent():
             choice = choose.choose(cells, law, **facts)
         return choice.values, _said(choice)
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
     try:
-        with _silent() if is_own(function) else nullcontext():
+        with silent() if is_own(function) else nullcontext():
             result = np.asarray(function(cells.copy(), law, **_known(function, facts)), dtype=np.float64)
     except Exception as error:
         if is_own(function):
@@ -93,7 +96,7 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
     return result, {"name": name}
 
 
-def _silent() -> np.errstate:
+def silent() -> np.errstate:
     """The arithmetic of dpframe is silent, whatever `numpy.seterr` asks: no call fails of it that was charged."""
     return np.errstate(all="ignore")
 

@@ -18,7 +18,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.total import Measured, Total
 from dpframe.release import provenance
-from dpframe.release.denoising import denoised
+from dpframe.release.denoising import denoised, silent
 
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
@@ -49,8 +49,9 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
     """
     measured: dict[Total, Measured] = {}
     for part in plan.parts:
-        decided = part.total.decided(measured, part.mechanism)  # by noisy numbers, of the parts before
-        total = exact.pop(part.total) if decided is None else decided.measured(exact.pop(part.total)).ravel()
+        with silent():
+            decided = part.total.decided(measured, part.mechanism)  # by noisy numbers, of the parts before
+            total = exact.pop(part.total) if decided is None else decided.measured(exact.pop(part.total)).ravel()
         noisy = part.mechanism.add_noise(total)
         values = noisy.astype(np.float64) * part.mechanism.grid
         measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted, decided)

@@ -15,6 +15,7 @@ from dpframe import PrivacyUnit, noise
 from dpframe.denoise.buckets import buckets_of, shared_out, within_buckets
 from dpframe.denoise.context import Context
 from dpframe.engines.totals import totals
+from dpframe.frames import foreign
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
 from dpframe.queries.scales import FEWEST, PER, Blocks, Scales, room_of, side_of
@@ -356,6 +357,22 @@ def test_a_call_of_units_and_its_record():
     assert last["sensitivity"] == 2 * 3.0
     assert "all looks" in str(found.dp.provenance)
     assert ledger.spent.epsilon == 2
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8_000.0])
+def test_arithmetic_on_noisy_numbers_is_silent(epsilon):
+    """Whatever `numpy.seterr` asks: a call that was charged does not fail of it, nor warn."""
+    frame = pl.DataFrame({"x": np.zeros(5_000)})
+    with np.errstate(all="raise"):
+        found = frame.dp.histogram("x", bins=range(1_025), ranges=True, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1e4))
+    assert np.isfinite(found["count"].to_numpy()).all()
+
+
+def test_intervals_are_drawn_around_the_noisy_counts():
+    frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), 2)})
+    found = frame.dp.histogram("x", bins=range(1_025), ranges=True, epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+    assert found.dp.provenance["measures"]["count"]["looks"] == 3
+    assert foreign.is_around_noisy(found.dp.provenance["measures"]["count"])
 
 
 def test_nothing_learned_is_no_failure():

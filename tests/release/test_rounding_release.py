@@ -83,11 +83,13 @@ def test_what_cannot_be_rounded(ledger):
     frame = pl.DataFrame(DATA)
     with ledger:
         ranges = frame.dp.histogram("cost", bins=8, range=(0, 1_000), ranges=True, epsilon=0.5)
+        staged = frame.dp.histogram("cost", bins=1_024, range=(0, 1_000), ranges=True, epsilon=0.5)
         mode = frame.dp.mode("ward", categories=["A", "B"], epsilon=0.5)
         top = frame.dp.top_k("ward", k=2, categories=["A", "B", "C"], counts=True, epsilon=0.5)
         both = dpf.concat([asked(frame, ledger), asked(frame, ledger)])
-    with pytest.raises(dpf.InvalidArgument, match="bins that are there to be added up"):
-        ranges.dp.round()
+    for bins in (ranges, staged):
+        with pytest.raises(dpf.InvalidArgument, match="bins that are there to be added up"):
+            bins.dp.round()
     with pytest.raises(dpf.InvalidArgument, match=r"a selection is one of the declared options alone\. Read it"):
         mode.dp.round()
     with pytest.raises(dpf.InvalidArgument, match="must be asked of one release"):

@@ -86,4 +86,4 @@ class StagedRanges(Ranges):
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""
-        return {"verb": self.verb, "column": None}
+        return {"verb": self.verb, "column": None, "looks": len(self.totals())}
