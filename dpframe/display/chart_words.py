@@ -130,7 +130,8 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
     kinds = {panel.kind for panel in panels}
     if kinds == {"heatmap"}:
         return f"95% error of each cell: {_reach(panels)}" + (" around the unbiased value" if around else "")
-    drawn = "shaded" if kinds == {"line"} else "error bars and shades" if "line" in kinds else "error bars"
+    bars = "gray lines" if any(panel.crowded for panel in panels) else "error bars"
+    drawn = "shaded" if kinds == {"line"} else f"{bars} and shades" if "line" in kinds else bars
     return f"{drawn}: 95% intervals" + (" around the unbiased noisy values" if around else "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import wrap
@@ -30,6 +30,7 @@ CALENDAR = {  # ticks of few steps of the calendar, which are of uneven length
     "1y": {"interval": "year", "step": 1},
 }
 MOST_DOTS = 60  # of a line
+MOST_CAPPED = 120  # bars whose error bars can be told apart
 MOST_WRITTEN = 100  # tiles of a heat map that say their number
 SMALLEST_WRITTEN = 44  # pixels of such a tile
 STRONG = 0.55  # of the range of a heat map, beyond which a tile's number is in the color of the page
@@ -72,6 +73,11 @@ class Panel:
         """Tell whether bands of expected errors are drawn: not several on each other."""
         return not (self.kind == "line" and self.grouped) and any("band_low" in cell for cell in self.cells)
 
+    @property
+    def crowded(self) -> bool:
+        """Tell whether there are too many bars for error bars to be told apart: they are then drawn behind, in gray."""
+        return self.kind == "bar" and not self.facet and len(self.cells) > MOST_CAPPED
+
 
 def chart_of(panel: Panel) -> Any:
     """The chart of a panel, or of small multiples that share their scales."""
@@ -104,24 +110,33 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     labels = altair.Axis(labelOverlap="greedy", labelSeparation=8, **({"tickCount": 5} if width < WIDTH else {}))
     released = value_axis("value:Q", title=title, scale=_value_scale(altair, panel), axis=labels)
     centre = _centre(altair, panel, along)
+    ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
+    each = max(width / max(len(panel.cells), 1), 0.6)
+    if panel.crowded:  # behind the bars, which error bars of so many would hide
+        marks.append(base.mark_rule(style="crowded-intervals", strokeWidth=each).encode(**centre, **ends))
     if panel.kind == "bar":
         bar = base.mark_bar(style="grouped-bars" if panel.color else "bars")
         spread = _spread(altair, panel, along)
         marks.append(bar.encode(**spread, **{other: released, f"{other}2": "zero"}, **_color(altair, panel, "fill")))
     if panel.banded:
-        wide = 3 if panel.grouped or len(panel.cells) > MOST_DOTS else 6
-        ends = {other: value_axis("band_low:Q", title=title), f"{other}2": "band_high:Q"}
-        marks.append(base.mark_rule(style="denoised", strokeWidth=wide).encode(**centre, **ends))
-    ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
-    marks.append(base.mark_rule(style="intervals").encode(**centre, **ends))
-    for end in ("low", "high"):
-        cap = base.mark_tick(style="caps", thickness=1.2, size=8, orient="vertical" if lying else "horizontal")
-        marks.append(cap.encode(**centre, **{other: value_axis(f"{end}:Q", title=title)}))
+        few = 3 if panel.grouped or len(panel.cells) > MOST_DOTS else 6
+        wide = each if panel.crowded else few
+        reach = {other: value_axis("band_low:Q", title=title), f"{other}2": "band_high:Q"}
+        marks.append(base.mark_rule(style="denoised", strokeWidth=wide).encode(**centre, **reach))
+    if not panel.crowded:
+        marks += _error_bars(base, centre, ends, lambda end: {other: value_axis(f"{end}:Q", title=title)}, lying)
     if panel.kind == "point":
         point = base.mark_point(style="grouped-points" if panel.color else "points", filled=True)
         colored = {**_color(altair, panel, "color"), **_shape(altair, panel)}
         marks.append(point.encode(**centre, **{other: released}, **colored))
     return altair.layer(*marks).properties(width=width, height=size)
+
+
+def _error_bars(base: Any, centre: Cell, ends: Cell, at: Callable[[str], Cell], lying: bool) -> list[Any]:
+    """The intervals of few cells, with a cap at each end."""
+    cap = base.mark_tick(style="caps", thickness=1.2, size=8, orient="vertical" if lying else "horizontal")
+    caps = [cap.encode(**centre, **at(end)) for end in ("low", "high")]
+    return [base.mark_rule(style="intervals").encode(**centre, **ends), *caps]
 
 
 def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:

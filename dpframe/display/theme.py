@@ -149,6 +149,7 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "interval-areas": {"color": of.fill, "opacity": 0.6},
         "grouped-areas": {"opacity": 0.22},
         "intervals": {"color": of.ink, "strokeWidth": 1.2},
+        "crowded-intervals": {"color": of.faint, "opacity": 0.35},
         "caps": {"color": of.ink, "thickness": 1.2, "opacity": 1},
         "denoised": {"color": of.denoised, "opacity": 0.65},
         "tiles": {"stroke": of.page, "strokeWidth": 0.5},

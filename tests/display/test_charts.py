@@ -549,3 +549,13 @@ def test_verbs_are_told_in_words(altair):
         "Share of rows by age",
         "Proportion of {sex} that is 'f'",
     ]
+
+
+def test_error_bars_of_many_bars_are_behind_them_in_gray():
+    frame = pl.DataFrame({"x": [0.5] * 50})
+    ledger = dpf.Ledger(epsilon=2)
+    few, many = (frame.dp.histogram("x", bins=size, range=(0, 1), epsilon=1, ledger=ledger) for size in (100, 200))
+    drawn = [[layer["mark"].get("style") for layer in one.dp.plot().to_dict()["layer"]] for one in (few, many)]
+    assert (drawn[0][0], drawn[0].count("caps")) == ("bars", 2)
+    assert (drawn[1][:2], drawn[1].count("caps")) == (["crowded-intervals", "bars"], 0)
+    assert "gray lines: 95% intervals around the unbiased noisy values" in many.dp.plot().to_dict()["title"]["subtitle"]
