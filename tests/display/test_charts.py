@@ -552,6 +552,7 @@ def test_verbs_are_told_in_words(altair):
 
 
 def test_error_bars_of_many_bars_are_behind_them_in_gray():
+    pytest.importorskip("altair")
     frame = pl.DataFrame({"x": [0.5] * 50})
     ledger = dpf.Ledger(epsilon=2)
     few, many = (frame.dp.histogram("x", bins=size, range=(0, 1), epsilon=1, ledger=ledger) for size in (100, 200))
