@@ -162,14 +162,14 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
     cell = table["cell"].to_numpy()
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
     totals = {}
-    counted: dict[tuple[object, ...], Integers] = {}  # looks at the same bins share their counts
+    counted: dict[str | int, Integers] = {}  # looks at the bins of the keys share their counts
     for total, name in parts.others.items():
         if total.distinct is not None:
             continue  # not to be added up over pieces: see `distinct`
         column = table[name] if total.columns else None
         if isinstance(total.vector, InnerCounts | Matches):
             inner = total.vector
-            bins = (name if total.columns else None, inner.bins, inner.cells)
+            bins = name if total.columns else inner.bins
             if bins not in counted:
                 counted[bins] = _counted(inner, column, cell, code, size, query, unit, p)
             totals[total] = inner.measured(counted[bins]).flatten()  # a copy: they are added up in place

@@ -35,8 +35,8 @@ UNEVEN = 0.3  # the part of its own count by which a bin of a block may be off, 
 
 
 @dataclass(frozen=True)
-class Whole:
-    """The design of the first look: all bins together.
+class OverBins:
+    """A design of what is measured of the counts of bins.
 
     Parameters
     ----------
@@ -46,15 +46,20 @@ class Whole:
 
     shape: tuple[int, ...]
 
-    grid = 1.0
-    column_sum = 1
-    column_square = 1
-    width = 1
-
     @property
     def size(self) -> int:
         """The number of bins."""
         return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Whole(OverBins):
+    """The design of the first look: all bins together."""
+
+    grid = 1.0
+    column_sum = 1
+    column_square = 1
+    width = 1
 
     def measured(self, counts: Integers) -> Integers:
         """The number of rows in all bins."""
@@ -82,20 +87,17 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(OverBins):
     """The design of the second look, once it is decided: each bin and, from a side of 2 bins on, each block of bins.
 
     Parameters
     ----------
-    shape : tuple of int
-        How many bins there are on each axis.
     side : int
         How many bins a block has on each axis; those at the ends may have fewer. 1: there are no blocks.
     pure : bool
         Whether the noise is for the l_1 norm; else for the l_2 norm.
     """
 
-    shape: tuple[int, ...]
     side: int
     pure: bool
 
@@ -123,19 +125,18 @@ class Blocks:
 
     def bins(self, noisy: Floats) -> Floats:
         """The unbiased counts of the bins, of the noisy numbers."""
-        return noisy[: math.prod(self.shape)] * self.times
+        return noisy[: self.size] * self.times
 
     def seen(self, whole: Measured, noisy: Floats, noise: Noise) -> Seen:
         """The bins as the first look, at `whole`, and the noisy numbers of this one tell them."""
-        size = math.prod(self.shape)
         counts = self.bins(noisy).reshape(self.shape)
         values, variances = _learned(counts, noise, self.times)
         if self.side == 1:
-            rows = _both(whole, float(counts.sum()), size * noise.variance)
+            rows = _both(whole, float(counts.sum()), self.size * noise.variance)
             return Seen(values, variances, np.zeros(self.shape), rows)
         held = self._together(np.ones(self.shape))
         times = WEIGHT / self.weights[1]
-        blocks = noisy[size : size + held.size].reshape(held.shape) * times
+        blocks = noisy[self.size : self.size + held.size].reshape(held.shape) * times
         rows = _both(whole, float(blocks.sum()), held.size * noise.variance * times**2)
         sums, open_sums = _learned(blocks, noise, times)
         names = self._apart(np.arange(held.size).reshape(held.shape))
@@ -159,27 +160,19 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Scales:
+class Scales(OverBins):
     """The design of the second look before it is decided.
 
     Parameters
     ----------
-    shape : tuple of int
-        How many bins there are on each axis.
     pure : bool
         Whether the noise is for the l_1 norm; else for the l_2 norm.
     """
 
-    shape: tuple[int, ...]
     pure: bool
 
     grid = 1.0 / WEIGHT
     column_square = WEIGHT**2
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return math.prod(self.shape)
 
     @property
     def width(self) -> int:
@@ -216,7 +209,7 @@ def side_of(shape: tuple[int, ...], deviations: float) -> int:
 
 def room_of(shape: tuple[int, ...]) -> int:
     """The most blocks that there may be, whatever is seen."""
-    return min(_blocks(shape, 2), max(PER * MANY, FEWEST))
+    return min(_blocks(shape, 2), PER * MANY)
 
 
 def _blocks(shape: tuple[int, ...], side: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.denoise.buckets import buckets_of, shared_out, within_buckets
-from dpframe.queries.scales import Blocks, Seen
+from dpframe.queries.scales import Blocks, OverBins, Seen
 from dpframe.queries.total import Measured, Noise
 from dpframe.queries.trees import Tree
 
@@ -121,28 +121,20 @@ def over_a_line(wanted: float, rows: float) -> tuple[float, int]:
 
 
 @dataclass(frozen=True)
-class Later:
+class Later(OverBins):
     """The design of the last look before it is decided: what blocks of bins may add up to.
 
     Parameters
     ----------
-    shape : tuple of int
-        How many bins there are on each axis.
     pure : bool
         Whether the noise is for the l_1 norm; else for the l_2 norm.
     """
 
-    shape: tuple[int, ...]
     pure: bool
 
     grid = 1.0 / WEIGHT
     column_square = WEIGHT**2
     width = ROOM
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return math.prod(self.shape)
 
     @property
     def column_sum(self) -> int:
