@@ -190,7 +190,12 @@ def is_one_total(statistic: Mapping[str, Any]) -> bool:
 
 def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
     """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
-    return is_one_total(statistic) or any(fact in statistic for fact in ("sums", "deviations", "looks"))
+    return is_one_total(statistic) or is_for_sums(statistic) or "deviations" in statistic
+
+
+def is_for_sums(statistic: Mapping[str, Any]) -> bool:
+    """Tell whether the cells are bins that are there to be added up."""
+    return "sums" in statistic or "looks" in statistic
 
 
 def _of_the_model(record: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.display.rounding import HIGH, LOW, Digits, rounded
 from dpframe.errors import InvalidArgument
-from dpframe.frames import build, prints
+from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.queries.query import ERROR, NOISY
 
@@ -18,7 +18,7 @@ def rounded_release(
     frame: Any, record: Mapping[str, Any], facts: Mapping[str, Any], places: Places, digits: Digits
 ) -> Any:
     """The frame rounded, its rows in their order; `facts` are its record with all of its statistics."""
-    if any("sums" in statistic or "looks" in statistic for statistic in facts["measures"].values()):
+    if any(map(foreign.is_for_sums, facts["measures"].values())):
         raise InvalidArgument(
             "round must not be asked of bins that are there to be added up (ranges=True): each would move, and their "
             "sums by more. Add them up first, or ask .dp.table() for a rounded table."
