@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 import dpframe as dpf
 from dpframe.frames import scans
@@ -103,3 +104,16 @@ def check_job_on(engine, folder):
     wards = dpf.read_parquet(folder / "out" / "wards.parquet")
     assert [round(value, 3) for value in wards["stays"]] == [200, 200, 200]
     assert [round(value, 3) for value in wards["nights"]] == [4.667, 4.667, 4.667]
+
+
+def check_folders_on(engine, format, folder):
+    """Names of folders are no columns: engines would read p=01 and p=1 as one number, and so as one unit."""
+    table = pl.DataFrame({"x": [1.0]})
+    for name in ("p=01", "p=1"):
+        (folder / "stays" / name).mkdir(parents=True)
+        write = table.write_parquet if format == "parquet" else table.write_csv
+        write(folder / "stays" / name / f"a.{format}")
+    kinds = {"columns": {"x": "number"}} if format == "csv" else {}
+    frame = scans.opened(engine, scans.Scan(str(folder / "stays" / "*" / f"*.{format}"), format, **kinds))
+    with pytest.raises(dpf.UnknownColumn, match="'p'"):
+        dpf.of(frame).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1, unit="p"))

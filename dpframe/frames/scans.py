@@ -141,17 +141,18 @@ def _spark(scan: Scan) -> Any:
     for name, value in {**OF_SPARK, **scan.settings}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    reader = session.read.option("recursiveFileLookup", "true")  # or names of folders (p=1) would become columns
     if scan.sql is not None:
         frame = session.sql(scan.sql)
     elif scan.table is not None:
         frame = session.table(scan.table)
     elif scan.format == "parquet":
-        frame = session.read.option("recursiveFileLookup", "true").parquet(*scan.files)
+        frame = reader.parquet(*scan.files)
     else:
         options: dict[str, Any] = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
         if _names_of_texts(scan) is None:
             options["enforceSchema"] = False  # Spark compares the first lines itself, where it reads them
-        texts = session.read.options(**options).csv(scan.files)
+        texts = reader.options(**options).csv(scan.files)
         frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
     _ = frame.schema
     return frame

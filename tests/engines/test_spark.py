@@ -10,7 +10,7 @@ import runpy
 import engine_tables
 import polars as pl
 import pytest
-from weekly_jobs import check_job_on, lay_out
+from weekly_jobs import check_folders_on, check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
@@ -76,6 +76,11 @@ def test_the_example_runs_and_tells_what_is_missing(spark, tmp_path, monkeypatch
 
 def test_a_job_runs_on_spark_by_one_changed_line(spark, tmp_path):
     check_job_on("spark", lay_out(tmp_path))
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_names_of_folders_are_no_columns(spark, tmp_path, format):
+    check_folders_on("spark", format, tmp_path)
 
 
 class Split(engine.SparkTable):

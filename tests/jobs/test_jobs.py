@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from weekly_jobs import TEXT, check_job_on, job, lay_out
+from weekly_jobs import TEXT, check_folders_on, check_job_on, job, lay_out
 
 import dpframe as dpf
 from dpframe.frames import scans
@@ -381,14 +381,9 @@ def test_parquet_files_of_other_types_are_not_cast(tmp_path):
     assert opened("duckdb", tmp_path).fetchall() == [(1,), (2,)]
 
 
+@pytest.mark.parametrize("format", ["parquet", "csv"])
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
-def test_names_of_folders_are_no_columns(tmp_path, engine):
-    """Engines would read 01 and 1 as one number, and so as one unit."""
+def test_names_of_folders_are_no_columns(tmp_path, engine, format):
     if engine == "duckdb":
         pytest.importorskip("duckdb")
-    for name in ("p=01", "p=1"):
-        (tmp_path / "stays" / name).mkdir(parents=True)
-        pl.DataFrame({"x": [1.0]}).write_parquet(tmp_path / "stays" / name / "a.parquet")
-    frame = scans.opened(engine, scans.Scan(str(tmp_path / "stays" / "*" / "*.parquet")))
-    with pytest.raises(dpf.UnknownColumn, match="'p'"):
-        dpf.of(frame).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1, unit="p"))
+    check_folders_on(engine, format, tmp_path)
