@@ -18,6 +18,7 @@ import sys
 import time
 import venv
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -73,9 +74,17 @@ def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
         try:
             checks = list(CHECKS[part](setup))
         except (subprocess.CalledProcessError, OSError) as error:
-            checks = [Check("environment", 1, str(error))]
+            checks = [Check("environment", 1, reason(error))]
         results.append((part, checks, time.monotonic() - start))
     return summed_up(results)
+
+
+def reason(error: subprocess.CalledProcessError | OSError) -> str:
+    """The last line that a command said, or else what the system said; and how full the disk is if it is."""
+    said = (getattr(error, "output", None) or str(error)).strip().splitlines()
+    free = shutil.disk_usage(ROOT).free
+    full = f"; the disk has only {free / 1e9:.1f} GB left, and all environments take {SPACE / 1e9:.0f}"
+    return said[-1] + (full if free < SPACE else "")
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,7 @@ def without_pandas(setup: Setup) -> Iterator[Check]:
     yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
 
 
+SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
 OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")
 WHAT = {
@@ -232,6 +242,8 @@ def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
             say("uv could not install this (its words are above), so pip tries the same.")
             shutil.rmtree(folder, ignore_errors=True)
         else:
+            with suppress(subprocess.CalledProcessError):  # a build of Spark leaves 2 GB, which nothing asks for again
+                quietly(program, "cache", "prune")
             return "uv"
     venv.create(folder, with_pip=True)
     for step in steps:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,12 +48,14 @@ def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch,
 
 def test_an_environment_that_cannot_be_made_fails(dev, monkeypatch, capsys):
     def broken(setup):
-        raise subprocess.CalledProcessError(1, ["pip"])
+        raise subprocess.CalledProcessError(1, ["pip"], output="Collecting polars\nNo space left on device\n")
         yield
 
     monkeypatch.setitem(dev.CHECKS, "oldest", broken)
-    assert dev.run_tests(("oldest",), dev.Setup()) == 1
-    assert "environment" in capsys.readouterr().out
+    for free, words in ((10**10, ""), (10**9, "; the disk has only 1.0 GB left, and all environments take 6")):
+        monkeypatch.setattr(dev.shutil, "disk_usage", lambda folder, free=free: SimpleNamespace(free=free))
+        assert dev.run_tests(("oldest",), dev.Setup()) == 1
+        assert f"environment: No space left on device{words}\n" in capsys.readouterr().out
 
 
 def test_the_oldest_versions_are_the_lower_bounds(dev):
@@ -126,7 +129,8 @@ def test_uv_installs_where_it_is(dev, monkeypatch, tmp_path):
     monkeypatch.setattr(dev.shutil, "which", lambda name: "/bin/uv")
     commands, who = installing(dev, monkeypatch, tmp_path, refused=None)
     assert who == "uv"
-    assert [command[:3] for command in commands] == [("/bin/uv", "venv", "--python"), ("/bin/uv", "pip", "install")]
+    ran = [("/bin/uv", "venv", "--python"), ("/bin/uv", "pip", "install"), ("/bin/uv", "cache", "prune")]
+    assert [command[:3] for command in commands] == ran
 
 
 def test_pip_fetches_uv_where_there_is_none(dev, monkeypatch, tmp_path):
