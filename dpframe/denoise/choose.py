@@ -15,6 +15,7 @@ from dpframe.denoise.aggregate import SIMPLEST, Estimate, weighed
 from dpframe.denoise.context import MANY, Context, contexts
 from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
 from dpframe.denoise.estimators import nonnegative as projected
+from dpframe.denoise.evidence import is_level, largest_cell, spread_of_squares
 from dpframe.denoise.graphs import edges_of
 from dpframe.denoise.keeping import DOUBTS, positive_mean, with_sums
 from dpframe.denoise.mixture import Mixture
@@ -33,6 +34,8 @@ ALONE = 0.99  # weight of the chosen candidate from which on it is taken as it i
 SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
 UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what they say of wavelets
 FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
+SEEN = 1_024  # cells from which on more than one level must be seen: of fewer, much may be there that is not
+OF_LEVELS = (0.0, 1.0, 1.0, 1.0, 1.0)  # as `keeping.DOUBTS`, of a table in which no more than one level is seen
 LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
 TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
 LARGEST = 2**18  # edges up to which a trend filter is tried
@@ -105,6 +108,9 @@ def auto(
     shrinking: to ask for 2% first would harm fewer than 12 cells, by up to 5% in simulations, so they are asked for
     0.1%.
 
+    From 1,024 cells on none of these is asked where no more than one level of all cells is seen (`evidence.is_level`):
+    what is learned from noise alone are its own largest cells. Each cell is then the mean of all.
+
     Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its
     cross-fitted risk is smaller by two standard errors of the difference (in fine classes only where anything else,
     coarse classes among it, promises a gain of 2%); and up to 131,072 cells the choice is weighed
@@ -141,9 +147,12 @@ def choose(
     if values.size >= FEWEST and noise.variance > 0.0:
         if never_zero and is_dominated(values, noise):
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
+        elif values.size < ENOUGH:
+            candidate = _of_few(values, noise)
+        elif values.size >= SEEN and not len(edges) and is_level(values, noise, axes):
+            candidate = _one_level(values, noise)
         else:
-            few = values.size < ENOUGH
-            candidate = _of_few(values, noise) if few else _learned(values, noise, edges, axes, nonnegative)
+            candidate = _learned(values, noise, edges, axes, nonnegative)
     return _choice(values, noise, candidate, axes, nonnegative=nonnegative, never_zero=never_zero)
 
 
@@ -153,6 +162,14 @@ def _of_few(values: Floats, noise: NoiseLaw) -> Candidate | None:
     first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
     most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
     return first if first.risk < most * values.size * noise.variance else None
+
+
+def _one_level(values: Floats, noise: NoiseLaw) -> Candidate:
+    """The mean of all cells in each of them."""
+    mean = float(values.mean())
+    risk = float(np.square(values - mean).sum()) - (values.size - 2) * noise.variance
+    margin = math.sqrt(values.size * spread_of_squares(noise)) * noise.variance
+    return Candidate("one level", risk, margin, partial(np.full, values.shape, mean), doubts=OF_LEVELS)
 
 
 def _learned(
@@ -229,13 +246,14 @@ def _choice(
     """The values of a candidate, or as they are, not below 0 and with their sums, and what is known of them."""
     name, best, rmse = "none", values, math.sqrt(noise.variance)
     deviations: Floats | None = None
+    doubt: tuple[float, ...] = DOUBTS
     if candidate is not None:
         name, best, rmse = candidate.name, candidate.denoised(), candidate.rmse(values.size, noise.variance)
-        deviations = candidate.deviations()
+        deviations, doubt = candidate.deviations(), candidate.doubts
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
     dominated = is_dominated(values, noise)
-    doubt = DOUBTS[:1] if not axes or (never_zero and dominated) else DOUBTS  # halves may mean nothing
+    doubt = doubt[:1] if not axes or (never_zero and dominated) else doubt  # halves may mean nothing
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
     moved = kept - best
     if max(moved.max(initial=0.0), -moved.min(initial=0.0)) > TINY * math.sqrt(noise.variance):
@@ -254,10 +272,8 @@ def is_dominated(values: Floats, noise: NoiseLaw) -> bool:
     if values.size < FEWEST or not noise.variance > 0.0:
         return False
     rest = values - values.mean()
-    rare = math.log(100.0 * values.size)
-    far = rare / math.sqrt(2.0) if noise.p == 1.0 else math.sqrt(2.0 * rare)
     small = float(np.square(rest).sum()) < 2.0 * (values.size - 1) * noise.variance
-    return small and float(np.abs(rest).max()) < max(far, 3.0) * math.sqrt(noise.variance)
+    return small and float(np.abs(rest).max()) < largest_cell(values.size, noise) * math.sqrt(noise.variance)
 
 
 @dataclass(frozen=True)
@@ -269,6 +285,7 @@ class Candidate:
     margin: float
     denoised: Callable[[], Floats]
     deviations: Callable[[], Floats | None] = lambda: None  # of each cell, where the method knows them
+    doubts: tuple[float, ...] = DOUBTS  # with which its sums are kept
     slow: bool = False  # whether its values take much longer than its risk
     besides: float = 0.0  # the variance of the estimate that values do not tell: see `aggregate.Estimate`
 

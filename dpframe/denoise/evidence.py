@@ -1,0 +1,94 @@
+"""Whether noisy cells say more than one level: what noise alone says in one of a hundred tables is no evidence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpframe.denoise.noise_law import Floats, NoiseLaw
+
+RARE = 100.0  # tables of noise alone, in one of which a test is wrong
+FAR = 2.33  # deviations beyond which one in so many Gaussian numbers is
+
+
+def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
+    """Tell whether nothing is seen but one level of all cells: no cell, no block of neighbors, and not all together.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values.
+    noise : NoiseLaw
+        The law of their noise.
+    axes : tuple of int
+        The axes along which neighbors may be alike. Blocks are 2, 4, 8 and more cells wide along each, and overlap by
+        half.
+
+    Returns
+    -------
+    bool
+        Each of three tests is passed by 99 in 100 tables of noise around one level: of the largest cell, of the largest
+        sum of a block, by bounds on its tails, and of the sum of squares, by its Gaussian limit.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> law = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1)
+    >>> noisy = law.add_noise(np.zeros(4096, dtype=np.int64)).astype(float)
+    >>> is_level(noisy + 7.0 * (np.arange(4096) < 1024), law, (0,))
+    False
+    """
+    rest = (values - values.mean()) / math.sqrt(noise.variance)
+    if float(np.abs(rest).max()) >= largest_cell(rest.size, noise):
+        return False
+    if float(np.square(rest).sum()) >= rest.size - 1 + FAR * math.sqrt(rest.size * spread_of_squares(noise)):
+        return False
+    return not _some_block_is_seen(rest, noise, axes)
+
+
+def largest_cell(cells: int, noise: NoiseLaw) -> float:
+    """The deviations of the noise that none of so many cells exceeds in 99 of 100 tables; at least 3."""
+    deviation = math.sqrt(noise.variance)
+    if noise.p == 1.0:  # on its grid P(|z| >= k) = 2 r^k / (1 + r)
+        rare = math.log(RARE * cells) + math.log(2.0 / (1.0 + math.exp(-noise.grid / noise.scale)))
+        return max(rare * noise.scale / deviation, 3.0)
+    from scipy.special import gammainccinv
+
+    unit = math.sqrt(math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p))  # the scale of variance 1
+    far = unit * math.pow(gammainccinv(1.0 / noise.p, 1.0 / (RARE * cells)), 1.0 / noise.p)
+    return max(far + 0.5 * noise.grid / deviation, 3.0)
+
+
+def spread_of_squares(noise: NoiseLaw) -> float:
+    """The variance of the square of a noise of variance 1: its kurtosis less 1."""
+    kurtosis = math.gamma(5.0 / noise.p) * math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p) ** 2
+    return kurtosis - 1.0 + noise.grid**2 / noise.variance
+
+
+def _some_block_is_seen(rest: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
+    """Tell whether the sum over a block of some width is farther from 0 than noise puts one in a hundred tables.
+
+    P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 whose tails are those of Laplace, which fall by e
+    within c, or lighter (Boucheron, Lugosi and Massart 2013, section 2.4); for those of a Gaussian or lighter c is 0.
+    """
+    heavy = noise.scale / math.sqrt(noise.variance) if noise.p == 1.0 else math.sqrt(0.5) if noise.p < 2.0 else 0.0
+    parts, cells = rest, 1
+    while wide := [axis for axis in axes if parts.shape[axis] > 2]:
+        blocks = parts
+        for axis in wide:  # two neighbors, from each place on
+            blocks, parts = _pairs(blocks, axis, 1), _pairs(parts, axis, 2)
+        cells *= 2 ** len(wide)
+        rare = math.log(2.0 * RARE * blocks.size)
+        if float(np.abs(blocks).max()) >= math.sqrt(2.0 * cells * rare) + heavy * rare:
+            return True
+    return False
+
+
+def _pairs(parts: Floats, axis: int, step: int) -> Floats:
+    """The sums of two neighbors along an axis, each `step` places after the one before; the last may be alone."""
+    parts = np.moveaxis(parts, axis, 0)
+    firsts, seconds = parts[: None if step > 1 else -1 : step], parts[1::step]
+    sums = firsts.copy()
+    sums[: len(seconds)] += seconds
+    return np.moveaxis(sums, 0, axis)
