@@ -20,7 +20,7 @@ from dpframe.denoise.graphs import edges_of
 from dpframe.denoise.keeping import DOUBTS, positive_mean, with_sums
 from dpframe.denoise.mixture import Mixture
 from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
-from dpframe.denoise.spanning import tree_shrunk
+from dpframe.denoise.spanning import tree_order, tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
 from dpframe.denoise.trend import Penalty, filtered, is_fine
 from dpframe.denoise.wavelets import Order, blocks_among, ordered_axes, shrunk
@@ -149,7 +149,7 @@ def choose(
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         elif values.size < ENOUGH:
             candidate = _of_few(values, noise)
-        elif values.size >= SEEN and not len(edges) and is_level(values, noise, axes):
+        elif values.size >= SEEN and _is_level(values, noise, edges, axes):
             candidate = _one_level(values, noise)
         else:
             candidate = _learned(values, noise, edges, axes, nonnegative)
@@ -162,6 +162,13 @@ def _of_few(values: Floats, noise: NoiseLaw) -> Candidate | None:
     first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
     most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
     return first if first.risk < most * values.size * noise.variance else None
+
+
+def _is_level(values: Floats, noise: NoiseLaw, edges: Integers, axes: tuple[int, ...]) -> bool:
+    """Tell whether only one level is seen: along the axes, or along a spanning tree of the graph."""
+    if not len(edges):
+        return is_level(values, noise, axes)
+    return is_level(values, noise, ()) and is_level(values.ravel()[tree_order(edges, values.size)], noise, (0,))
 
 
 def _one_level(values: Floats, noise: NoiseLaw) -> Candidate:

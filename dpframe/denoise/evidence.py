@@ -9,7 +9,6 @@ import numpy as np
 from dpframe.denoise.noise_law import Floats, NoiseLaw
 
 RARE = 100.0  # tables of noise alone, in one of which a test is wrong
-FAR = 2.33  # deviations beyond which one in so many Gaussian numbers is
 
 
 def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
@@ -22,14 +21,14 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
     noise : NoiseLaw
         The law of their noise.
     axes : tuple of int
-        The axes along which neighbors may be alike. Blocks are 2, 4, 8 and more cells wide along each, and overlap by
-        half.
+        The axes along which neighbors may be alike. Blocks are 2, 4, 8 and more cells wide along each.
 
     Returns
     -------
     bool
-        Each of three tests is passed by 99 in 100 tables of noise around one level: of the largest cell, of the largest
-        sum of a block, by bounds on its tails, and of the sum of squares, by its Gaussian limit.
+        Each of four tests is passed by about 99 in 100 tables of noise around one level: of the largest cell and of
+        the largest sum of a block (blocks overlap by half), by bounds on their tails; of the squares of cells, and of
+        those of blocks of each width together, by the chi-squared law that has the variance of their sum.
 
     Examples
     --------
@@ -42,9 +41,19 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
     rest = (values - values.mean()) / math.sqrt(noise.variance)
     if float(np.abs(rest).max()) >= largest_cell(rest.size, noise):
         return False
-    if float(np.square(rest).sum()) >= rest.size - 1 + FAR * math.sqrt(rest.size * spread_of_squares(noise)):
-        return False
-    return not _some_block_is_seen(rest, noise, axes)
+    widths = max((rest.shape[axis].bit_length() for axis in axes), default=0)
+    parts, cells = rest, 1
+    while not _are_seen(parts, cells, noise, 1 if cells == 1 else widths):
+        wide = [axis for axis in axes if parts.shape[axis] > 2]
+        if not wide:
+            return True
+        blocks = parts
+        for axis in wide:  # two neighbors, from each place on
+            blocks, parts = _pairs(blocks, axis, 1), _pairs(parts, axis, 2)
+        cells *= 2 ** len(wide)
+        if float(np.abs(blocks).max()) >= largest_block(cells, blocks.size, noise):
+            return False
+    return False
 
 
 def largest_cell(cells: int, noise: NoiseLaw) -> float:
@@ -66,23 +75,24 @@ def spread_of_squares(noise: NoiseLaw) -> float:
     return kurtosis - 1.0 + noise.grid**2 / noise.variance
 
 
-def _some_block_is_seen(rest: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
-    """Tell whether the sum over a block of some width is farther from 0 than noise puts one in a hundred tables.
+def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
+    """As `largest_cell`, of sums of so many cells, of which there are so many: a bound.
 
     P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 whose tails are those of Laplace, which fall by e
     within c, or lighter (Boucheron, Lugosi and Massart 2013, section 2.4); for those of a Gaussian or lighter c is 0.
     """
     heavy = noise.scale / math.sqrt(noise.variance) if noise.p == 1.0 else math.sqrt(0.5) if noise.p < 2.0 else 0.0
-    parts, cells = rest, 1
-    while wide := [axis for axis in axes if parts.shape[axis] > 2]:
-        blocks = parts
-        for axis in wide:  # two neighbors, from each place on
-            blocks, parts = _pairs(blocks, axis, 1), _pairs(parts, axis, 2)
-        cells *= 2 ** len(wide)
-        rare = math.log(2.0 * RARE * blocks.size)
-        if float(np.abs(blocks).max()) >= math.sqrt(2.0 * cells * rare) + heavy * rare:
-            return True
-    return False
+    rare = math.log(2.0 * RARE * blocks)
+    return math.sqrt(2.0 * cells * rare) + heavy * rare
+
+
+def _are_seen(parts: Floats, cells: int, noise: NoiseLaw, tests: int) -> bool:
+    """Tell whether squares of sums of so many cells add up to more than noise makes of them, in one of the tests."""
+    from scipy.special import chdtri
+
+    times = 1.0 + (spread_of_squares(noise) - 2.0) / (2.0 * cells)  # of the variance that squares of Gaussians have
+    most = times * float(chdtri((parts.size - 1) / times, 1.0 / (RARE * tests)))
+    return float(np.square(parts).sum()) / cells >= most
 
 
 def _pairs(parts: Floats, axis: int, step: int) -> Floats:

@@ -76,6 +76,12 @@ def tree_shrunk(values: Floats, noise: NoiseLaw, edges: Integers) -> Shrunk:
     return Shrunk(values - (taken / trees).reshape(values.shape), risk / trees, error / trees)
 
 
+def tree_order(edges: Integers, cells: int) -> Integers:
+    """The cells of a graph in an order in which parts of a spanning tree follow one another."""
+    (roots,) = far_roots(edges, cells, 1)
+    return Basis.of(Forest.of(edges, cells, roots), BALANCES[0]).order
+
+
 @dataclass(frozen=True)
 class Basis:
     """Wavelets on ranges: positive from `starts` to `middles`, negative from there to `ends`, in the order of cells."""
