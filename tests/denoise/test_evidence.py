@@ -114,7 +114,7 @@ def test_of_few_cells_nothing_must_be_seen_and_on_a_graph_parts_of_it_may_be():
     assert levels(1023, order=True) == 0
     assert levels(1024, graph=ring) >= 15
     mixed = np.random.default_rng(6).permutation(1024)
-    truth = np.where(np.arange(1024) < 300, 5, 0)[mixed]
+    truth = np.where(np.arange(1024) < 300, 8, 0)[mixed]
     assert levels(1024, truth) >= 10
     assert levels(1024, truth, graph=np.argsort(mixed)[ring]) == 0
     assert levels(1024, np.where(np.arange(1024) < 512, 40, 0), order=True) == 0
