@@ -31,7 +31,7 @@ PACKAGE = symbols.PACKAGE
 FOLDERS = (PACKAGE, "tests", "assurance", "benchmarks", "papers", "docs", "examples")
 COPIED = (*FOLDERS, "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
-LONGEST = 300  # seconds
+LONGEST, LONGEST_OF_ALL = 300, 3_600  # seconds, of the tests of one bug and of all tests without one
 HEAVY = ("numpy", "scipy.special", "polars", "narwhals", "pyarrow", "mpmath", "sqlalchemy", "pandas")
 
 
@@ -103,22 +103,22 @@ def outcome_of(mutant: Mutant, root: Path) -> Outcome:
     sound = seeded(mutant, root)
     started = time.perf_counter()
     try:
-        code, said = tested(mutant.tests, root)
+        code, said = tested(mutant.tests, root, LONGEST)
     finally:
         for file, text in sound.items():
             file.write_text(text, encoding="utf-8")
     return Outcome(mutant, code, time.perf_counter() - started, said)
 
 
-def tested(tests: tuple[str, ...], root: Path) -> tuple[int, str]:
+def tested(tests: tuple[str, ...], root: Path, longest: int) -> tuple[int, str]:
     """Run tests on the copy, in a process of their own: pytest's exit code and its last words."""
     said = root / "said.txt"
     process = multiprocessing.get_context("fork").Process(target=_pytest, args=(tests, root, said))
     process.start()
-    process.join(LONGEST)
+    process.join(longest)
     if process.is_alive():
         process.kill()
-        return -1, f"no end within {LONGEST} s"
+        return -1, f"no end within {longest} s"
     lines = said.read_text(encoding="utf-8").strip().splitlines() or ["nothing was said"]
     failed = [line for line in lines if line.startswith("FAILED")]
     return int(process.exitcode or 0), (failed or lines)[-1]
@@ -144,7 +144,7 @@ def _pytest(tests: tuple[str, ...], root: Path, said: Path) -> None:
 def _sound(root: Path, chosen: list[Mutant]) -> None:
     """Refuse to go on if a test fails without a bug: then it would catch every one of them."""
     tests = sorted({test for mutant in chosen for test in mutant.tests})
-    code, said = tested(tuple(tests), root)
+    code, said = tested(tuple(tests), root, LONGEST_OF_ALL)
     if code != 0:
         raise SystemExit(f"the tests must pass without a bug: {said}")
     print(f"without a bug {len(tests)} named tests or files pass: {said}\n")
