@@ -36,6 +36,7 @@ UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what th
 FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
 SEEN = 1_024  # cells from which on more than one level must be seen: of fewer, much may be there that is not
 OF_LEVELS = (0.0, 1.5, 1.5, 1.5, 1.5)  # as `keeping.DOUBTS`, of a table in which no more than one level is seen
+MANY_ROWS = 4.0  # deviations of the noise of the sum of such a table from which on its parts are doubted as ever
 LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
 TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
 LARGEST = 2**18  # edges up to which a trend filter is tried
@@ -176,7 +177,9 @@ def _one_level(values: Floats, noise: NoiseLaw) -> Candidate:
     mean = float(values.mean())
     risk = float(np.square(values - mean).sum()) - (values.size - 2) * noise.variance
     margin = math.sqrt(values.size * spread_of_squares(noise)) * noise.variance
-    return Candidate("one level", risk, margin, partial(np.full, values.shape, mean), doubts=OF_LEVELS)
+    many = abs(mean) > MANY_ROWS * math.sqrt(noise.variance / values.size)
+    doubts = DOUBTS if many else OF_LEVELS
+    return Candidate("one level", risk, margin, partial(np.full, values.shape, mean), doubts=doubts)
 
 
 def _learned(
