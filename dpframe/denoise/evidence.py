@@ -1,4 +1,4 @@
-"""Whether noisy cells say more than one level: what noise alone says in one of a hundred tables is no evidence."""
+"""Evidence that noisy cells have more than one level: what noise makes in one of a hundred tables is none."""
 
 from __future__ import annotations
 
