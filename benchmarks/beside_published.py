@@ -45,6 +45,8 @@ def main() -> None:
         best = published.filter(pl.col("algorithm") != TOLD).group_by(CASE).agg(pl.col(FIGURES).min())
         for name in mine["algorithm"].unique(maintain_order=True):
             both = mine.filter(algorithm=name, kind=kind).join(best, on=CASE, suffix=" best")
+            if both.is_empty():
+                continue
             ratios = [both[figure] / both[f"{figure} best"].clip(1e-9) for figure in FIGURES[:4]]
             words = " | ".join(f"{_mean(ratio):.3g}, in {(ratio < 1).sum()} less" for ratio in ratios)
             print(f"| {name}, over the best of each case | {both.height} | {words} |")
