@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import bug
+from assurance.bugs.seeding import bug, bugs
 
 CHARGED = "test_before_the_charge.py"
 WORDS = "test_words.py"
@@ -144,12 +144,13 @@ BEFORE = (
         "",
         "engines/test_batches.py::test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge",
     ),
-    bug(
+    bugs(
         "before the charge",
         "underflow of a value that fails or warns as numpy.seterr says",
-        "withheld",
-        'np.errstate(all="ignore")',
-        "np.errstate()",
+        (
+            ("withheld", 'np.errstate(all="ignore")', "np.errstate()"),
+            ("block_rows.narrow_rows", 'np.errstate(all="ignore")', "np.errstate()"),
+        ),
         "release/test_adversary.py::test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing",
     ),
     bug(
