@@ -244,11 +244,23 @@ class Declared:
 
 def declared(values: Sequence[Any], identity: Identity) -> Declared:
     """The keys of one column as they were declared, one for each combination."""
-    return as_stored([stored(value, identity) for value in values])
+    kept = values if _are_stored(values, identity) else [stored(value, identity) for value in values]
+    return as_stored(kept)
+
+
+def _are_stored(values: Sequence[Any], identity: Identity) -> bool:
+    """Tell whether all keys are stored as they were declared: integers among integers, or text."""
+    kinds = set(map(type, values))
+    if kinds == {int} and identity.form == "integer" and identity.high < 2**64:
+        return bool(identity.low <= min(values) and max(values) <= identity.high)
+    return kinds == {str} and identity.form == "text" and identity.levels is None
 
 
 def as_stored(kept: Sequence[Any]) -> Declared:
     """The same of keys as they are stored."""
+    different = dict.fromkeys(kept)
+    if len(different) == len(kept) and None not in different and NOTHING not in different:
+        return Declared(tuple(different), NOWHERE, np.arange(len(kept), dtype=np.int64))
     known: dict[Any, int] = {}
     for key in kept:
         if key is not None and key is not NOTHING:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -50,6 +51,8 @@ class KeyAxis:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
+        if len(self.columns) == 1 and are_plain(only := self.values(0)) and len(set(only)) == len(only):
+            return  # of one kind, and their own tokens
         for position, column in enumerate(self.columns):
             _check_one_kind(f"{self.argument} of column {column!r}", self.values(position))
         seen: set[tuple[Any, ...]] = set()
@@ -72,7 +75,7 @@ class KeyAxis:
 
     def values(self, position: int) -> list[Any]:
         """The value of each combination in the column at `position`."""
-        return [row[position] for row in self.rows]
+        return list(map(itemgetter(position), self.rows))
 
     def kind(self, position: int) -> Kind:
         """The kind of values that the column at `position` is asked for."""
@@ -158,7 +161,8 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any
     """The axes of ``group_by(*by, keys=keys)``; `combinations` are the rows of `keys` where it was a frame."""
     _check_by(by)
     if combinations is not None:
-        return (KeyAxis(by, tuple(tuple(map(plain_key, row)) for row in combinations)),)
+        columns = [plain_keys(values) for values in zip(*combinations, strict=True)]
+        return (KeyAxis(by, tuple(zip(*columns, strict=True))),)
     if keys is None:
         return tuple(
             DtypeAxis((column,), f"keys must be given: they are never taken from the data. {KEYS_EXAMPLE}")
@@ -255,12 +259,26 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
             f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "
             f"from data reveal who is in it. {example}"
         )
-    return KeyAxis((column,), tuple((plain_key(value, argument),) for value in values), argument)
+    return KeyAxis((column,), tuple(zip(plain_keys(values, argument), strict=True)), argument)
 
 
 def _are_dates(values: object) -> bool:
     """Tell whether a column or an index is of dates, by its dtype: a range of dates, perhaps."""
     return str(getattr(values, "dtype", "")).lower().startswith(("date", "period"))
+
+
+def plain_keys(values: Iterable[Any], argument: str = "keys") -> tuple[Any, ...]:
+    """Keys of one column as plain Python values, as `plain_key` has them."""
+    listed = tuple(values)
+    return listed if are_plain(listed) else tuple(plain_key(value, argument) for value in listed)
+
+
+def are_plain(values: Sequence[Any]) -> bool:
+    """Tell whether all are integers, or all ASCII text, which are keys as they are: without a turn for each."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return bool(max(map(abs, values)).bit_length() <= MOST_BITS)
+    return kinds == {str} and all(map(str.isascii, values))
 
 
 def plain_key(value: object, argument: str = "keys") -> Any:
