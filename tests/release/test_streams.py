@@ -134,7 +134,7 @@ def test_intervals_cover_as_often_as_they_say(price, monkeypatch):
         for name in ("total", "period"):
             case = covering.missed("stream", name, found, 0.0)
             assert not covering.too_many(case, ALARM / 28)
-            short = covering.missed("stream", name, found, 0.0, factor=0.95)
+            short = covering.missed("stream", name, found, 0.0, factor=0.9)
             assert covering.too_many(short, 1e-3)
             if number < 4:
                 assert found[f"{name}_error"][0] == pytest.approx(plan.errors[name][number - 1], rel=1e-6)
