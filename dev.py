@@ -80,11 +80,11 @@ def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
 
 
 def reason(error: subprocess.CalledProcessError | OSError) -> str:
-    """The last line that a command said, or else what the system said; and how full the disk is if it is."""
-    said = (getattr(error, "output", None) or str(error)).strip().splitlines()
+    """The last line that a command said, or else the error; and, where the disk is nearly full, how much is left."""
+    said = str(getattr(error, "output", None) or "").strip() or str(error) or type(error).__name__
     free = shutil.disk_usage(ROOT).free
     full = f"; the disk has only {free / 1e9:.1f} GB left, and all environments take {SPACE / 1e9:.0f}"
-    return said[-1] + (full if free < SPACE else "")
+    return said.splitlines()[-1] + (full if free < SPACE else "")
 
 
 @dataclass(frozen=True)
@@ -242,8 +242,9 @@ def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
             say("uv could not install this (its words are above), so pip tries the same.")
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            with suppress(subprocess.CalledProcessError):  # a build of Spark leaves 2 GB, which nothing asks for again
-                quietly(program, "cache", "prune")
+            if "UV_CACHE_DIR" not in os.environ:  # a build of Spark leaves 2 GB, which nothing asks for again
+                with suppress(subprocess.CalledProcessError):
+                    quietly(program, "cache", "prune")
             return "uv"
     venv.create(folder, with_pip=True)
     for step in steps:
@@ -319,7 +320,7 @@ def translated(listed: str) -> dict[str, str]:
 
 def quietly(*command: str, but: tuple[str, ...] = ()) -> None:
     """Run a command in the root of the repository, silently unless it fails; without the settings in `but`."""
-    environ = {"PIP_USER": "0", **os.environ, **settings()}
+    environ = {"PIP_USER": "0", "UV_CACHE_DIR": str(VENVS / "cache"), **os.environ, **settings()}
     environ = {name: value for name, value in environ.items() if name not in but}
     done = subprocess.run(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False

@@ -24,6 +24,7 @@ from dpframe.denoise.spanning import tree_order, tree_shrunk
 from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
 from dpframe.denoise.trend import Penalty, filtered, is_fine
 from dpframe.denoise.wavelets import Order, blocks_among, ordered_axes, shrunk
+from dpframe.errors import InvalidArgument
 
 FEWEST = 3  # cells below which nothing can be learned from the others
 ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
@@ -34,7 +35,7 @@ ALONE = 0.99  # weight of the chosen candidate from which on it is taken as it i
 SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
 UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what they say of wavelets
 FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
-SEEN = 1_024  # cells from which on more than one level must be seen: of fewer, much may be there that is not
+MANY_CELLS = 1_024  # cells from which on more than one level must be seen: of fewer, much may be there that is not
 OF_LEVELS = (0.0, 1.5, 1.5, 1.5, 1.5)  # as `keeping.DOUBTS`, of a table in which no more than one level is seen
 MANY_ROWS = 4.0  # deviations of the noise of the sum of such a table from which on its parts are doubted as ever
 LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
@@ -110,7 +111,8 @@ def auto(
     0.1%.
 
     From 1,024 cells on none of these is asked where no more than one level of all cells is seen (`evidence.is_level`):
-    what is learned from noise alone are its own largest cells. Each cell is then the mean of all.
+    whoever learns from noise alone takes its largest cells for rows. Each cell is then the mean of all, and is moved
+    with its part of the table until sums agree.
 
     Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its
     cross-fitted risk is smaller by two standard errors of the difference (in fine classes only where anything else,
@@ -142,6 +144,8 @@ def choose(
     With `never_zero` the values are sums of values, which are not taken for 0 together however small they are.
     """
     values, noise = np.asarray(values, dtype=np.float64), Law.of(noise)
+    if not np.isfinite(values).all():
+        raise InvalidArgument("values must be finite to be denoised, and some are not. Replace them before.")
     edges = edges_of(() if graph is None else graph, values.size)
     candidate: Candidate | None = None
     axes = ordered_axes(values, order)
@@ -150,7 +154,7 @@ def choose(
             candidate = _around_a_positive_mean(values, noise) if nonnegative else _james_stein(values, noise, "mean")
         elif values.size < ENOUGH:
             candidate = _of_few(values, noise)
-        elif values.size >= SEEN and _is_level(values, noise, edges, axes):
+        elif values.size >= MANY_CELLS and _is_level(values, noise, edges, axes):
             candidate = _one_level(values, noise)
         else:
             candidate = _learned(values, noise, edges, axes, nonnegative)

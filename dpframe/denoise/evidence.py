@@ -1,4 +1,4 @@
-"""Evidence that noisy cells have more than one level: what noise makes in one of a hundred tables is none."""
+"""Evidence that noisy cells have more than one level: what noise makes in one table of a hundred is none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RARE = 100.0  # tables of noise alone, in one of which a test is wrong
 
 
 def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
-    """Tell whether nothing is seen but one level of all cells: no cell, no block of neighbors, and not all together.
+    """Tell whether all cells may have one level: no cell and no block of neighbors stands out, nor do all together.
 
     Parameters
     ----------
@@ -28,7 +28,9 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
     bool
         Each of four tests is passed by about 99 in 100 tables of noise around one level: of the largest cell and of
         the largest sum of a block (blocks overlap by half), by bounds on their tails; of the squares of cells, and of
-        those of blocks of each width together, by the chi-squared law that has the variance of their sum.
+        those of blocks of each width together, by the chi-squared law that has the variance of their sum. False also
+        where squares of cells are too small for this noise, as after another denoiser, where a value is not finite, and
+        where the grid is coarser than the noise, so that these laws do not hold.
 
     Examples
     --------
@@ -38,8 +40,10 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
     >>> is_level(noisy + 7.0 * (np.arange(4096) < 1024), law, (0,))
     False
     """
+    if noise.grid > math.sqrt(noise.variance):
+        return False
     rest = (values - values.mean()) / math.sqrt(noise.variance)
-    if float(np.abs(rest).max()) >= largest_cell(rest.size, noise):
+    if not float(np.abs(rest).max()) < largest_cell(rest.size, noise) or _are_small(rest, noise):
         return False
     widths = max((rest.shape[axis].bit_length() for axis in axes), default=0)
     parts, cells = rest, 1
@@ -72,7 +76,7 @@ def largest_cell(cells: int, noise: NoiseLaw) -> float:
 def spread_of_squares(noise: NoiseLaw) -> float:
     """The variance of the square of a noise of variance 1: its kurtosis less 1."""
     kurtosis = math.gamma(5.0 / noise.p) * math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p) ** 2
-    return kurtosis - 1.0 + noise.grid**2 / noise.variance
+    return kurtosis - 1.0 + (noise.grid**2 / noise.variance if noise.p == 1.0 else 0.0)  # of the discrete law
 
 
 def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
@@ -88,11 +92,20 @@ def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
 
 def _are_seen(parts: Floats, cells: int, noise: NoiseLaw, tests: int) -> bool:
     """Tell whether squares of sums of so many cells add up to more than noise makes of them, in one of the tests."""
+    return float(np.square(parts).sum()) / cells >= _squares(parts.size, cells, noise, 1.0 / (RARE * tests))
+
+
+def _are_small(rest: Floats, noise: NoiseLaw) -> bool:
+    """Tell whether squares of cells add up to less than noise makes of them: something was done to it."""
+    return float(np.square(rest).sum()) <= _squares(rest.size, 1, noise, 1.0 - 1.0 / RARE)
+
+
+def _squares(parts: int, cells: int, noise: NoiseLaw, share: float) -> float:
+    """What the squares of so many sums of cells exceed in this share of tables, for noise of variance 1."""
     from scipy.special import chdtri
 
     times = 1.0 + (spread_of_squares(noise) - 2.0) / (2.0 * cells)  # of the variance that squares of Gaussians have
-    most = times * float(chdtri((parts.size - 1) / times, 1.0 / (RARE * tests)))
-    return float(np.square(parts).sum()) / cells >= most
+    return times * float(chdtri((parts - 1) / times, share))
 
 
 def _pairs(parts: Floats, axis: int, step: int) -> Floats:

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpframe import Gaussian, GeneralizedGaussian, Laplace, noise
+from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, noise
 from dpframe.denoise import evidence
 from dpframe.denoise.choose import choose
 from dpframe.denoise.evidence import is_level
 
 LAWS = {
     "laplace": Laplace(1, 10.0),
-    "coarse laplace": Laplace(1, 0.25),
+    "coarse laplace": Laplace(1, 0.9),
     "gaussian": Gaussian(1.0, 14.0),
+    "coarse gaussian": Gaussian(1.0, 1.1),
     "between": GeneralizedGaussian(1.0, 12.0, p=1.5),
+    "flat": GeneralizedGaussian(1.0, 2.5, p=4.0),
 }
 SHAPES = {"line": ((2048,), (0,)), "grid": ((48, 50), (0, 1)), "one axis": ((300, 7), (0,)), "no order": ((1500,), ())}
 laws = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -33,10 +35,10 @@ def tables(law, shape, count, truth=0):
 @laws
 @pytest.mark.parametrize(("shape", "axes"), SHAPES.values(), ids=SHAPES.keys())
 def test_noise_alone_is_rarely_taken_for_more(law, shape, axes):
-    """Each of four tests errs in one of a hundred tables; above 1e-6 by chance where they err in 3.5 together."""
+    """Each of four tests errs in one of a hundred tables; above 1e-6 by chance where they err in 4 together."""
     drawn = tables(law, shape, 400, 7)
     wrong = sum(not is_level(one, law, axes) for one in drawn)
-    assert wrong <= stats.binom.isf(1e-6, len(drawn), 0.035)
+    assert wrong <= stats.binom.isf(1e-6, len(drawn), 0.04)
 
 
 @laws
@@ -48,7 +50,7 @@ def test_a_cell_a_block_and_many_cells_are_seen(law):
     for shape, size in ((places == 77, 30.0), (some, 1.0), (scattered, 0.8)):
         truth = np.rint(shape * max(size * deviation, 1.0)).astype(np.int64)
         assert not any(is_level(one, law, (0,)) for one in tables(law, (4096,), 20, truth))
-    if law.grid < deviation:
+    if law.grid < 0.5 * deviation:
         block = np.rint(0.35 * deviation * some).astype(np.int64)
         assert not any(is_level(one, law, (0,)) for one in tables(law, (4096,), 20, block))
         mixed = np.random.default_rng(3).permutation(block)
@@ -78,7 +80,7 @@ def test_a_cell_that_is_as_large_is_one_of_a_hundred_tables(law):
 @laws
 def test_the_spread_of_squares_is_that_of_draws(law):
     squares = np.square(tables(law, (1_000_000,), 4).ravel()) / law.variance
-    assert evidence.spread_of_squares(law) == pytest.approx(float(squares.var()), rel=0.05)
+    assert evidence.spread_of_squares(law) == pytest.approx(float(squares.var()), rel=0.08)
 
 
 @pytest.mark.parametrize("shape", [(4096,), (64, 64)])
@@ -127,3 +129,21 @@ def test_the_error_that_is_expected_is_not_below_that_of_the_mean():
         assert math.sqrt(law.variance / 4096) <= found.estimated_rmse < 0.3 * math.sqrt(law.variance)
         assert found.deviations is None
         assert found.dominated
+
+
+def test_nothing_is_said_of_what_is_not_this_noise():
+    """After another denoiser, on a grid that is coarser than the noise, and of what is no number."""
+    law = LAWS["laplace"]
+    noisy = next(one for one in tables(law, (2048,), 20) if is_level(one, law, (0,)))
+    assert not is_level(0.9 * noisy, law, (0,))
+    soft = np.sign(noisy) * np.maximum(np.abs(noisy) - 60.0, 0.0)
+    assert not is_level(soft, law, (0,))
+    for sigma in (0.12, 0.15, 0.2, 0.3, 0.6):
+        coarse = Gaussian(1.0, sigma)
+        assert not is_level(*tables(coarse, (2048,), 1), coarse, (0,))
+    for odd in (math.nan, math.inf):
+        noisy[3] = odd
+        with np.errstate(all="ignore"):
+            assert not is_level(noisy, law, (0,))
+        with pytest.raises(InvalidArgument, match="values must be finite to be denoised"):
+            choose(noisy, law, order=True)

@@ -58,6 +58,15 @@ def test_an_environment_that_cannot_be_made_fails(dev, monkeypatch, capsys):
         assert f"environment: No space left on device{words}\n" in capsys.readouterr().out
 
 
+def test_a_reason_is_given_whatever_was_said(dev):
+    for error in (
+        subprocess.CalledProcessError(1, ["pip"], output="\n"),
+        OSError(),
+        subprocess.CalledProcessError(1, "x"),
+    ):
+        assert dev.reason(error)
+
+
 def test_the_oldest_versions_are_the_lower_bounds(dev):
     pins = dev.oldest_versions()
     assert {"numpy==1.26.*", "polars==1.34.*", "narwhals==2.0.*", "pandas==2.2.*"} <= set(pins)
@@ -125,6 +134,7 @@ def installing(dev, monkeypatch, tmp_path, *, refused):
 
 
 def test_uv_installs_where_it_is(dev, monkeypatch, tmp_path):
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
     monkeypatch.setattr(dev, "works", lambda program: program == "/bin/uv")
     monkeypatch.setattr(dev.shutil, "which", lambda name: "/bin/uv")
     commands, who = installing(dev, monkeypatch, tmp_path, refused=None)
