@@ -101,7 +101,7 @@ def _are_small(rest: Floats, noise: NoiseLaw) -> bool:
 
 
 def _squares(parts: int, cells: int, noise: NoiseLaw, share: float) -> float:
-    """What the squares of so many sums of cells exceed in this share of tables, for noise of variance 1."""
+    """The number that squares of so many sums of cells exceed in this share of tables, for noise of variance 1."""
     from scipy.special import chdtri
 
     times = 1.0 + (spread_of_squares(noise) - 2.0) / (2.0 * cells)  # of the variance that squares of Gaussians have
