@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, settings
 
 from assurance import postgres
 from dpframe.engines import kernels
@@ -21,6 +22,9 @@ from dpframe.ledger import ledger as ledgers
 from dpframe.release import asked_before
 
 ENGINES = ("pandas", "polars", "lazy")
+# How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
+settings.register_profile("dpframe", suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+settings.load_profile("dpframe")
 
 
 def pytest_configure(config: pytest.Config) -> None:
