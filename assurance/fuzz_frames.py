@@ -210,7 +210,7 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
 def asked(build: Ask) -> Any:
     """The Query that a call asks, without releasing anything."""
     found: list[Any] = []
-    build(PrivateFrame(None, (), lambda request: found.append(request.query)))
+    build(PrivateFrame(None, (), lambda call: found.append(call.question.query)))
     return found[0]
 
 

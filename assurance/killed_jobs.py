@@ -90,6 +90,7 @@ def drilled(folder: Path, rounds: int, url: str | None = None) -> tuple[int, Cou
     (folder / "release.toml").write_text(
         JOB.replace("WHERE", where) + "".join(RELEASE.replace("LABEL", label) for label in LABELS)
     )
+    running.create(job_file.read(folder / "release.toml", ["WEEK=w0"], {}))
     whole = _run(folder, "WEEK=w0", None)  # how long a whole run takes
     wrong, seen = 0, Counter[str]()
     for number in range(1, rounds + 1):
@@ -123,7 +124,7 @@ def _run(folder: Path, said: str, seconds: float | None) -> float:
 
 def _entries(ledger: Path | str, week: str) -> Counter[tuple[str, str]]:
     """How many charges and answers the ledger has of each release of a week."""
-    stored = dpf.Ledger.open(ledger)._store.entries()  # which the first whole run made
+    stored = dpf.Ledger.open(ledger)._store.entries()
     return Counter((entry.label or "", entry.kind) for _, entry in stored if entry.snapshot == week)
 
 

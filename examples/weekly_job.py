@@ -27,6 +27,7 @@ def main(folder: Path) -> None:
     for week, answers in zip(weeks, survey(len(weeks)), strict=True):
         answers.write_parquet(folder / f"survey-{week}.parquet")
     said("preview", job, weeks[0])
+    said("ledger create", job, weeks[0])  # once, for the whole year
     for week in weeks[:3]:
         said("run", job, week)
     said("run", job, weeks[1])  # started again: the same answers, at no cost
@@ -41,7 +42,7 @@ def main(folder: Path) -> None:
 def said(command: str, job: str, week: str) -> int:
     """Run a command on the job, as a scheduler would, and print its exit code."""
     print(f"\n$ dpframe {command} {JOB.name} --set WEEK={week}", flush=True)
-    code = dpframe([command, job, "--set", f"WEEK={week}"])
+    code = dpframe([*command.split(), job, "--set", f"WEEK={week}"])
     print(f"exit code {code}")
     return code
 

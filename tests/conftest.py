@@ -19,7 +19,7 @@ from assurance import postgres
 from dpframe.engines import kernels
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
-from dpframe.release import asked_before
+from dpframe.release import preparing
 
 ENGINES = ("pandas", "polars", "lazy")
 # How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
@@ -85,10 +85,17 @@ def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ledgers.ambient.reset(token)
 
 
+class Nothing(dict[Any, Any]):
+    """A mapping that keeps nothing."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        return
+
+
 @pytest.fixture(autouse=True)
 def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan is known from before: what one frame's release would tell of its rows is not hidden by another's."""
-    monkeypatch.setattr(asked_before, "known", lambda key: None)
+    monkeypatch.setattr(preparing, "_kept", Nothing())
 
 
 @pytest.fixture(params=ENGINES)

@@ -15,13 +15,13 @@ ROOMS: dict[str, tuple[float, str]] = {
     "cli": (9, "the command line"),
     "jobs": (8.5, "a job file: its table, ledger, releases and outputs; planned as a whole, then run"),
     "reports": (8.5, "reports of files as HTML"),
-    "accessor": (8, "df.dp: a call becomes a request"),
+    "accessor": (8, "df.dp: a call becomes a Call"),
     "local": (8, "the local model"),
     "audit": (8, "audits"),
     "testing": (8, "contract checks for extensions"),
     "release": (7, "the path: check, charge, measure, add noise, denoise, build; together; replay; provenance"),
     "ledger": (6, "the one mutable thing, with its stores, entries, heads and the words of a statement"),
-    "planning": (5, "request, sensitivity, price, calibration, accuracy, auto, joint"),
+    "planning": (5, "call, sensitivity, price, calibration, accuracy, auto, joint"),
     "accounting": (4, "how losses add up; compositions; the comparison of accountings"),
     "display": (
         3.5,
@@ -45,10 +45,10 @@ DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}
 REACH_ROWS = {"release", "testing"}  # the rooms that may import engines
 WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the same
-ENGINES_KNOW = {"frames.kinds"}  # all that engines import of frames: nothing that builds or keeps a result
+ENGINES_KNOW = {"frames.kinds", "frames.forked"}  # of frames, for engines: nothing that builds or keeps a result
 
 # Files whose bare errors never reach a caller: what reads or tries is made of small functions, and turns them into one.
-PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.rehearsal"}
+PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.preparing"}
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"

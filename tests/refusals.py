@@ -1330,7 +1330,7 @@ BINS = [
         "bins-of-lists",
         lambda df: df.dp.histogram("tags", bins=[0, 1], epsilon=1),
         DTYPE,
-        "column 'tags' must hold plain values to be binned, but its dtype is List(String).",
+        "column 'tags' must hold plain values to be binned, but its dtype is List.",
         POLARS,
     ),
     Refusal(
@@ -1656,7 +1656,7 @@ COLUMNS = [
         "list-summed",
         lambda df: df.dp.sum("tags", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'tags' must hold numbers to be summed, but its dtype is List(String)."
+        "column 'tags' must hold numbers to be summed, but its dtype is List."
         " Count its rows, group by it, or ask for proportion('tags', value=...).",
         POLARS,
     ),
@@ -1664,7 +1664,7 @@ COLUMNS = [
         "struct-summed",
         lambda df: df.dp.sum("point", bounds=(0, 1), epsilon=1),
         DTYPE,
-        "column 'point' must hold numbers to be summed, but its dtype is Struct({'x': Int64})."
+        "column 'point' must hold numbers to be summed, but its dtype is Struct."
         " Count its rows, group by it, or ask for proportion('point', value=...).",
         POLARS,
     ),
@@ -1680,14 +1680,14 @@ COLUMNS = [
         "grouped-by-lists",
         lambda df: df.dp.group_by("tags", keys=["x"]).count(epsilon=1),
         DTYPE,
-        "column 'tags' must hold plain values to be grouped by, but its dtype is List(String).",
+        "column 'tags' must hold plain values to be grouped by, but its dtype is List.",
         POLARS,
     ),
     Refusal(
         "grouped-by-missing-lists",
         lambda df: df.dp.group_by("tags", keys=[None]).count(epsilon=1),
         DTYPE,
-        "column 'tags' must hold plain values to be grouped by, but its dtype is List(String).",
+        "column 'tags' must hold plain values to be grouped by, but its dtype is List.",
         POLARS,
     ),
     Refusal(
@@ -1701,7 +1701,7 @@ COLUMNS = [
         "unit-of-structs",
         lambda df: df.dp.count(epsilon=1),
         DTYPE,
-        "column 'point' must hold numbers, strings or dates to name units, but its dtype is Struct({'x': Int64}).",
+        "column 'point' must hold numbers, strings or dates to name units, but its dtype is Struct.",
         POLARS,
         ledger=lambda: dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("point", max_rows=1)),
     ),
@@ -2605,7 +2605,7 @@ RESULTS = [
         "of-list",
         lambda df: dpf.of([1, 2]),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
+        "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, "
         "not a list. Make one: pl.DataFrame(...).",
         ANY,
     ),
@@ -2623,7 +2623,7 @@ RESULTS = [
         "of-path",
         lambda df: dpf.of(Path("people.parquet")),
         TYPE,
-        ("frame must be a pandas DataFrame", "Read the file first: dpf.of(pl.scan_parquet(path))."),
+        ("frame must be a table of pandas", "Read the file first: dpf.of(pl.scan_parquet(path))."),
         ANY,
     ),
     Refusal(
@@ -2668,7 +2668,7 @@ RESULTS = [
         "of-none",
         lambda df: dpf.of(None),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not None. "
+        "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, not None. "
         "Make one: pl.DataFrame(...).",
         ANY,
     ),
@@ -2676,7 +2676,7 @@ RESULTS = [
         "of-dict",
         lambda df: dpf.of({"age": [31]}),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
+        "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, "
         "not a dict. Make one: pl.DataFrame(...).",
         ANY,
     ),
@@ -2684,7 +2684,7 @@ RESULTS = [
         "of-array",
         lambda df: dpf.of(np.zeros((2, 2))),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
+        "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, "
         "not an ndarray. Make one: pl.DataFrame(...).",
         ANY,
     ),
@@ -2692,7 +2692,7 @@ RESULTS = [
         "of-file-name",
         lambda df: dpf.of("people.csv"),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not a str. "
+        "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, not a str. "
         "Read the file first: dpf.of(pl.scan_parquet(path)).",
         ANY,
     ),
@@ -2700,7 +2700,7 @@ RESULTS = [
         "of-series",
         lambda df: dpf.of(df["age"]),
         TYPE,
-        "frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, "
+        "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, "
         "not a Series. Take its frame, and name the column in the verb.",
         ("pandas", "polars"),
     ),
@@ -2708,7 +2708,7 @@ RESULTS = [
         "of-group-by",
         lambda df: dpf.of(df.group_by("ward")),
         TYPE,
-        ("frame must be a pandas DataFrame, a Polars DataFrame or LazyFrame, or a frame that narwhals reads, not a",),
+        ("frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, not a",),
         POLARS,
     ),
 ]

@@ -8,6 +8,7 @@ import pytest
 import dpframe as dpf
 from dpframe.frames import scans
 from dpframe.jobs import job_file, running
+from dpframe.ledger.sql import is_there
 
 STAYS = pl.DataFrame(
     {"patient": range(600), "ward": ["A", "B", "C"] * 200, "nights": [1.0, 4.0, 9.0, None] * 150, "well": [True] * 600}
@@ -66,6 +67,13 @@ def job(folder, week="w1", text=None):
     return job_file.read(folder / "release.toml", [f"WEEK={week}"], {})
 
 
+def run(job, told=lambda words: None):
+    """Run a job, whose ledger is made before the first run."""
+    if not is_there(job.ledger.place):
+        running.create(job)
+    return running.run(job, told)
+
+
 EXACT = TEXT.replace("epsilon = 1.0", "epsilon = 1e9").replace("epsilon = 0.3", "epsilon = 4e8")
 COLUMNS = 'columns = {patient = "integer", ward = "string", nights = "number", well = "boolean", day = "date"}'
 ODD = '''patient,ward,nights,well,day
@@ -100,7 +108,7 @@ def check_job_on(engine, folder):
     rows = frame.fetchall() if engine == "duckdb" else frame.collect()
     rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
     assert [(*row[:4], None if row[4] is None else str(row[4])) for row in rows] == READ
-    running.run(job(folder, engine, EXACT.replace('"polars"', f'"{engine}"')))
+    run(job(folder, engine, EXACT.replace('"polars"', f'"{engine}"')))
     wards = dpf.read_parquet(folder / "out" / "wards.parquet")
     assert [round(value, 3) for value in wards["stays"]] == [200, 200, 200]
     assert [round(value, 3) for value in wards["nights"]] == [4.667, 4.667, 4.667]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assurance.bugs.before import BEFORE
 from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
+from assurance.bugs.charges import CHARGES
 from assurance.bugs.contracts import CONTRACTS
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
@@ -28,6 +29,7 @@ from assurance.bugs.stated import STATED
 from assurance.bugs.statistics import STATISTICS
 from assurance.bugs.streams import STREAMS
 from assurance.bugs.units import UNITS
+from assurance.bugs.witness import WITNESSES
 
 MUTANTS: tuple[Mutant, ...] = (
     *NOISE,
@@ -55,4 +57,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *MARGINALS,
     *STREAMS,
     *REPORTS,
+    *CHARGES,
+    *WITNESSES,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import bug
 
+CORRECTED = "test_corrections.py"
+
 ENTRIES = (
     bug(
         "ledger",
@@ -116,5 +118,54 @@ ENTRIES = (
         '    except RecursionError:  # lists in lists in lists\n        raise ValueError("too deep") from None',
         "    except ZeroDivisionError:\n        raise",
         "test_damaged.py::test_19_a_bottomless_text_is_no_facts",
+    ),
+    bug(
+        "ledger",
+        "a correction appended twice",
+        "Scanned.after",
+        " if named.get(str(of)) != one[0]}",
+        "}",
+        f"{CORRECTED}::test_167_the_first_charge_appends_one_correction_and_the_second_none",
+    ),
+    bug(
+        "ledger",
+        "a correction that is too small by half",
+        "missing_of",
+        "max(part - charged, Fraction(0))",
+        "max((part - charged) / 2, Fraction(0))",
+        f"{CORRECTED}::test_167_reports_are_told_from_all_else",
+    ),
+    bug(
+        "ledger",
+        "a correction that is undone with the charge that it refuses",
+        "SqlStore.charge",
+        "            if correction is None:\n                allowed",
+        "            allowed(last, plus(last.total, (correction or entry).amount))\n"
+        "            if correction is None:\n                allowed",
+        f"{CORRECTED}::test_167_a_limit_that_is_exceeded_lets_nothing_pass",
+    ),
+    bug(
+        "ledger",
+        "entries of this version that are corrected",
+        "missing_of",
+        " or PURE in (entry.asked or {})",
+        "",
+        f"{CORRECTED}::test_167_entries_of_this_version_are_never_corrected",
+    ),
+    bug(
+        "ledger",
+        "a correction that is due and still counted as what remains",
+        "Ledger.remaining",
+        "self._accounting, last.spent)",
+        "self._accounting, last.total)",
+        f"{CORRECTED}::test_167_what_was_spent_is_the_same_before_and_after",
+    ),
+    bug(
+        "ledger",
+        "a charge of other noise that is taken for one of a bounded range",
+        "renyi_dp._range_of",
+        "if not low <= charged <= high + Fraction(1, GRID):",
+        "if False:",
+        "test_declared.py::test_a_charge_of_other_noise_is_none_of_a_range",
     ),
 )

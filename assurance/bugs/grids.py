@@ -84,7 +84,7 @@ GRIDS = (
     bug(
         "grids",
         "rows of a cube made before they are counted",
-        "path._planned",
+        "plans.make_plan",
         "    if checked.cube:",
         "    if False:",
         WORDS,

@@ -193,7 +193,7 @@ KEYS = (
         "keys",
         "keys in the order in which they were met",
         "discovering.released",
-        "order = shown[ordered(plan.frame, axis, keys[shown])]",
+        "order = shown[ordered(call.frame, axis, keys[shown])]",
         "order = shown[np.argsort(-steps[shown])]",
         "test_found_keys.py::test_labels_are_those_of_the_column_in_their_order",
     ),

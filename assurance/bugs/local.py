@@ -108,14 +108,38 @@ LOCAL = (
         "    if False:\n",
         "test_local_release.py::test_a_ledger_that_hides_who_takes_part_refuses",
     ),
-    bugs(
+    bug(
         "local",
         "one report charged for a person who makes several",
-        (
-            ("randomized", "    price = Price(method.loss * most)\n", "    price = Price(method.loss)\n"),
-            ("randomized", "of_steps(1, method.loss * most,", "of_steps(1, method.loss,"),
-        ),
+        "randomized",
+        "PureLoss(method.loss * most)",
+        "PureLoss(method.loss)",
         "test_local_release.py::test_reports_of_one_person_add_up",
+    ),
+    bug(
+        "local",
+        "reports charged as a choice of bounded range",
+        "randomized",
+        "PureLoss(method.loss * most)",
+        '__import__("dpframe.accounting", fromlist=["_"]).BoundedRange(method.loss * most)',
+        "test_declared.py::test_as_many_reports_as_keep_the_promise",
+    ),
+    bug(
+        "local",
+        "a declared pure loss at a quarter of its mu squared",
+        "PureLoss.mu_squared",
+        "gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2",
+        "gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2 / 4",
+        "test_declared.py::test_a_pure_loss_costs_what_randomized_response_costs",
+        "test_declared.py::test_as_many_reports_as_keep_the_promise",
+    ),
+    bug(
+        "local",
+        "a declared pure loss with the divergence of a bounded range",
+        "PureLoss.renyi",
+        "renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))",
+        "bounded_range.renyi(self.budget, renyi.checked_order(order))",
+        "test_declared.py::test_a_pure_loss_costs_what_randomized_response_costs",
     ),
     bug(
         "local",

@@ -172,7 +172,7 @@ NOISE = (
     bug(
         "noise",
         "low digits of large noise left at zero",
-        "drawn",
+        "samplers.drawn",
         "            batch |= numbers(batch.size, digits)",
         "            pass",
         f"{REGISTER}::test_02_and_03_the_last_bits_of_large_noise_are_even",
@@ -205,7 +205,7 @@ NOISE = (
     bug(
         "noise",
         "seeded bits without a stamp",
-        "provenance._known",
+        "provenance._of_call",
         "if not secure:",
         "if False:",
         "test_results.py::test_seeded_bits_are_stamped",

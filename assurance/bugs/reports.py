@@ -73,4 +73,12 @@ REPORTS: tuple[Mutant, ...] = (
         "    if asked & {*values}:",
         "test_marks.py::test_results_without_their_record_are_no_private_rows",
     ),
+    bug(
+        "reports",
+        "a chart that is drawn in a child forked after another",
+        "still.drawn",
+        "_drawn_in not in (None, os.getpid())",
+        "False",
+        "test_forked.py::test_174_a_chart_is_refused_in_a_worker_forked_after_another_was_drawn",
+    ),
 )

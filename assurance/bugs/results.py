@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import REGISTER, bug
 
-ASKED = "test_asked_before.py"
+PREPARED = "test_preparing.py"
 
+BUILT = "    frame, chosen = results.built(ready, exact, words.label, receipt)"
 RESULTS = (
     bug(
         "results",
         "the exact number of rows in the provenance",
-        "provenance._known",
-        '"keep_noisy": keep_noisy,\n',
-        '"keep_noisy": keep_noisy,\n'
-        '        "height": getattr(plan.frame, "height", getattr(plan.frame, "shape", (0,))[0]),\n',
+        "path.release",
+        BUILT,
+        f'{BUILT}\n    results.build.record_of(frame)["height"] = getattr(call.frame, "shape", (0,))[0]',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
         "results",
         "a hash of the data in the provenance",
-        "provenance._known",
-        '"keep_noisy": keep_noisy,\n',
-        '"keep_noisy": keep_noisy,\n        "data": hash(str(plan.frame)),\n',
+        "path.release",
+        BUILT,
+        f'{BUILT}\n    results.build.record_of(frame)["data"] = hash(str(call.frame))',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
@@ -29,16 +29,15 @@ RESULTS = (
         "the number of rows in a log line",
         "path.release",
         'log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)',
-        'log.info("released %s rows for %s, protecting %s", getattr(plan.frame, "shape", ""), plan.cost, plan.unit)',
+        'log.info("released %s rows for %s, protecting %s", getattr(call.frame, "shape", ""), plan.cost, plan.unit)',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
         "results",
         "attrs of the data inherited by the result",
-        "results.built",
-        "    return build.attach(frame, facts(plan, frame, steps, receipt, label, columns)), None",
-        '    getattr(frame, "attrs", {}).update(getattr(plan.frame, "attrs", {}))\n'
-        "    return build.attach(frame, facts(plan, frame, steps, receipt, label, columns)), None",
+        "path.release",
+        BUILT,
+        f'{BUILT}\n    getattr(frame, "attrs", {{}}).update(getattr(call.frame, "attrs", {{}}))',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),
     bug(
@@ -72,7 +71,7 @@ RESULTS = (
     bug(
         "results",
         "the error of the engine told to the caller",
-        "one_look._or_none",
+        "measuring._or_none",
         "        return withheld(look)\n    except",
         "        return look()\n"
         "    except Exception as error:\n"
@@ -109,42 +108,50 @@ RESULTS = (
     bug(
         "results",
         "a plan for keys that are equal, whatever their type",
-        "asked_before._told",
-        "parts += (kind, value)",
-        "parts.append(value)",
-        f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
+        "preparing._key",
+        "return (dtypes, text.getvalue())",
+        "return (dtypes, pickle.loads(text.getvalue()))",
+        f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(
         "results",
         "a plan for any limit",
-        "asked_before.key_of",
+        "preparing._key",
         "ledger.accounting, ledger.limit_amount)",
         "ledger.accounting)",
-        f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
+        f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(
         "results",
         "a plan for any price",
-        "asked_before.key_of",
-        "ledger=None)",
-        "ledger=None, epsilon=None)",
-        f"{ASKED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
+        "preparing._key",
+        "dump((question, ",
+        "dump((question.query, question.library, question.noising, question.denoising, ",
+        f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(
         "results",
         "a plan for columns of any dtype",
-        "asked_before.key_of",
-        "[dtypes]",
-        "[]",
-        f"{ASKED}::test_another_frame_is_another_question_by_its_dtypes_alone",
+        "preparing._key",
+        "return (dtypes, text",
+        "return (text",
+        f"{PREPARED}::test_another_frame_is_another_question_by_its_dtypes_alone",
     ),
     bug(
         "results",
         "a plan that is kept with its frame",
-        "asked_before.keep",
-        "plan.asked_by(None)",
-        "plan",
-        f"{ASKED}::test_no_frame_is_kept",
+        "preparing.prepared",
+        "    plan = make_plan(call.frame, call.question, ledger)\n",
+        '    plan = make_plan(call.frame, call.question, ledger)\n    object.__setattr__(plan, "call", call)\n',
+        f"{PREPARED}::test_no_frame_is_kept",
+    ),
+    bug(
+        "results",
+        "the words of one call in the record of the next",
+        "provenance._of_call",
+        '    facts["label"] = label\n',
+        '    facts["label"] = prepared.plan.__dict__.setdefault("label", label)\n',
+        f"{PREPARED}::test_labels_and_records_are_those_of_the_call",
     ),
     bug(
         "results",
@@ -152,6 +159,46 @@ RESULTS = (
         "no_rows._dtype",
         '"category" if is_categorical else repr(dtype)',
         "repr(dtype)",
-        f"{ASKED}::test_levels_of_a_pandas_categorical_are_in_no_question",
+        f"{PREPARED}::test_levels_of_a_pandas_categorical_are_in_no_question",
+    ),
+    bug(
+        "results",
+        "a plan that is looked up twice, and cleared between",
+        "preparing.prepared",
+        "known = _kept.get(key)",
+        "known = _kept[key] if key in _kept else None",
+        f"{PREPARED}::test_176_a_thread_that_clears_plans_fails_no_call_of_another",
+    ),
+    bug(
+        "results",
+        "large integers beside a missing key as floats",
+        "build._pandas_column",
+        'return pandas.array(values, dtype="UInt64")',
+        "return values",
+        "frames/test_results.py::test_177_large_keys_have_labels_of_their_own",
+    ),
+    bug(
+        "results",
+        "large integers beside floats as floats",
+        "build._pandas_column",
+        "if all(abs(value) <= 2**53 for value in whole) else",
+        "if whole else",
+        "frames/test_results.py::test_177_large_keys_have_labels_of_their_own",
+    ),
+    bug(
+        "results",
+        "large integers of a file as floats",
+        "build._pandas_of",
+        "types.is_integer(field.type)",
+        "types.is_signed_integer(field.type)",
+        "frames/test_results.py::test_177_large_keys_of_files_have_labels_of_their_own",
+    ),
+    bug(
+        "results",
+        "a file that is written and cannot be read",
+        "build._arrow",
+        "if table is None or not all(foreign.is_released(field.type) for field in table.schema):",
+        "if table is None:",
+        "frames/test_results.py::test_175_a_file_that_cannot_be_read_is_not_written",
     ),
 )

@@ -114,9 +114,9 @@ ROWS = (
     bug(
         "rows",
         "the whole frame refused for one infinite value",
-        "path.measure",
-        "    return looked(lambda: _measured(plan))",
-        "    exact = looked(lambda: _measured(plan))\n"
+        "measuring.measure",
+        "    return looked(lambda: measured(plan, call.frame, reading, secret))",
+        "    exact = looked(lambda: measured(plan, call.frame, reading, secret))\n"
         "    if exact and max(abs(int(n)) for t in exact.values() for n in t) >= 2**29:\n"
         '        raise ValueError("a total is too large")\n'
         "    return exact",
@@ -125,9 +125,9 @@ ROWS = (
     bug(
         "rows",
         "a warning where a cell is empty",
-        "path.measure",
-        "    return looked(lambda: _measured(plan))",
-        "    exact = looked(lambda: _measured(plan))\n"
+        "measuring.measure",
+        "    return looked(lambda: measured(plan, call.frame, reading, secret))",
+        "    exact = looked(lambda: measured(plan, call.frame, reading, secret))\n"
         "    if exact and any((t == 0).any() for t in exact.values()):\n"
         "        import warnings\n\n"
         '        warnings.warn("an empty group", stacklevel=2)\n'

@@ -76,8 +76,8 @@ STATISTICS = (
     bug(
         "statistics",
         "the groups of a unit the same in every release",
-        "path._measured",
-        "noise.fresh_key() if plan.query.gathers else 0",
+        "measuring.measure",
+        "noise.fresh_key() if plan.query.gathers or plan.query.found is not None else 0",
         "0",
         f"{DISTINCT}::test_each_release_draws_its_groups_anew",
     ),

@@ -88,9 +88,9 @@ UNITS = (
     bug(
         "units",
         "weights with other bounds than those that were charged for",
-        "path._measured",
-        "totals(plan.frame, plan.query, plan.unit, plan.parts[0].mechanism.norm, reading, secret)",
-        "totals(plan.frame, plan.query, plan.unit.bounded(9, 9), plan.parts[0].mechanism.norm, reading, secret)",
+        "measuring.measured",
+        "totals(frame, plan.query, plan.unit, norm, reading, secret)",
+        "totals(frame, plan.query, plan.unit.bounded(9, 9), norm, reading, secret)",
         "test_contributions.py::test_one_ledger_answers_by_year_and_over_all_within_the_errors",
     ),
     bug(
@@ -114,8 +114,8 @@ UNITS = (
         "units",
         "plans released together with the bounds of the first",
         "joint.joint_plan",
-        "priced.plan(requests[name], plan.unit, accounting",
-        "priced.plan(requests[name], next(iter(calls.values())).unit, accounting",
+        "priced.plan(plan.asked, plan.unit, accounting",
+        "priced.plan(plan.asked, next(iter(calls.values())).unit, accounting",
         "test_contributions.py::test_plans_released_together_keep_their_own_bounds",
     ),
     bug(

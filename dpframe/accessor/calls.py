@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checke
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.placed import refuse_misplaced
 from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics.statistic import columns_of
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -207,7 +208,7 @@ def _expanded(name: str | None, statistic: Any) -> list[tuple[str, Any]]:
     """The output columns of an argument of `agg`, most often one."""
     if not isinstance(statistic, Statistic):
         return [("each argument of agg" if name is None else name, statistic)]
-    return [*statistic.several(name)]
+    return [*columns_of(statistic, name)]
 
 
 def _no_statistic_words(name: str, value: Any) -> str:

@@ -44,11 +44,10 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
 
     Parameters
     ----------
-    frame : DataFrame, LazyFrame, Dataset, relation or engine
-        Of pandas or Polars; a pyarrow Dataset or a DuckDB relation, which are read in batches; a frame of another
-        library that narwhals reads, which is brought to Polars as a whole; a DataFrame of Apache Spark or of Dask,
-        which its workers read; or an engine of your own (see ``docs/engines.md``). Results of all but pandas, Spark and
-        Dask are of Polars.
+    frame : DataFrame, LazyFrame, Table, Dataset, relation or engine
+        Of pandas or Polars; a pyarrow Table; a pyarrow Dataset or a DuckDB relation, which are read in batches; a
+        DataFrame of Apache Spark or of Dask, which its workers read; a narwhals frame of one of these; or an engine of
+        your own (see ``docs/engines.md``). Results of all but pandas, Spark and Dask are of Polars.
     like : {"pandas", "polars"}, optional
         The library of the results; by default pandas for pandas, Spark and Dask, and Polars for any other.
 
@@ -60,7 +59,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     Raises
     ------
     InvalidType
-        If it is no frame.
+        If it is no frame, or one of another library: its values may become others on their way here.
     InvalidArgument
         If `like` is another word, or is given for a result, which is a frame already; or a frame of Spark is a stream.
     ImportError
@@ -72,7 +71,8 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     >>> dpf.of(pl.DataFrame({"age": [31]}))
     <.dp of a private frame: count, sum, mean, median, histogram, group_by, contributions, preview, ...>
     """
-    dp = accessor(checked_frame(frame))
+    frame = checked_frame(frame)
+    dp = accessor(frame)
     if like is None:
         return dp
     library = build.checked_library(like)

@@ -6,12 +6,12 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.frames.kinds import is_frame
-from dpframe.frames.load import height_of, key_rows
+from dpframe.frames.load import height_of, key_rows, names_of
 from dpframe.queries import counts
 from dpframe.queries.clipping import check_column
 from dpframe.queries.discovery import Discovery, found_axes
 from dpframe.queries.group_axes import Bins, group_axes, named, size_of
-from dpframe.queries.keys import key_columns
+from dpframe.queries.keys import check_once, key_columns
 
 
 def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
@@ -20,6 +20,7 @@ def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...
     for column in flat:
         if not (binned and isinstance(column, Bins)):
             check_column(column)
+    check_once(named(flat))
     return flat
 
 
@@ -34,5 +35,7 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
     if isinstance(keys, Discovery):
         return found_axes(key_columns(by), keys)
     framed = is_frame(keys)
+    if framed:
+        names_of(keys, "keys")
     size = size_of(by, height_of(keys) if framed else counts.of_keys(keys))
     return counts.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))

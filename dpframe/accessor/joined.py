@@ -81,7 +81,7 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
         )
     if "parts" not in facts:
         return [(frame, facts)]
-    sizes = [provenance.rows_of(record) for record in facts["parts"]]
+    sizes = [foreign.rows_of(record) for record in facts["parts"]]
     if sum(sizes) != len(frame):
         raise InvalidArgument(
             f"the frame must have the {sum(sizes)} rows of its parts, not {len(frame)}. "

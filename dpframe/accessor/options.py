@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Literal, TypedDict, cast, get_args, get_type_hints
 
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.request import Calibration
+from dpframe.planning.call import Calibration
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.counts import MOST_CELLS
 

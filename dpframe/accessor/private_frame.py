@@ -16,8 +16,8 @@ from dpframe.accessor.tables_of_columns import TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import Library
+from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Request, checked_flag
 from dpframe.queries import counts, statistics
 from dpframe.queries.contributions import Grouping, grid_of
 from dpframe.queries.discovery import Discovery
@@ -26,6 +26,7 @@ from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
+from dpframe.queries.statistics.statistic import columns_of
 from dpframe.release.path import preview, release
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self,
         frame: Any,
         axes: tuple[Any, ...] = (),
-        finish: Callable[[Request], F] = release,
+        finish: Callable[[Call], F] = release,
         like: Library | None = None,
     ) -> None:
         self._frame, self._axes, self._finish, self._like = frame, axes, finish, like
@@ -127,7 +128,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ['cost_sum', 'cost_sum_error']
         """
         statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds)
-        return self._asked("sum", {statistic.default_name: statistic}, options)
+        return self._asked("sum", dict(columns_of(statistic, None)), options)
 
     @asks
     def mean(
@@ -163,7 +164,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ['age_mean', 'age_mean_error']
         """
         statistic = statistics.mean(column, bounds, missing=missing)
-        return self._asked("mean", {statistic.default_name: statistic}, options)
+        return self._asked("mean", dict(columns_of(statistic, None)), options)
 
     @asks
     def histogram(
@@ -439,7 +440,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     @property
     def preview(self) -> PrivateFrame[Plan]:
         """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
-        answer: Callable[[Request], Any] = preview  # of several prices a PlanTable
+        answer: Callable[[Call], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer, self._like)
 
     def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
@@ -461,7 +462,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         cube = checked_flag("cube", options.get("cube", False))
         query = Query(verb, keys, tuple(statistics.items()), rollup, grouping, cube)
         with_default = {"denoise": "auto" if self._axes else None, **options}
-        return self._finish(Request.of(self._frame, query, with_default, like=self._like))
+        return self._finish(Call.of(self._frame, query, with_default, like=self._like))
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
 

@@ -10,12 +10,13 @@ from dpframe.accessor.calls import asks
 from dpframe.accessor.options import CallOptions, EcdfOptions, TopKOptions
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import checked_whole
-from dpframe.planning.request import checked_flag
+from dpframe.planning.call import checked_flag
 from dpframe.queries import counts, statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import Discovery, found_axes
 from dpframe.queries.keys import bin_axes, category_axis, key_columns
 from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic, TopK
+from dpframe.queries.statistics.statistic import columns_of
 
 F = TypeVar("F")  # the frame of the results
 
@@ -92,7 +93,7 @@ class Quantities(Generic[F]):
         ['product_n_distinct', 'product_n_distinct_error']
         """
         statistic = statistics.n_distinct(column, max_values=max_values)
-        return self._asked("n_distinct", {statistic.default_name: statistic}, options)
+        return self._asked("n_distinct", dict(columns_of(statistic, None)), options)
 
     @asks
     def proportion(self, column: str, *, value: Any = None, **options: Unpack[CallOptions]) -> F:
@@ -121,7 +122,7 @@ class Quantities(Generic[F]):
         ['drug_proportion', 'drug_proportion_error']
         """
         statistic = Proportion(column, value)
-        return self._asked("proportion", {statistic.default_name: statistic}, options)
+        return self._asked("proportion", dict(columns_of(statistic, None)), options)
 
     @asks
     def variance(
@@ -152,7 +153,7 @@ class Quantities(Generic[F]):
         ['age_var', 'age_var_error']
         """
         statistic = statistics.variance(column, bounds, ddof=ddof)
-        return self._asked("variance", {statistic.default_name: statistic}, options)
+        return self._asked("variance", dict(columns_of(statistic, None)), options)
 
     @asks
     def std(
@@ -178,7 +179,7 @@ class Quantities(Generic[F]):
         ['age_std', 'age_std_error']
         """
         statistic = statistics.std(column, bounds, ddof=ddof)
-        return self._asked("std", {statistic.default_name: statistic}, options)
+        return self._asked("std", dict(columns_of(statistic, None)), options)
 
     @asks
     def median(
@@ -210,7 +211,7 @@ class Quantities(Generic[F]):
         ['age_median', 'age_median_error', 'age_median_low', 'age_median_high']
         """
         statistic = statistics.median(column, bounds=bounds, step=step, candidates=candidates)
-        return self._asked("median", {statistic.default_name: statistic}, options)
+        return self._asked("median", dict(columns_of(statistic, None)), options)
 
     @asks
     def quantile(
@@ -260,7 +261,7 @@ class Quantities(Generic[F]):
         ['age_q0.9', 'age_q0.9_error', 'age_q0.9_low', 'age_q0.9_high']
         """
         statistic = statistics.quantile(column, q=q, bounds=bounds, step=step, candidates=candidates)
-        return self._asked("quantile", dict(statistic.several(None)), options)
+        return self._asked("quantile", dict(columns_of(statistic, None)), options)
 
     @asks
     def ecdf(

@@ -15,7 +15,7 @@ from dpframe.display import marginal_charts, report_page, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames import build
+from dpframe.frames import build, foreign
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
 from dpframe.ledger.canonical import now
@@ -300,7 +300,7 @@ class ReleasedFrame(WrittenFrame):
             If there is no such column of numbers, or joined releases have different shapes.
         """
         parts = parts_of(self._frame)
-        if len({provenance.shape(facts) for _, facts in parts}) > 1:
+        if len({foreign.shape(facts) for _, facts in parts}) > 1:
             self._alone("to_numpy")
         arrays = [_array(frame, facts, name) for frame, facts in parts]
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
@@ -434,4 +434,4 @@ def _array(frame: Any, facts: dict[str, Any], name: str) -> Any:
     if name not in facts["columns"]:
         raise InvalidArgument(f"name must be one of {facts['columns']}, not {shown(name)}.")
     places = provenance.checked_numbers(frame, facts)
-    return build.numbers(frame, name)[places].reshape(provenance.shape(facts))
+    return build.numbers(frame, name)[places].reshape(foreign.shape(facts))

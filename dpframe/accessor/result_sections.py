@@ -43,7 +43,7 @@ def suggested(
 ) -> list[dict[str, Any]]:
     """The bounds of contribution that a grid of contributions speaks for, the best first."""
     places = provenance.checked_numbers(frame, facts)
-    frame, shape = build.reordered(frame, places), provenance.shape(facts)
+    frame, shape = build.reordered(frame, places), foreign.shape(facts)
     noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"
     names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
     *ends, values = (build.numbers(frame, name).reshape(shape) for name in names)

@@ -98,6 +98,9 @@ class Stream:
     Proofs are in ``docs/privacy.md``. A release is handed a frame with *all* rows up to its period, those of earlier
     periods too.
 
+    The promise of a stream of sums ends where one period and group hold 2**33 rows or more, which only a Polars with an
+    index of 64 bits can: see ``docs/limits.md``, "Streams of sums".
+
     A Stream holds nothing but these parameters: copies of it, and pickles where the ledger is durable, are the same
     stream.
 

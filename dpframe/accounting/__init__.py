@@ -5,5 +5,17 @@ from dpframe.accounting.gaussian_dp import GaussianDP
 from dpframe.accounting.protocol import Accounting, Part
 from dpframe.accounting.registry import accounting_of, with_reserve
 from dpframe.accounting.renyi_dp import RenyiDP
+from dpframe.mechanisms.declared import BoundedRange, Curve, PureLoss
 
-__all__ = ["Accounting", "Basic", "GaussianDP", "Part", "RenyiDP", "accounting_of", "with_reserve"]
+__all__ = [
+    "Accounting",
+    "Basic",
+    "BoundedRange",
+    "Curve",
+    "GaussianDP",
+    "Part",
+    "PureLoss",
+    "RenyiDP",
+    "accounting_of",
+    "with_reserve",
+]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dpframe.accounting.protocol import Accounting, Part, Shares, share_of, with_keys
 from dpframe.exact import Amount, down, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.declared import Curve
 from dpframe.privacy import Price, PrivacyLoss
 
 
@@ -44,7 +44,7 @@ class Basic(Accounting):
             for share in shares
         )
 
-    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
         epsilon, delta = self._offered(price, limit)
         return (epsilon, with_keys(delta, mechanisms))
 

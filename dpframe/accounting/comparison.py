@@ -16,7 +16,8 @@ from dpframe.display import charts, listing, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.contract import Mechanism, is_mechanism
+from dpframe.mechanisms.contract import is_mechanism
+from dpframe.mechanisms.declared import Curve, is_curve
 
 SPLITS = tuple(Fraction(tenths, 10) for tenths in range(1, 10))  # of delta between the releases and the composition
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
@@ -101,8 +102,9 @@ def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparis
 
     Parameters
     ----------
-    workload : Mechanism, Plan, or a sequence of them
-        The noise of every release; of a plan the noise of each of its statistics. ``[noise] * 100`` is a hundred.
+    workload : Mechanism, Plan, declared curve, or a sequence of them
+        The noise of every release; of a plan the noise of each of its statistics. ``[noise] * 100`` is a hundred. A
+        `PureLoss` or `BoundedRange` of `dpframe.accounting` stands for a release of which no more is known.
     delta : float
         Of the whole, 0 < delta < 1.
 
@@ -147,11 +149,11 @@ def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparis
     return Comparison(_in_words(noises), shown_up(whole), rows)
 
 
-def _noises(workload: Any) -> tuple[Mechanism, ...]:
+def _noises(workload: Any) -> tuple[Curve, ...]:
     listed = list(workload) if isinstance(workload, (list, tuple)) else [workload]
-    noises: list[Mechanism] = []
+    noises: list[Curve] = []
     for item in listed:
-        releases = [item] if is_mechanism(item) else getattr(item, "noises", None)  # of a Plan those of its parts
+        releases = [item] if is_curve(item) else getattr(item, "noises", None)  # of a Plan those of its parts
         if not isinstance(releases, (list, tuple)):
             raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(item)}. {EXAMPLE}")
         noises += releases
@@ -160,17 +162,21 @@ def _noises(workload: Any) -> tuple[Mechanism, ...]:
     return tuple(noises)
 
 
-def _in_words(noises: Sequence[Mechanism]) -> str:
+def _in_words(noises: Sequence[Curve]) -> str:
     counts = Counter(noises)
-    words = [
-        f"{count:,} x {noise.name}, scale {pages.number(noise.scale / noise.sensitivity)} sensitivities"
-        for noise, count in list(counts.items())[:3]
-    ]
+    words = [f"{count:,} x {_named(noise)}" for noise, count in list(counts.items())[:3]]
     rest = sum(list(counts.values())[3:])
     return "; ".join([*words, f"{rest:,} more"] if rest else words)
 
 
-def _basic(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+def _named(noise: Curve) -> str:
+    """A mechanism with its scale; a declared curve has none."""
+    if not is_mechanism(noise):
+        return str(noise)
+    return f"{noise.name}, scale {pages.number(noise.scale / noise.sensitivity)} sensitivities"
+
+
+def _basic(noises: Sequence[Curve], delta: Fraction) -> Compared:
     """Epsilons add up; the noises that are not pure share delta equally."""
     counts, left = Counter(noises), _left(noises, delta)
     if not left:
@@ -180,13 +186,13 @@ def _basic(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     return Compared("basic", up(whole), "epsilons and deltas add up")
 
 
-def _epsilon(noise: Mechanism, delta: float) -> Fraction:
+def _epsilon(noise: Curve, delta: float) -> Fraction:
     """Of one release: of pure noise without a delta, of any other at this one; rounded up."""
     delta = math.nextafter(delta + noise.infinite, 1.0) if noise.infinite else delta
     return Fraction(noise.epsilon(delta) if noise.pure_epsilon is None else noise.pure_epsilon)
 
 
-def _of_equal(noises: Sequence[Mechanism], delta: Fraction) -> list[Compared]:
+def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
     """Theorems on equal releases, of which they know epsilon and delta alone: the best of nine splits of delta."""
     first, count = noises[0], len(noises)
     if any(noise != first for noise in noises):
@@ -203,7 +209,7 @@ def _of_equal(noises: Sequence[Mechanism], delta: Fraction) -> list[Compared]:
     ]
 
 
-def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+def _gdp(noises: Sequence[Curve], delta: Fraction) -> Compared:
     try:
         total = sum((noise.mu_squared for noise in noises), Fraction(0))
     except InvalidArgument:
@@ -218,12 +224,12 @@ def _gdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     return Compared("gdp", gaussian_curve.epsilon_of_mu(mu, down(left)), note)
 
 
-def _left(noises: Sequence[Mechanism], delta: Fraction) -> Fraction:
+def _left(noises: Sequence[Curve], delta: Fraction) -> Fraction:
     """The delta that is left for noise: what is certain to be lost, with keys that are found, is taken off."""
     return max(Fraction(0), delta - sum((Fraction(noise.infinite) for noise in noises), Fraction(0)))
 
 
-def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+def _rdp(noises: Sequence[Curve], delta: Fraction) -> Compared:
     """The best of many orders, which is valid since the workload is declared: first far apart, then closer."""
     counts, left = Counter(noises), _left(noises, delta)
     if not left:
@@ -241,7 +247,7 @@ def _rdp(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
     return Compared("rdp", up(max(at(best), Fraction(0))), f"the best order, {float(best):.4g}")
 
 
-def _pld(noises: Sequence[Mechanism], delta: Fraction) -> Compared:
+def _pld(noises: Sequence[Curve], delta: Fraction) -> Compared:
     try:
         epsilon = pld.composed_epsilon(noises, down(delta))
     except ImportError:

@@ -18,8 +18,8 @@ from dpframe.accounting.protocol import (
 )
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, root_down, shown_down, shown_up, up
-from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms import bounded_range, gaussian_curve
+from dpframe.mechanisms.declared import Curve
 from dpframe.privacy import Price, PrivacyLoss
 
 
@@ -51,7 +51,7 @@ class GaussianDP(Accounting):
         offered = self._offered(price, limit)
         return tuple(gaussian_part(price, root_down(offered * share), self.delta) for share in shares)
 
-    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
         return (ceil(sum((mechanism.mu_squared for mechanism in mechanisms), Fraction(0))),)
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
@@ -75,6 +75,12 @@ class GaussianDP(Accounting):
             return PrivacyLoss(0.0)
         epsilon = gaussian_curve.epsilon_of_mu(root_down(amount[0]), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
+
+    def range_of(self, amount: Amount) -> Fraction | None:
+        root = math.sqrt(up(amount[0]))
+        nearby = (math.nextafter(root, 0.0), root, math.nextafter(root, math.inf))
+        mu = next((one for one in nearby if one and (ceil(Fraction(one) ** 2),) == amount), None)
+        return None if mu is None else bounded_range.of_mu(mu)  # a charge of one range is the square of one float
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dpframe.accounting.protocol import Accounting, Part, Shares
 from dpframe.exact import Amount, shown_up
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.declared import Curve
 from dpframe.privacy import Price, PrivacyLoss
 
 
@@ -54,7 +54,7 @@ class KeysReserve(Accounting):
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         return (*self.inside.limit(epsilon, delta - self.reserve), self.reserve)
 
-    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
         keys = sum((mechanism.keys_delta for mechanism in mechanisms), Fraction(0))
         return (*self.inside.charge(price, _rest(limit), mechanisms), keys)
 
@@ -73,6 +73,9 @@ class KeysReserve(Accounting):
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
         return self.inside.remaining(amount[:-1])
+
+    def range_of(self, amount: Amount) -> Fraction | None:
+        return None if amount[-1] else self.inside.range_of(amount[:-1])
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         said = self.inside.hint(amount[:-1], limit[:-1])

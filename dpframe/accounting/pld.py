@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.declared import Curve
 
 NEEDS_ACCOUNTING = "privacy loss distributions need dp-accounting: pip install 'dpframe[accounting]'"
 LEAST_DELTA = 1e-12
@@ -29,7 +29,7 @@ TRUNCATED = 1e-5  # of delta: what all distributions together may lose in their 
 SHAVED, ROUNDING = 1e-6, 2e-14  # of delta, and of any: what double precision may lose
 
 
-def composed_epsilon(mechanisms: Sequence[Mechanism], delta: float) -> float:
+def composed_epsilon(mechanisms: Sequence[Curve], delta: float) -> float:
     """The epsilon of all of them together at `delta`, rounded up; the noises must be fixed before the first answer."""
     return Composition(mechanisms, delta).epsilon
 
@@ -37,7 +37,7 @@ def composed_epsilon(mechanisms: Sequence[Mechanism], delta: float) -> float:
 class Composition:
     """The privacy loss distribution of several mechanisms together."""
 
-    def __init__(self, mechanisms: Sequence[Mechanism], delta: float) -> None:
+    def __init__(self, mechanisms: Sequence[Curve], delta: float) -> None:
         if not delta >= LEAST_DELTA:
             raise InvalidArgument(
                 f"delta must be at least {LEAST_DELTA:g} for a privacy loss distribution, not {shown(delta)}: below, "
@@ -65,7 +65,7 @@ class Composition:
         return float(self._whole.get_epsilon_for_delta(sharp)) * (1.0 + 1e-9)
 
 
-def _reach(mechanism: Mechanism, tail: float) -> float:
+def _reach(mechanism: Curve, tail: float) -> float:
     """An epsilon at which the curve is not above `tail`, nearly the least; of pure noise its own, on the grid."""
     if mechanism.pure_epsilon is not None:
         return mechanism.pure_epsilon
@@ -74,12 +74,12 @@ def _reach(mechanism: Mechanism, tail: float) -> float:
     return float(nearer[np.argmax(_finite(mechanism, nearer) <= tail)])
 
 
-def _finite(mechanism: Mechanism, epsilons: Any) -> Any:
+def _finite(mechanism: Curve, epsilons: Any) -> Any:
     """The curve of the losses that are finite."""
     return mechanism.deltas(epsilons) - mechanism.infinite if mechanism.infinite else mechanism.deltas(epsilons)
 
 
-def _distribution(mechanism: Mechanism, reach: float, step: float) -> Any:
+def _distribution(mechanism: Curve, reach: float, step: float) -> Any:
     """The pessimistic distribution on multiples of `step` that has the mechanism's curve there."""
     accounting = _dp_accounting()
     last = max(1, math.ceil(reach / step))

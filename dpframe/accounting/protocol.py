@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument
 from dpframe.exact import Amount, down, exactly, keeps, root_down, shown_down, typed_down
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.declared import Curve, PureLoss
 from dpframe.mechanisms.gaussian import Gaussian
-from dpframe.mechanisms.laplace import Laplace
 from dpframe.privacy import Price, PrivacyLoss
 
 Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
@@ -77,8 +76,8 @@ class Accounting:
         """The most that may be spent, rounded down."""
         raise self._incomplete("limit(epsilon, delta)")
 
-    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
-        """The exact cost of the call, rounded up."""
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
+        """The exact cost of the call, rounded up: of mechanisms, and of declared curves such as `PureLoss`."""
         raise self._incomplete("charge(price, limit, mechanisms)")
 
     def loss(self, amount: Amount) -> PrivacyLoss:
@@ -118,6 +117,13 @@ class Accounting:
             low, high = (middle, high) if self._affords(middle, amount) else (low, middle)
         return PrivacyLoss(low, shown_down(self._delta))
 
+    def range_of(self, amount: Amount) -> Fraction | None:
+        """The epsilon of the bounded range that is charged this amount, rounded up; None where none is.
+
+        Ledgers ask it of entries of dpframe 0.2 (``docs/ledger.md``), so of the accountings that ship alone.
+        """
+        return None
+
     def hint(self, amount: Amount, limit: Amount) -> str:
         """Advice on this accounting for a caller whose call is refused; empty where all is plain."""
         return ""
@@ -128,15 +134,12 @@ class Accounting:
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
-        """Tell whether a count at this price costs at most so much: by Gaussian, or without a delta by pure noise."""
+        """Tell whether a count at this price costs at most so much: of Gaussian noise, or of a pure loss."""
         price = Price(exactly("epsilon", epsilon))
         pure = not self._delta
         (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
-        if pure:
-            noise: Mechanism = Laplace.of_steps(1, part.epsilon or Fraction(0), 1.0)
-        else:
-            noise = Gaussian.of_mu(Fraction(1), part.mu or 0.0, 1.0)
-        return keeps(self.charge(price, None, (noise,)), amount, one_is_enough=self.one_is_enough)
+        curve: Curve = PureLoss(part.epsilon or 0) if pure else Gaussian.of_mu(Fraction(1), part.mu or 0.0, 1.0)
+        return keeps(self.charge(price, None, (curve,)), amount, one_is_enough=self.one_is_enough)
 
     def _with_epsilon(self, price: Price, limit: Amount | None) -> Price:
         """The price with an epsilon: of a share that of one call that costs as much."""
@@ -180,7 +183,7 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
     return Fraction(gaussian_curve.largest_mu(down(price.epsilon), down(at))) ** 2
 
 
-def with_keys(delta: Fraction, mechanisms: tuple[Mechanism, ...]) -> Fraction:
+def with_keys(delta: Fraction, mechanisms: tuple[Curve, ...]) -> Fraction:
     """A call's delta and those of its keys: their sum, or where they speak of different units the larger one.
 
     delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/privacy.md``, "Keys that nobody declared").

@@ -19,9 +19,9 @@ from dpframe.accounting.protocol import (
 )
 from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, up
-from dpframe.mechanisms import gaussian_curve, renyi
-from dpframe.mechanisms.contract import Mechanism
-from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
+from dpframe.mechanisms import bounded_range, gaussian_curve, renyi
+from dpframe.mechanisms.declared import Curve
+from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, edge
 from dpframe.privacy import Price, PrivacyLoss
 
 GRID = 2**160  # amounts are multiples of 2**-160
@@ -71,7 +71,7 @@ class RenyiDP(Accounting):
         pure_epsilon = Fraction(renyi.largest_pure(renyi.of_gaussian(Fraction(mu) ** 2, main), main))
         return Part(pure_epsilon, mu, gaussian_loss(price, mu, self.delta))
 
-    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Mechanism, ...]) -> Amount:
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
         return tuple(
             ceil(sum((mechanism.renyi(order) for mechanism in mechanisms), Fraction(0)), GRID) for order in self.orders
         )
@@ -105,9 +105,33 @@ class RenyiDP(Accounting):
         epsilon = gaussian_curve.epsilon_of_mu(root_down(mu_squared), down(self.delta))
         return PrivacyLoss(epsilon * (1.0 - 1e-12), shown_down(self.delta))
 
+    def range_of(self, amount: Amount) -> Fraction | None:
+        return _range_of(amount, self.orders)
+
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))
         return f"rdp accounting adds Rényi divergences, not epsilon: the call takes {share:.0%} of the whole limit."
+
+
+@lru_cache(maxsize=1024)
+def _range_of(amount: Amount, orders: tuple[Fraction, ...]) -> Fraction | None:
+    """The largest epsilon of a bounded range that may have been charged so, by the first order; None if others differ.
+
+    A charge is a divergence that was rounded up to the grid, and divergences grow with epsilon. So the epsilon lies
+    between one whose divergence is above the charge and one whose divergence is below it by a step of the grid.
+    """
+    first, order = amount[0], orders[0]
+    least = first - Fraction(1, GRID)
+    if least <= 0:
+        return None
+    guess = max(math.sqrt(8.0 * first / order), float(first))  # of a small epsilon, and of a large one
+    most = edge(lambda epsilon: bounded_range.renyi(Fraction(epsilon), order) < first, guess, LARGER)
+    below = edge(lambda epsilon: bounded_range.renyi(Fraction(epsilon), order) > least, guess, SMALLER)
+    for charged, at in zip(amount, orders, strict=True):
+        low, high = (bounded_range.renyi(Fraction(epsilon), at) for epsilon in (below, most))
+        if not low <= charged <= high + Fraction(1, GRID):
+            return None
+    return Fraction(most)
 
 
 def conversion(order: Fraction, delta: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""The commands by name. A new one is a function in a file of its own, and a line here."""
+"""The commands by name. A new one is a function, and a line here."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from dpframe._version import VERSION
-from dpframe.cli import ledger_check, ledger_export, ledger_show, ledger_verify, preview_job, report, run_job
+from dpframe.cli import job_commands, ledger_check, ledger_export, ledger_show, ledger_verify, report
 from dpframe.cli.exit_codes import WORDS
 from dpframe.cli.screen import Screen
 
 COMMANDS: Mapping[str, Callable[..., Any]] = {
-    "run": run_job.run,
-    "preview": preview_job.preview,
+    "run": job_commands.run,
+    "preview": job_commands.preview,
     "report": report.report,
 }
 OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
+    "create": job_commands.create,
     "show": ledger_show.show,
     "check": ledger_check.check,
     "verify": ledger_verify.verify,
@@ -33,7 +34,7 @@ def application() -> typer.Typer:
     """The whole command line."""
     app = _group("dpframe", WHAT_IT_IS, COMMANDS, epilog=EXIT_CODES)
     app.callback()(_options)
-    app.add_typer(_group("ledger", "Look at a ledger in a file or a database. Nothing is ever charged.", OF_LEDGERS))
+    app.add_typer(_group("ledger", "Make the ledger of a job, or look at one. Nothing is ever charged.", OF_LEDGERS))
     return app
 
 

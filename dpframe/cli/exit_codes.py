@@ -6,6 +6,7 @@ from dpframe.errors import (
     BudgetExceeded,
     DpframeError,
     InvalidArgument,
+    LedgerUnavailable,
     OutputFailed,
     ReleaseFailed,
     SourceFailed,
@@ -13,7 +14,8 @@ from dpframe.errors import (
     WrongDtype,
 )
 
-DONE, REFUSED, NOT_UNDERSTOOD, TOO_LITTLE, UNREADABLE, UNWRITTEN, NOT_INSTALLED, STOPPED = 0, 1, 2, 3, 4, 5, 6, 130
+DONE, REFUSED, NOT_UNDERSTOOD, TOO_LITTLE, UNREADABLE, UNWRITTEN, NOT_INSTALLED = range(7)
+UNAVAILABLE, STOPPED = 75, 130  # 75 is EX_TEMPFAIL of sysexits.h: for now
 
 WORDS = {  # docs/reference/command-line.md says more
     DONE: "done",
@@ -23,6 +25,7 @@ WORDS = {  # docs/reference/command-line.md says more
     UNREADABLE: "the data cannot be read",
     UNWRITTEN: "a file cannot be written",
     NOT_INSTALLED: "something is not installed",
+    UNAVAILABLE: "the ledger cannot be used just now",
     STOPPED: "stopped",
 }
 
@@ -34,6 +37,7 @@ OF_ERRORS: tuple[tuple[type[BaseException], int], ...] = (  # the first that fit
     (InvalidArgument, NOT_UNDERSTOOD),
     (UnknownColumn, NOT_UNDERSTOOD),
     (WrongDtype, NOT_UNDERSTOOD),
+    (LedgerUnavailable, UNAVAILABLE),
     (DpframeError, REFUSED),
     (ImportError, NOT_INSTALLED),
     (OSError, REFUSED),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpframe.cli.exit_codes import TOO_LITTLE
-from dpframe.cli.ledger_words import File
+from dpframe.cli.ledger_words import File, say_understated
 from dpframe.cli.screen import Screen
 from dpframe.exact import exact_epsilon
 from dpframe.ledger.ledger import Ledger
@@ -25,12 +25,14 @@ def check(
     What is left is the most that one more release may cost. The chain of the ledger is followed as well.
     """
     exact_epsilon(min_remaining)
-    remaining, screen = Ledger.open(file).remaining, Screen(quiet)
+    ledger, screen = Ledger.open(file), Screen(quiet)
+    remaining = ledger.remaining
     enough = remaining.epsilon >= min_remaining
     if not quiet:
         words = (
             f"{'enough' if enough else 'too little'}: {remaining} is left, and epsilon {min_remaining:g} is asked for"
         )
         screen.say(words, "green" if enough else "red")
+        say_understated(ledger, screen)
     if not enough:
         raise typer.Exit(TOO_LITTLE)

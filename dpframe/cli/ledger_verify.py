@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dpframe.accessor import released
-from dpframe.cli.ledger_words import File
+from dpframe.cli.ledger_words import File, say_understated
 from dpframe.cli.screen import Screen
 from dpframe.errors import InvalidArgument
 from dpframe.frames.build import read_parquet
@@ -32,6 +32,7 @@ def verify(
     screen.say(f"intact: {receipt['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}", "green")
     if "without_nonce" in receipt:
         screen.say(f"the first {receipt['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
+    say_understated(ledger, screen)
     for (name, _), proof in zip(named, proofs, strict=True):
         screen.say(f"{name!r} is entry {proof['entry']}: record {proof['record']}, numbers {proof['numbers']}")
     screen.say(f"head {receipt['head']}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpframe.cli.screen import Screen
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyLoss
 
@@ -21,7 +22,7 @@ def facts_of(ledger: Ledger) -> dict[str, Any]:
     receipt, unit, limit = ledger.verify(), ledger.unit, ledger.limit
     assert unit is not None  # only the default ledger, in memory, has neither
     assert limit is not None
-    return {
+    facts = {
         "dataset": ledger.dataset,
         "unit": asdict(unit),
         "accounting": ledger.accounting.name,
@@ -31,6 +32,13 @@ def facts_of(ledger: Ledger) -> dict[str, Any]:
         "entries": receipt["entry"],
         "head": receipt["head"],
     }
+    return facts | ({"understated": receipt["understated"]} if "understated" in receipt else {})
+
+
+def say_understated(ledger: Ledger, screen: Screen) -> None:
+    """Say that entries of dpframe 0.2 understate their cost, where some do."""
+    if (words := ledger._understated) is not None:
+        screen.say(words, "yellow")
 
 
 def loss_facts(loss: PrivacyLoss) -> dict[str, float]:

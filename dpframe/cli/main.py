@@ -6,6 +6,7 @@ Typer and rich draw it. They are the extra ``dpframe[cli]``, and ``import dpfram
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,11 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     del rich
     from dpframe.cli.app import application
     from dpframe.cli.screen import complain
+    from dpframe.ledger.statement import DUE
 
     command: Any = typer.main.get_command(application())
     unclear: Any = typer.BadParameter.__bases__[0]  # UsageError, wherever this version of typer keeps it
     try:
-        code = command.main(sys.argv[1:] if arguments is None else [*arguments], "dpframe", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f"the ledger at .*: {DUE}")  # which the commands say by themselves
+            code = command.main(sys.argv[1:] if arguments is None else [*arguments], "dpframe", standalone_mode=False)
     except unclear as error:
         _explain(error)
         complain(error.format_message())

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpframe.display import theme
 from dpframe.display.report_page import scrolling, text
+from dpframe.display.still import drawn
 
 NEEDS_DRAWING = (
     "charts in a page need Altair and vl-convert: pip install 'dpframe[plot]'. Or leave them out: charts=False"
@@ -32,20 +33,19 @@ def figure(chart: Any, name: str, caption: str) -> str:
 
 def picture(specification: dict[str, Any], heard: str, prefix: str, *, dark: bool) -> str:
     """A Vega-Lite specification as SVG without addresses, with words for who does not see it."""
+    configuration = {**specification.get("config", {}), **theme.config(dark=dark)}
     try:
-        import vl_convert
+        svg = drawn({**specification, "config": configuration})
     except ImportError:
         raise ImportError(NEEDS_DRAWING) from None
-    configuration = {**specification.get("config", {}), **theme.config(dark=dark)}
-    drawn: str = vl_convert.vegalite_to_svg({**specification, "config": configuration})
-    opening = OPENING.search(drawn)
+    opening = OPENING.search(svg)
     assert opening is not None  # every picture begins so
     sizes = dict(SIZE.findall(opening.group()))
     tag = (
         f'<svg viewBox="{sizes["viewBox"]}" width="{sizes["width"]}" height="{sizes["height"]}" '
         f'style="--width:{sizes["width"]}px" role="img" aria-label="{text(heard)}">'
     )
-    return tag + NAMES.sub(rf"\g<1>{prefix}", drawn[opening.end() :])
+    return tag + NAMES.sub(rf"\g<1>{prefix}", svg[opening.end() :])
 
 
 def _one_line(words: Any) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
+
+from dpframe.errors import InvalidArgument
+
+_drawn_in: int | None = None  # the process that drew first: it has threads that a forked child lacks
 
 
 def still(chart: Any) -> Any:
@@ -43,8 +48,21 @@ def _picture(chart: Any, *args: Any, **options: Any) -> Any:
 def _svg(chart: Any) -> str | None:
     """The chart as SVG; None without the library that draws it."""
     try:
-        import vl_convert
+        return drawn(chart.to_dict())
     except ImportError:
         return None
-    picture: str = vl_convert.vegalite_to_svg(chart.to_dict())
+
+
+def drawn(specification: dict[str, Any]) -> str:
+    """A Vega-Lite specification as SVG. A child that was forked after one was drawn would wait for ever."""
+    global _drawn_in
+    import vl_convert
+
+    if _drawn_in not in (None, os.getpid()):
+        raise InvalidArgument(
+            "the process must not be forked after a chart was drawn: another would never end. Start workers with "
+            'multiprocessing.get_context("spawn") or "forkserver". Or leave charts out: charts=False.'
+        )
+    _drawn_in = os.getpid()
+    picture: str = vl_convert.vegalite_to_svg(specification)
     return picture

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.source import ColumnRequest
 from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.row_functions import BITS, Share, TwoSided
 from dpframe.queries.total import RowFunction, Total
 
 Integers = NDArray[np.int64]
@@ -138,10 +139,10 @@ def on_grid(value: str, bounds: tuple[float, float]) -> pl.Expr:
     return (scaled.clip(float(lower), float(upper)) + 0.5).floor().cast(pl.Int64, strict=False)
 
 
-def plain_share(row: RowFunction) -> Any:
-    """The share of one value that a function is, as it is; None where it is another function, which is called."""
-    share = getattr(row.function, "share_of", None)
-    return share if share is not None and row.reach == (0, 2**share.bits) else None
+def plain_share(row: RowFunction) -> Share | None:
+    """The share of one value that a function is, for which the engines have expressions; None of any other."""
+    function = _two_sided(row)
+    return function.share if function is not None and function.above else None
 
 
 def _mirrored(row: RowFunction) -> tuple[RowFunction, int | None]:
@@ -149,11 +150,25 @@ def _mirrored(row: RowFunction) -> tuple[RowFunction, int | None]:
 
     Both need one column, and one pass over the rows.
     """
-    mirror = getattr(row.function, "mirror", None)
-    if mirror is None:
+    function = _two_sided(row)
+    if function is None or function.above:
         return row, None
-    other, whole = mirror
-    return replace(row, function=other, missing=None if row.missing is None else whole - row.missing), whole
+    whole = 2**function.share.bits
+    missing = None if row.missing is None else whole - row.missing
+    return replace(row, function=TwoSided(function.share, above=True), missing=missing), whole
+
+
+def _two_sided(row: RowFunction) -> TwoSided | None:
+    """The function as dpframe's own, of which a share follows; any other is called, whatever attributes it has.
+
+    A class that is made from it may add something else. Of other bounds or another reach, clipping would change it.
+    """
+    function = row.function
+    if type(function) is not TwoSided or type(function.share) is not Share or len(row.columns) != 1:
+        return None
+    share = function.share
+    fits = (share.lower, share.upper) == grid_steps(row.columns[0][1]) and share.bits <= BITS
+    return function if fits and row.reach == (0, 2**share.bits) else None
 
 
 def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
@@ -167,8 +182,9 @@ def _of_rows(row: RowFunction, values: dict[str, str], name: str) -> pl.Expr:
 
     def added(columns: Sequence[pl.Series]) -> pl.Series:
         missing = np.logical_or.reduce([column.is_null().to_numpy() for column in columns])
-        results = row.function(*(column.fill_null(0).to_numpy() for column in columns))
-        steps = np.clip(np.asarray(results, dtype=np.int64), *row.reach)  # the sensitivity holds whatever it gives
+        results = row.given(*(column.fill_null(0).to_numpy().view() for column in columns))
+        with np.errstate(all="ignore"):  # of what is no integer
+            steps = np.clip(results.astype(np.int64), *row.reach)  # the sensitivity holds whatever it gives
         if not missing.any():
             return pl.Series(steps)
         instead = pl.lit(row.missing, dtype=pl.Int64)

@@ -24,7 +24,7 @@ WHOLE = "a frame in memory, which is read as it is"
 
 @dataclass(frozen=True)
 class InMemory:
-    """A frame in memory, of pandas, Polars, or a library that narwhals reads: one piece."""
+    """A frame in memory, of pandas, Polars or Arrow: one piece."""
 
     frame: Any
 

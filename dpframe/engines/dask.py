@@ -23,6 +23,7 @@ from dpframe.engines.task import Task
 from dpframe.engines.unit_parts import FAILED, in_parts, received, together, versions
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 from dpframe.errors.withholding import withheld
+from dpframe.frames.forked import polars_works
 
 MOST_PARTS = 2**10
 PARTS = 4  # of units, for each partition
@@ -136,7 +137,7 @@ class Sending:
     versions: str
 
     def __call__(self, partition: Any) -> Any:
-        sent = withheld(lambda: self._sent(partition)) if self.versions == versions() else None
+        sent = withheld(lambda: self._sent(partition)) if _is_ready(self.versions) else None
         return _numbered([NOT_DONE], [b""]) if sent is None else _numbered(*sent)
 
     def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
@@ -152,7 +153,12 @@ class Answering:
     versions: str
 
     def __call__(self, partition: Any) -> Partial | None:
-        return withheld(lambda: self.answer(partition)) if self.versions == versions() else None
+        return withheld(lambda: self.answer(partition)) if _is_ready(self.versions) else None
+
+
+def _is_ready(expected: str) -> bool:
+    """Tell whether this worker answers as the process that asks it, and ends."""
+    return versions() == expected and polars_works()
 
 
 def _of_parts(table: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], Partial]) -> Partial:
@@ -202,10 +208,19 @@ def _added(partials: Sequence[Partial | None]) -> Partial | None:
 
 
 def check_cluster() -> None:
-    """Refuse workers of other versions than this process has, where a client of dask.distributed is open.
+    """Refuse workers that are forked, and of other versions than this process has where a client is open.
 
     They are asked by a function that reads no row. Each task asks again, for a worker may come later.
     """
+    import dask
+
+    scheduler, context = dask.config.get("scheduler", None), dask.config.get("multiprocessing.context", "spawn")
+    if scheduler in ("processes", "multiprocessing") and context == "fork":
+        raise InvalidArgument(
+            "multiprocessing.context must be 'spawn' or 'forkserver', not 'fork': Polars has started its threads here, "
+            "and in forked workers a query would never end. Nothing was charged. Write "
+            'dask.config.set({"multiprocessing.context": "spawn"}).'
+        )
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return
@@ -220,7 +235,9 @@ def check_cluster() -> None:
             import polars
 
             from dpframe import _version
+            from dpframe.frames.forked import check_threads
 
+            check_threads()
             return f"dpframe {_version.VERSION}, Polars {polars.__version__}, pandas {pandas.__version__}"
         except ImportError as error:
             return f"no {error.name}"

@@ -13,6 +13,7 @@ from dpframe.engines.identity import Declared, declared, twice
 from dpframe.engines.quiet import check_quiet
 from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
+from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, DateAxis
@@ -20,6 +21,7 @@ from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import ERROR, NOISY, Query
+from dpframe.queries.statistics.capabilities import OfUnits
 from dpframe.queries.vectors import Matches
 
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
@@ -42,6 +44,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     Numbers, bools and objects of pandas are one class of columns wherever numbers are expected: one missing value
     turns int64 into float64, and one odd value into object, so a refusal would tell of it.
     """
+    check_threads(frame)
     check_quiet(frame)
     if query.gathers:
         check_gathered(frame)
@@ -118,7 +121,9 @@ def _checked_found(source: Source, query: Query, axis: FoundAxis, unit: PrivacyU
     by_rows = unit.column is None
     room = 2 if by_rows else unit.contribution.max_groups + 1
     keys = Keys((replace(axis, room=room, by_rows=by_rows),))
-    statistics = tuple((name, statistic.by_rows() if by_rows else statistic) for name, statistic in query.statistics)
+    statistics = tuple(
+        (name, one.by_rows() if by_rows and isinstance(one, OfUnits) else one) for name, one in query.statistics
+    )
     return replace(query, keys=keys, statistics=statistics)
 
 

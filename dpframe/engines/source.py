@@ -1,8 +1,8 @@
 """A caller's frame as columns for the Polars engine: what its dtypes are, and how its values are brought over.
 
 One engine reads every frame, so that one rule holds for NaN, null, rounding and edges whatever library the frame is
-of. Polars frames stay where they are; pandas columns are handed over (without a copy where their memory allows);
-frames of other libraries come through narwhals.
+of. Polars frames stay where they are; pandas columns are handed over (without a copy where their memory allows), and
+so are those of Arrow. The dtype of a column follows from its schema alone, and never from a row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -21,10 +21,16 @@ import polars as pl
 from dpframe.engines import dask_partitions, pandas_columns
 from dpframe.engines.identity import Identity, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
-from dpframe.frames.kinds import checked_frame, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
-
-if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
+from dpframe.frames.kinds import (
+    checked_frame,
+    is_arrow,
+    is_dask,
+    is_dataset,
+    is_engine,
+    is_pandas,
+    is_relation,
+    is_spark,
+)
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
@@ -49,6 +55,22 @@ READ_FROM_SPARK: dict[str, Any] = {
 READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary", "list", "large_list", "struct")
 
 
+PARAMETERS = re.compile(
+    r"(u?int|float|double|bool|string|decimal|date|time|duration|interval|period)[^(<{]*$", re.IGNORECASE
+)
+WITH_NUMBERS = re.compile(r"(datetime|duration|decimal|numeric|timestamp|time|char|varchar)\w*\(", re.IGNORECASE)
+
+
+def without_values(dtype: str) -> str:
+    """A dtype as errors show it: by its name alone where its parameters may be values or names.
+
+    The categories of an Enum, the values of a DuckDB ENUM and the fields of a struct may be private, and thousands.
+    """
+    if PARAMETERS.match(dtype) or WITH_NUMBERS.match(dtype):
+        return dtype
+    return re.split(r"[(<{\[]", dtype, maxsplit=1)[0].rstrip()
+
+
 @dataclass(frozen=True)
 class ColumnType:
     """The type of a column, as the schema says it."""
@@ -61,6 +83,9 @@ class ColumnType:
     tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
     identity: Identity | None = None  # as what keys and units are told apart; None where nothing is proven
     readable: bool = True  # False: its values have no way here that cannot fail
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", without_values(self.dtype))
 
     @property
     def coded(self) -> bool:
@@ -121,9 +146,9 @@ def source_of(frame: Any) -> Source:
         return Source(types_of_spark(frame), _brings_nothing)
     if is_dask(frame):
         return Source(types_of_dask(frame), _brings_nothing)
-    import narwhals.stable.v2 as nw
-
-    return _other_source(nw.from_native(checked_frame(frame)))
+    if is_arrow(frame):
+        return _arrow_source(frame)
+    return source_of(checked_frame(frame))
 
 
 def _brings_nothing(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
@@ -147,18 +172,28 @@ def _refuse_again(names: Sequence[str], way_out: str) -> None:
         raise InvalidArgument(f"frame must have each column once, and it has {shown(again)} more often. {way_out}")
 
 
+@lru_cache(maxsize=256)
 def _type_of_arrow(dtype: Any) -> ColumnType:
-    import narwhals.stable.v2 as nw
     import pyarrow
 
     unreadable = ColumnType("other", str(dtype), readable=False)
-    if not any(getattr(pyarrow.types, f"is_{name}", lambda _: False)(dtype) for name in READ_FROM_ARROW):
+    if not _comes_from_arrow(dtype):
         return unreadable
     try:
-        empty = pyarrow.schema([("c", dtype)]).empty_table()
-        return _other_source(nw.from_native(empty)).schema["c"]
+        return _type_by_trial(pyarrow.Table.from_arrays([pyarrow.nulls(0, dtype)], names=["c"]))
     except WrongDtype:
         return unreadable
+
+
+def _comes_from_arrow(dtype: Any) -> bool:
+    """Tell whether Polars takes every value of an Arrow type: of lists with a fixed size it fails on some slices."""
+    from pyarrow import types
+
+    if not any(getattr(types, f"is_{name}", lambda _: False)(dtype) for name in READ_FROM_ARROW):
+        return False
+    if types.is_struct(dtype):
+        return all(_comes_from_arrow(dtype.field(place).type) for place in range(dtype.num_fields))
+    return not hasattr(dtype, "value_type") or _comes_from_arrow(dtype.value_type)  # of lists and dictionaries
 
 
 def types_of_spark(frame: Any) -> dict[str, ColumnType]:
@@ -254,25 +289,36 @@ def _pandas_source(frame: Any) -> Source:
     return Source({name: _pandas_type(dtypes[name]) for name in names}, load, len(frame), tuple(frame.index.names))
 
 
-def _other_source(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Source:
-
-    lazy = native.lazy()
-    schema = lazy.collect_schema()
-    names = schema.names()
-    empty = _without_rows(lazy, names)
-    converted = _as_narwhals(empty)
-
+def _arrow_source(table: Any) -> Source:
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
-        columns = list(dict.fromkeys(column for _, column, _, _ in requests)) or names[:1]  # one, to count its rows
-        selected = lazy.select(*columns) if columns else lazy
-        collected = _renamed(selected.collect(backend="polars").to_native(), columns)
-        return _polars_source(collected.lazy(), collected.schema).load(requests)
+        columns = list(dict.fromkeys(column for _, column, _, _ in requests))
+        if not columns:
+            return pl.DataFrame(pl.Series("", np.zeros(table.num_rows, dtype=np.int8))).lazy()  # rows to be counted
+        brought = _from_arrow(table.select(columns))
+        return _polars_source(brought, brought.schema, table.num_rows).load(requests)
 
-    types = {name: polars_type(dtype) for name, dtype in empty.schema.items()}
-    for name in names:
-        if not _comes_over_exactly(schema[name], converted[name]):
-            types[name] = replace(types[name], dtype=str(schema[name]), identity=None)
-    return Source(types, load)
+    _refuse_again(table.column_names, "Rename them: table.rename_columns(names).")
+    return Source(types_of_arrow(table.schema), load, table.num_rows)
+
+
+def _from_arrow(table: Any) -> pl.DataFrame:
+    """An Arrow table as a frame, with its names: Polars calls a column that is named "" otherwise."""
+    brought = pl.DataFrame(pl.from_arrow(table))
+    return brought.rename(dict(zip(brought.columns, table.column_names, strict=True)))
+
+
+def _type_by_trial(empty: Any) -> ColumnType:
+    """The type of the one column of an Arrow table without rows."""
+    import narwhals.stable.v2 as nw
+
+    brought = _without_rows(empty)
+    (dtype,), (theirs,), (ours,) = (
+        brought.dtypes,
+        nw.from_native(empty).schema.values(),
+        _as_narwhals(brought).values(),
+    )
+    column = polars_type(dtype)
+    return column if _comes_over_exactly(theirs, ours) else replace(column, dtype=str(theirs), identity=None)
 
 
 def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
@@ -290,10 +336,10 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
     return bool(theirs == ours) and theirs not in (nw.Time, nw.Duration, nw.Object, nw.Unknown)
 
 
-def _without_rows(lazy: nw.LazyFrame[Any], names: Sequence[str]) -> pl.DataFrame:
+def _without_rows(empty: Any) -> pl.DataFrame:
     """The schema as Polars reads it. Polars panics on dtypes that it does not know, which is no Exception."""
     try:
-        return _renamed(lazy.head(0).collect(backend="polars").to_native(), names)
+        return _from_arrow(empty)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # of no rows, so that it may be shown
@@ -311,11 +357,6 @@ def _as_narwhals(empty: pl.DataFrame) -> Any:
         raise WrongDtype(
             f"the frame must have dtypes that Polars can read, unlike one of these: {shown(str(error))}. Cast it."
         ) from None
-
-
-def _renamed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The names of the caller: Polars calls an Arrow column that is named "" otherwise."""
-    return frame.rename(dict(zip(frame.columns, names, strict=True)))
 
 
 def polars_type(dtype: pl.DataType) -> ColumnType:

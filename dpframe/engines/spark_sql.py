@@ -123,6 +123,7 @@ def _step(column: str, bounds: tuple[float, float]) -> str:
 def _share(row: RowFunction, column: str, bounds: tuple[float, float]) -> str:
     """The place between bounds: at most 2**31 steps lie above the lower one, and 2**31 times as many do not wrap."""
     share = plain_share(row)
+    assert share is not None  # as `by_sql` asks
     length = share.upper - share.lower
     above = f"({_step(column, bounds)} - {share.lower}L) * {2 ** (share.bits + 1)}L"
     return f"({above} + {length}L) div {2 * length}L"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.engines import block_places, block_rows, block_totals, kernels, source
 from dpframe.engines.cells import Integers, added
 from dpframe.engines.choice import engine_of
 from dpframe.engines.distinct import counted_values
@@ -22,6 +23,12 @@ from dpframe.queries.query import Query
 from dpframe.queries.total import Total
 
 Totals = dict[Total, Integers]
+
+WAY_CHANGES = tuple(  # numbers of rows from which on totals are computed in another way, or in more pieces
+    sorted(
+        {source.FEW_ROWS, block_totals.FEW_ROWS, block_places.BLOCK, block_rows.BLOCK, kernels.FEW_ROWS, kernels.BLOCK}
+    )
+)
 
 
 def totals(

@@ -10,6 +10,7 @@
     ├── WrongDtype (TypeError)            the column's dtype does not suit the question
     ├── LedgerError (RuntimeError)
     │   ├── BudgetExceeded                the ledger has too little left
+    │   ├── LedgerUnavailable             the ledger cannot be used just now: ask again later
     │   └── NoLedger                      no ledger is in sight
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
@@ -25,10 +26,12 @@ from __future__ import annotations
 import difflib
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,8 +40,15 @@ from dpframe.errors import words
 PLAIN = (str, bytes, numbers.Number, Decimal, date, time, timedelta, range)
 
 
+NOTHING = re.compile("nothing was charged|no row was read", re.IGNORECASE)
+STAYS = "nothing was released, but what was charged stays charged"
+
+
 class DpframeError(Exception):
     """Base of every error that dpframe raises of its own accord.
+
+    It is raised itself where a call fails before any row is read, for no reason that dpframe foresaw: then the fault is
+    in dpframe, nothing was charged, and the message asks for a report.
 
     Examples
     --------
@@ -148,6 +158,31 @@ class BudgetExceeded(LedgerError):
     """
 
 
+class LedgerUnavailable(LedgerError):
+    """The ledger cannot be used just now, for a cause that passes: ask again later. No row was read.
+
+    A server that cannot be reached, has no connection left or is stopped; a lock that another process holds. What does
+    not pass by itself (a wrong password, a missing right, a changed ledger) is a plain `LedgerError`.
+
+    Attributes
+    ----------
+    charged : {"no", "unknown"}
+        ``"no"``: nothing was charged. ``"unknown"``: the connection was lost while the server committed the charge, or
+        what failed came after the charge; a charge may stand, and asking again may be charged again.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> error = dpf.LedgerUnavailable("the server is stopped: nothing was charged.")
+    >>> error.charged
+    'no'
+    """
+
+    def __init__(self, *words: object, charged: Literal["no", "unknown"] = "no") -> None:
+        super().__init__(*words)
+        self.charged: Literal["no", "unknown"] = charged
+
+
 class NoLedger(LedgerError):
     """A ledger was made in this process, but the call names none and stands in no ``with``.
 
@@ -220,6 +255,30 @@ class UnlimitedBudgetWarning(UserWarning):
     >>> issubclass(dpf.UnlimitedBudgetWarning, UserWarning)
     True
     """
+
+
+def reworded(error: DpframeError, said: str) -> DpframeError:
+    """The same error with other words, and with all else that it says."""
+    other = type(error)(said)
+    other.__dict__.update(error.__dict__)
+    return other
+
+
+def stands(error: LedgerError) -> LedgerError:
+    """The same error where it comes after a charge: its own words are those of a call that begins."""
+    words = NOTHING.sub(STAYS, str(error))
+    if isinstance(error, LedgerUnavailable):
+        return LedgerUnavailable(words, charged="unknown")
+    return type(error)(words)
+
+
+@contextmanager
+def after_the_charge() -> Iterator[None]:
+    """Whatever fails inside comes after a charge."""
+    try:
+        yield
+    except LedgerError as error:
+        raise stands(error) from None
 
 
 def shown(value: object, *, kind: bool = False) -> str:

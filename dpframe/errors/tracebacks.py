@@ -25,14 +25,14 @@ def cleaned(error: BaseException, outer: BaseException | None, *, tell: bool) ->
     An explicit cause stays: it is dpframe's to choose, and holds nothing private. Where `tell` is set the places in
     dpframe are noted as text, since an error that nobody foresaw is looked for there.
     """
-    if tell and (places := _places(error)):
-        error.add_note(f"It passed through {' < '.join(places)}; dpframe leaves out the variables that these hold.")
+    if tell and (passed := places(error)):
+        error.add_note(f"It passed through {' < '.join(passed)}; dpframe leaves out the variables that these hold.")
     if error.__context__ is not error.__cause__:
         error.__context__ = outer
     return error.with_traceback(None)
 
 
-def _places(error: BaseException) -> list[str]:
+def places(error: BaseException) -> list[str]:
     """The lines of dpframe that the error passed, the innermost first."""
     steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename.startswith(PACKAGE)]
     return [f"{os.path.relpath(step.filename, PACKAGE)}:{step.lineno}" for step in reversed(steps)]

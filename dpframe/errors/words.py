@@ -71,8 +71,12 @@ def spreadsheet(value: Any) -> Any:
 
 
 def no_markup(text: str) -> str:
-    """The text without tags: pages write the words of a chart into a script as they are, and a tag would end it."""
-    return TAG.sub("\u2039", harmless(text))
+    """The text without tags and backslashes, for a chart.
+
+    Pages write the words of a chart into a script as they are, and a tag would end it. Vega makes expressions of titles
+    and reads what follows a backslash there: an escape would become the character again, in a label that is read aloud.
+    """
+    return TAG.sub("\u2039", harmless(text)).replace("\\", "\u29f5")
 
 
 def _is_hidden(letter: str) -> bool:

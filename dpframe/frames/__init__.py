@@ -1,1 +1,1 @@
-"""The only room that touches rows or dataframe libraries."""
+"""Results as frames: built, marked with their record, written and registered; and which library a frame is of."""

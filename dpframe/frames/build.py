@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, is_one_of, shown
+from dpframe.errors import DpframeError, InvalidArgument, is_one_of, shown
 from dpframe.frames import foreign
+from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import Library, is_missing, is_pandas
 
 if TYPE_CHECKING:
@@ -42,14 +43,23 @@ def column_of(name: str, values: Any, library: str) -> Any:
 
 
 def _pandas_column(values: Any) -> Any:
-    """A column for pandas, in which integers stay integers where one is missing: it would make floats of them."""
-    if not isinstance(values, list) or None not in values or {*map(type, values)} != {int, type(None)}:
-        return values
-    if any(value is not None and not -(2**63) <= value < 2**63 for value in values):
+    """A column for pandas, in which integers stay what they are: beside a missing one it would make floats of them.
+
+    Beside floats they become floats, unless two of them could become one.
+    """
+    kinds = {*map(type, values)} if isinstance(values, list) else set()
+    if int not in kinds or len(kinds) == 1 or not kinds <= {int, float, type(None)}:
         return values
     import pandas
 
-    return pandas.array(values, dtype="Int64")
+    whole = [value for value in values if type(value) is int]
+    if float in kinds:
+        return values if all(abs(value) <= 2**53 for value in whole) else pandas.Series(values, dtype=object)
+    if all(-(2**63) <= value < 2**63 for value in whole):
+        return pandas.array(values, dtype="Int64")
+    if all(0 <= value < 2**64 for value in whole):
+        return pandas.array(values, dtype="UInt64")
+    return pandas.Series(values, dtype=object)
 
 
 def label_column(name: str, values: Any, library: str, *, nulls: bool) -> Any:
@@ -77,7 +87,7 @@ def _pandas_labels(values: Any, nulls: bool) -> Any:
 
 def rows_at(frame: Any, places: list[int]) -> Any:
     """Some rows of a built frame, in this order, as a frame of its own with the same dtypes."""
-    return frame.iloc[places].reset_index(drop=True) if is_pandas(frame) else frame[places]
+    return frame.iloc[places].reset_index(drop=True) if is_pandas(frame) else _gathered(frame, places)
 
 
 def rows_between(frame: Any, start: int, end: int) -> Any:
@@ -92,6 +102,7 @@ def rows_between(frame: Any, start: int, end: int) -> Any:
 def stacked(frames: Sequence[Any]) -> Any:
     """Frames of the same columns and dtypes, row below row, without a record."""
     if not is_pandas(frames[0]):
+        check_threads()
         return pl.concat(frames).clone()  # of one frame it is that frame, whose record stays its own
     import pandas
 
@@ -154,7 +165,12 @@ def record_of(frame: Any) -> dict[str, Any] | None:
 
 def reordered(frame: Any, places: NDArray[np.int64]) -> Any:
     """The frame with its rows in another order."""
-    return frame.iloc[places] if is_pandas(frame) else frame[places]
+    return frame.iloc[places] if is_pandas(frame) else _gathered(frame, places)
+
+
+def _gathered(frame: Any, places: Any) -> Any:
+    check_threads()
+    return frame[places]
 
 
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:
@@ -167,7 +183,7 @@ def rows(frame: Any) -> list[dict[str, Any]]:
     if not is_pandas(frame):
         return list(frame.to_dicts())
     nullable = [name for name in frame.columns if not isinstance(frame[name].dtype, np.dtype)]
-    whole = frame.astype({name: object for name in nullable if frame[name].dtype.kind == "i"})
+    whole = frame.astype({name: object for name in nullable if frame[name].dtype.kind in "iu"})
     return [
         {name: None if type(value).__name__ == "NAType" else value for name, value in row.items()}
         for row in whole.to_dict("records")
@@ -177,6 +193,7 @@ def rows(frame: Any) -> list[dict[str, Any]]:
 def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
     """A frame of its own with other numbers in these columns, of the dtypes that they had, and without a record."""
     if not is_pandas(frame):
+        check_threads()
         made = [pl.Series(name, values).cast(frame.schema[name]) for name, values in columns.items()]
         return frame.with_columns(made)
     import pandas
@@ -252,7 +269,8 @@ def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
     ------
     NoProvenance
         If the file holds none, or one that cannot be used: it is no Parquet file, its record is broken, or of a version
-        that is not known here, or there is more of it than any release has (``docs/provenance.md``).
+        that is not known here, or there are other rows than it speaks of, or more than any release has
+        (``docs/provenance.md``).
 
     Examples
     --------
@@ -264,6 +282,8 @@ def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
     True
     """
     library = checked_library(like)
+    if library == "polars":
+        check_threads()
     table, record = foreign.table_of(path, RECORD)
     frame = _pandas_of(table) if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
     frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
@@ -277,15 +297,35 @@ def _pandas_of(table: Any) -> Any:
 
     frame = table.to_pandas()
     for position, field in enumerate(table.schema):
-        if types.is_signed_integer(field.type) and table.column(position).null_count:
-            whole = pandas.array(table.column(position).to_pylist(), dtype="Int64")
+        if types.is_integer(field.type) and table.column(position).null_count:
+            dtype = "UInt64" if types.is_unsigned_integer(field.type) else "Int64"
+            whole: Any = pandas.array(table.column(position).to_pylist(), dtype=dtype)
             frame.isetitem(position, pandas.Series(whole, index=frame.index))
     return frame
 
 
 def _arrow(frame: Any) -> Any:
-    """The columns alone: neither pandas' other attributes nor its index, which no release covers."""
+    """The columns alone, as a file holds them: neither pandas' other attributes nor its index.
+
+    Refused is what a file cannot hold, or what would be refused when it is read.
+    """
+    try:
+        table = _as_arrow(frame)
+    except DpframeError:  # which say what is wrong by themselves
+        raise
+    except (ValueError, TypeError, OverflowError, NotImplementedError):  # those of Arrow are among them
+        table = None
+    if table is None or not all(foreign.is_released(field.type) for field in table.schema):
+        raise InvalidArgument(
+            "the frame must have labels that a Parquet file can hold, but some are of several types, or too large. "
+            'Declare keys as text, or keep this result with .dp.table("csv").'
+        )
+    return table
+
+
+def _as_arrow(frame: Any) -> Any:
     if not is_pandas(frame):
+        check_threads()
         return frame.to_arrow()
     import pyarrow
 

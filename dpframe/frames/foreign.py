@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
-from errno import ENOENT
 from itertools import repeat
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dpframe.errors import DpframeError, NoProvenance, shown
+from dpframe.errors.plain_files import NoPlainFile, plain
 from dpframe.privacy import PrivacyUnit
 
 PARTS = "dpframe.parts/1"  # the schema of a frame that was joined of several releases
 UNREADABLE = "is no Parquet file that can be read. Name one that .dp.write_parquet wrote."
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
+LARGEST_TABLE = 2**28  # bytes of a table in memory, or so many times its file
+MOST_UNPACKED = 1_000
 LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
 SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
 KNOWN = ("dpframe.provenance/1", "dpframe.provenance/2")
@@ -42,50 +44,98 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]
 
     where = f"the file {str(path)!r}"
     try:
-        _check_footer(path, where)
-        file = pyarrow.parquet.ParquetFile(path)
-        schema = file.schema_arrow
-        if len(set(schema.names)) != len(schema.names):
-            raise NoProvenance(f"{where} has two columns of one name, which no release has.")
-        metadata = schema.metadata or {}
-        if name.encode() not in metadata:
-            raise NoProvenance(f"{where} carries no provenance: it was not written by .dp.write_parquet.")
-        record = parsed(metadata[name.encode()], where)
-        for field in schema:
-            if not _is_released(field.type):
-                raise NoProvenance(f"{where} has a column of type {field.type}, which no release has.")
-        return file.read().replace_schema_metadata(None), record
+        with open(path, "rb", opener=plain) as stream:
+            size = _checked_footer(stream, where)
+            file = pyarrow.parquet.ParquetFile(stream)
+            record = _checked_record(file, name, where)
+            return _unpacked(stream, file, max(LARGEST_TABLE, MOST_UNPACKED * size), where), record
+    except (NoPlainFile, pyarrow.ArrowException, UnicodeError, MemoryError, OverflowError):
+        raise NoProvenance(f"{where} {UNREADABLE}") from None
     except OSError as error:
         if error.errno is not None:  # there is no such file, or it may not be read
             raise
         raise NoProvenance(f"{where} {UNREADABLE}") from None
-    except (pyarrow.ArrowException, UnicodeError, MemoryError, OverflowError):
-        raise NoProvenance(f"{where} {UNREADABLE}") from None
 
 
-def _check_footer(path: str | PathLike[str], where: str) -> None:
-    """Refuse a description of the columns that is too large to be one, before it is read."""
-    file = Path(path)
-    if not file.exists() and "://" not in str(path):
-        raise FileNotFoundError(ENOENT, "there is no such file", str(file.absolute()))
-    if not file.is_file():  # an address of another kind: pyarrow tells
-        return
-    with file.open("rb") as stream:
-        stream.seek(max(file.stat().st_size - 8, 0))
-        end = stream.read(8)
-    if end[4:] != b"PAR1":  # no Parquet file, as pyarrow tells
-        return
-    size = int.from_bytes(end[:4], "little")
-    if size > LARGEST:
-        raise NoProvenance(f"{where} has a description of {size} bytes, and none has more than {LARGEST}.")
+def _checked_footer(stream: BinaryIO, where: str) -> int:
+    """The size of a file, whose description of the columns is not too large to be one; it is not read yet."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(size - 8, 0))
+    end = stream.read(8)
+    described = int.from_bytes(end[:4], "little")
+    if end[4:] == b"PAR1" and described > LARGEST:
+        raise NoProvenance(f"{where} has a description of {described} bytes, and none has more than {LARGEST}.")
+    stream.seek(0)
+    return size
 
 
-def _is_released(kind: Any) -> bool:
+def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
+    """The record of a file whose description agrees with it; no value was read."""
+    schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
+    if len(set(schema.names)) != len(schema.names):
+        raise NoProvenance(f"{where} has two columns of one name, which no release has.")
+    if name.encode() not in metadata:
+        raise NoProvenance(f"{where} carries no provenance: it was not written by .dp.write_parquet.")
+    record = parsed(metadata[name.encode()], where)
+    for field in schema:
+        if not is_released(field.type):
+            raise NoProvenance(f"{where} has a column of type {str(field.type)[:60]}, which no release has.")
+    parts, rows = record["parts"] if record["schema"] == PARTS else [record], file.metadata.num_rows
+    if not any(map(is_reports, parts)) and rows != (expected := sum(map(rows_of, parts))):
+        raise NoProvenance(
+            f"{where} has {rows} rows, and its provenance is of {expected}. Ask whoever made it for another."
+        )
+    return record
+
+
+def _unpacked(stream: BinaryIO, file: Any, most: int, where: str) -> Any:
+    """The table of a file, of at most so many bytes: in a file a few bytes may stand for any number of equal values.
+
+    Texts are read as places in a list of the different ones, so that their length is known before they are written out.
+    """
+    import pyarrow
+    import pyarrow.parquet
+    from pyarrow import compute
+
+    fields, groups = [*file.schema_arrow.remove_metadata()], file.metadata
+    texts = [field.name for field in fields if _is_text(field.type)]
+    kinds = [pyarrow.large_string() if field.name in texts else field.type for field in fields]
+    size = max(
+        groups.num_rows * sum(map(_width, kinds)) // 8,
+        sum(groups.row_group(number).total_byte_size for number in range(groups.num_row_groups)),
+    )
+    stream.seek(0)
+    columns: list[list[Any]] = [[] for _ in fields]
+    for batch in pyarrow.parquet.ParquetFile(stream, read_dictionary=texts).iter_batches():
+        if size > most:
+            break
+        for column, kind, values in zip(columns, kinds, batch.columns, strict=True):
+            if pyarrow.types.is_dictionary(values.type) and not pyarrow.types.is_dictionary(kind):
+                lengths = compute.binary_length(values.dictionary).cast("int64")
+                size += compute.sum(lengths.take(values.indices)).as_py() or 0
+            if size <= most:
+                column.append(values.cast(kind))
+    if size > most:
+        raise NoProvenance(f"{where} would take more than {most} bytes of memory, too many for a release of its size.")
+    arrays = [pyarrow.chunked_array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pyarrow.Table.from_arrays(arrays, names=[field.name for field in fields])
+
+
+def _is_text(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string", "string_view")
+
+
+def _width(kind: Any) -> int:
+    """The bits of one value, without the letters of texts."""
+    return 64 if _is_text(kind) else int(getattr(kind, "index_type", kind).bit_width) if str(kind) != "null" else 0
+
+
+def is_released(kind: Any) -> bool:
     """Tell whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
-        return bool(types.is_integer(kind.index_type) and _is_released(kind.value_type))
+        return bool(types.is_integer(kind.index_type) and is_released(kind.value_type))
     tests = (
         types.is_integer,
         types.is_floating,
@@ -124,7 +174,7 @@ def problem_of(record: Any) -> str:
     if schema == PARTS:
         return _problem_of_parts(record.get("parts"))
     if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
-        return "its schema must be dpframe.release.provenance/ and a number"
+        return "its schema must be dpframe.provenance/ and a number"
     if schema not in KNOWN:
         return f"its schema is {schema}, which this version of dpframe does not know. Read it with a newer one"
     for name, (form, needed) in FIELDS.items():
@@ -212,6 +262,22 @@ def _of_the_model(record: Mapping[str, Any]) -> str:
 def is_reports(record: Mapping[str, Any]) -> bool:
     """Tell whether a record is of randomized reports: of the local model, and without a number."""
     return "model" in record and not record["measures"]
+
+
+def shape(record: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of the cells, as declared; with subtotals the rows of all levels, one after the other."""
+    if "levels" in record:
+        return (sum(level["rows"] for level in record["levels"]),)
+    return tuple(axis["size"] for axis in record["cells"])
+
+
+def rows_of(record: Mapping[str, Any]) -> int:
+    """The number of rows that were released. Of reports no record tells it."""
+    if "top" in record:
+        return int(record["top"]["k"])
+    if not record["measures"]:
+        return 1
+    return math.prod(shape(record))
 
 
 def labels_of(record: Mapping[str, Any]) -> list[str]:

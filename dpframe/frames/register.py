@@ -30,7 +30,7 @@ def register(accessor: Callable[[Any], Any]) -> None:
         if module is not None and hasattr(module, "DataFrame"):
             _give_all(module, accessor)
         else:
-            sys.meta_path.insert(0, _Finder(name, accessor))
+            sys.meta_path = [_Finder(name, accessor), *sys.meta_path]
 
 
 def _give_all(module: ModuleType, accessor: Callable[[Any], Any]) -> None:
@@ -89,5 +89,6 @@ class _ThenRegister(Loader):
             module.__spec__.loader = module.__loader__ = self.loader  # others see the real loader
         self.loader.exec_module(module)
         _give_all(module, self.finder.accessor)
-        if self.finder in sys.meta_path:  # until now: whoever only asks whether it is there must not end the wait
-            sys.meta_path.remove(self.finder)
+        # until now: whoever only asks whether it is there must not end the wait; and a new list, since another thread
+        # that goes through the old one to import something would skip a finder
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self.finder]

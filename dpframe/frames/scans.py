@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import csv
 import glob
+import json
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,8 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import InvalidArgument, shown
+from dpframe.errors.plain_files import NOT_PLAIN, stands_in_the_way
+from dpframe.frames.forked import check_threads
 
 INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
@@ -34,7 +38,33 @@ OF_SPARK = {
     "spark.ui.enabled": "false",  # its pages show numbers of rows
     "spark.ui.showConsoleProgress": "false",
     "spark.io.encryption.enabled": "true",  # rows in shuffles
+    "spark.sql.runSQLOnFiles": "false",  # SQL could name any file in the place of a table
 }
+SETTINGS = frozenset(  # of Spark, that a job may say: any other may name a class, a file of code or a command to run
+    {
+        *("spark.master", "spark.remote", "spark.app.name", "spark.cores.max", "spark.default.parallelism"),
+        *(f"spark.driver.{name}" for name in ("cores", "memory", "memoryOverhead", "maxResultSize")),
+        *(f"spark.executor.{name}" for name in ("cores", "instances", "memory", "memoryOverhead")),
+        *(f"spark.dynamicAllocation.{name}" for name in ("enabled", "minExecutors", "maxExecutors")),
+        *(f"spark.memory.{name}" for name in ("fraction", "offHeap.enabled", "offHeap.size")),
+        *(f"spark.sql.{name}" for name in ("adaptive.enabled", "session.timeZone", "shuffle.partitions")),
+        *(f"spark.sql.{name}" for name in ("catalogImplementation", "files.maxPartitionBytes", "warehouse.dir")),
+        *(f"spark.hadoop.fs.s3a.{name}.key" for name in ("access", "secret")),
+        *(f"spark.hadoop.fs.s3a.{name}" for name in ("session.token", "endpoint", "endpoint.region")),
+        "spark.hadoop.fs.s3a.path.style.access",
+    }
+)
+CLOSED = {  # a database of a job file: nothing but this one file can be read, and nothing written
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "lock_configuration": "true",
+}
+GENERATING = ("generate_series", "range", "unnest")  # table functions that read nothing
+REACHING = ("CallMethodViaReflection", "ScriptTransformation")  # in Spark's plans: methods of Java, programs
+ONE_SELECT = "sql must be one SELECT that {engine} can parse, and nothing else. Write the query alone."
 
 
 @dataclass(frozen=True)
@@ -88,12 +118,10 @@ def _read_by_polars(name: str, kind: str) -> pl.Expr:
 def _duckdb(scan: Scan) -> Any:
     import duckdb
 
-    connection = duckdb.connect(scan.database, read_only=True) if scan.database else duckdb.connect()
-    if scan.sql is not None:
-        relation = connection.sql(scan.sql)
-    elif scan.table is not None:
-        relation = connection.table(scan.table)
-    elif scan.format == "parquet":
+    if scan.path is None:
+        return _of_database(scan)
+    connection = duckdb.connect()
+    if scan.format == "parquet":
         relation = connection.read_parquet(scan.path or "", hive_partitioning=False)
         _check_types(connection, scan.path or "")
     else:
@@ -117,7 +145,57 @@ def _duckdb(scan: Scan) -> Any:
             ", ".join(_read_by_sql(name, kind, DUCKDB, places[name]) for name, kind in scan.columns.items())
         )
     _ = relation.columns
+    return _with_connection(relation, connection)
+
+
+def _with_connection(relation: Any, connection: Any) -> Any:
+    """A relation that keeps its connection: that of DuckDB 1.1 to 1.4 does not, and cannot be read without it."""
+    weakref.finalize(relation, id, connection)  # which is held until the relation is gone, and then let go
     return relation
+
+
+def _of_database(scan: Scan) -> Any:
+    """A table or a query of a database in a file: DuckDB itself is closed to all other files, and to extensions."""
+    import duckdb
+
+    closed = dict(CLOSED)
+    if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 1):  # before, no external access closed this too
+        closed["python_enable_replacements"] = "false"  # variables of Python in the place of tables
+    assert scan.database is not None
+    connection = duckdb.connect(scan.database, read_only=True, config=dict(closed))
+    try:
+        if scan.sql is None:
+            relation = connection.table(scan.table or "")
+        else:
+            _check_select(connection, scan.sql)
+            relation = connection.sql(scan.sql)
+        _ = relation.columns
+    except duckdb.PermissionException:
+        raise InvalidArgument(
+            f"{'table' if scan.sql is None else 'sql'} must read database alone, and this one asks for another file or "
+            "an extension. Write what it reads into a table of the database."
+        ) from None
+    return _with_connection(relation, connection)
+
+
+def _check_select(connection: Any, sql: str) -> None:
+    """Refuse what is not one SELECT, as DuckDB parses it, and table functions: some read files all the same."""
+    ((text,),) = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchall()
+    statements = json.loads(text).get("statements", [])  # none where one of them is no SELECT
+    if len(statements) != 1:
+        raise InvalidArgument(ONE_SELECT.format(engine="DuckDB"))
+    left: list[Any] = [statements]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            if node.get("type") == "SHOW_REF":
+                raise InvalidArgument(ONE_SELECT.format(engine="DuckDB"))
+            if node.get("type") == "TABLE_FUNCTION" and node["function"]["function_name"].lower() not in GENERATING:
+                raise InvalidArgument(
+                    f"sql must call no table function but {', '.join(GENERATING)}, not "
+                    f"{shown(node['function']['function_name'])}. Write what it gives into a table of the database."
+                )
+        left += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def _check_types(connection: Any, path: str) -> None:
@@ -138,12 +216,12 @@ def _spark(scan: Scan) -> Any:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of executors on this machine, which has dpframe
     builder: Any = SparkSession.builder.appName("dpframe")
-    for name, value in {**OF_SPARK, **scan.settings}.items():
+    for name, value in {**scan.settings, **OF_SPARK}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     reader = session.read.option("recursiveFileLookup", "true")  # or names of folders (p=1) would become columns
     if scan.sql is not None:
-        frame = session.sql(scan.sql)
+        frame = _query_of_spark(session, scan.sql.strip().rstrip(";"))
     elif scan.table is not None:
         frame = session.table(scan.table)
     elif scan.format == "parquet":
@@ -156,6 +234,51 @@ def _spark(scan: Scan) -> Any:
         frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
     _ = frame.schema
     return frame
+
+
+def _query_of_spark(session: Any, sql: str) -> Any:
+    """A query as a frame; it is parsed first, since Spark runs any other statement at once."""
+    from pyspark.errors import ParseException
+
+    inner = getattr(session, "_jsparkSession", None)
+    if inner is None:
+        raise InvalidArgument(
+            "sql must be left out on Spark Connect, which runs what it parses. Make a view of the query there, and "
+            "write its name as table."
+        )
+    parser = inner.sessionState().sqlParser()
+    try:
+        parser.parseQuery(sql)  # by the rule of queries alone, which may end before the text does
+        parser.parsePlan(sql)  # to the end
+    except ParseException:
+        raise InvalidArgument(ONE_SELECT.format(engine="Spark")) from None
+    frame = session.sql(sql)
+    for name in _nodes(session, frame._jdf.queryExecution().analyzed()):
+        if name.removesuffix("$") in REACHING:
+            raise InvalidArgument(
+                "sql must run nothing but SQL, and this one calls a method of Java or a program. Leave it out."
+            )
+    return frame
+
+
+def _nodes(session: Any, plan: Any) -> Iterator[str]:
+    """The names of the classes of an analyzed plan's nodes, and of all that is in its expressions."""
+    from py4j.java_gateway import is_instance_of
+
+    gateway, catalyst = session.sparkContext._gateway, "org.apache.spark.sql.catalyst"
+    left = [plan]
+    while left:
+        node = left.pop()
+        yield node.getClass().getSimpleName()
+        parts = [node.children()]
+        if is_instance_of(gateway, node, f"{catalyst}.plans.QueryPlan"):
+            parts += [node.expressions(), node.innerChildren()]
+        elif is_instance_of(gateway, node, f"{catalyst}.expressions.PlanExpression"):
+            left.append(node.plan())
+        for part in parts:
+            inner = part.iterator()
+            while inner.hasNext():
+                left.append(inner.next())
 
 
 @dataclass(frozen=True)
@@ -237,4 +360,8 @@ ENGINES: Mapping[str, Callable[[Scan], Any]] = {"polars": _polars, "duckdb": _du
 
 def opened(engine: str, scan: Scan) -> Any:
     """The table as a frame of this engine, which has looked at names and dtypes alone."""
+    check_threads()
+    for file in scan.files if "://" not in (scan.path or "") else ():
+        if not os.path.isdir(file) and stands_in_the_way(file):  # engines wait for a pipe, and read a device for ever
+            raise InvalidArgument(f"path must be of plain files, and {shown(os.path.basename(file))} {NOT_PLAIN}.")
     return ENGINES[engine](scan)

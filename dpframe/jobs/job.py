@@ -20,6 +20,8 @@ class LedgerTerms:
     place: str = field(repr=False)  # a URL may hold a password
     unit: PrivacyUnit
     terms: Mapping[str, Any]  # epsilon, delta, accounting, keys_delta, dataset, as far as they are said
+    given: str = field(repr=False)  # its path or URL, before it was put below the folder of the job
+    head: str | None = field(default=None, repr=False)  # where else its head is kept
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Output:
     label: str
     path: Path
     format: str
+    written: str  # its path as the job file has it, with the names of variables that the environment fills in
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
+from dpframe.errors.plain_files import plain
 from dpframe.errors.words import harmless
-from dpframe.frames.scans import ENGINES, TYPES, Scan
+from dpframe.frames.scans import ENGINES, SETTINGS, TYPES, Scan
 from dpframe.jobs.arguments import question_of
 from dpframe.jobs.job import Job, LedgerTerms, Output, Question
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
@@ -23,6 +24,7 @@ TOP = ("engine", "snapshot", "audit", "source", "ledger", "release", "output")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")
 OF_LEDGER = (
     "path", "url", "dataset", "unit", "each_row", "neighbors", "nulls", "epsilon", "delta", "accounting", "keys_delta",
+    "head",
 )  # fmt: skip
 OF_OUTPUT = ("release", "path", "format")
 TERMS = ("epsilon", "delta", "accounting", "keys_delta", "dataset")
@@ -40,7 +42,8 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
     path = Path(file)
     name = harmless(path.name)
     try:
-        text = path.read_bytes()
+        with open(path, "rb", opener=plain) as opened:
+            text = opened.read()
     except OSError as error:
         raise InvalidArgument(
             f"JOB must be a file that can be read, not {shown(str(file))} ({error.strerror})."
@@ -53,7 +56,7 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
     try:
         return _job(Table(name, variables.filled(parsed)), path, text, variables)
     except DpframeError as error:
-        raise type(error)(variables.hidden(str(error))) from None
+        raise reworded(error, variables.hidden(str(error))) from None
 
 
 def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
@@ -68,12 +71,12 @@ def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
         path,
         hashlib.sha256(text).hexdigest(),
         engine,
-        _scan(top.table("source"), engine, folder),
+        _scan(top.table("source"), engine, folder, variables),
         top.table("source").where,
-        _ledger(top.table("ledger"), folder),
+        _ledger(top.table("ledger"), folder, variables),
         questions,
-        _outputs(top.tables("output"), questions, folder),
-        None if audit is None else folder / audit,
+        _outputs(top.tables("output"), questions, folder, variables),
+        None if audit is None else _placed(audit, folder, variables),
         variables,
     )
     _check_unit(job)
@@ -96,6 +99,7 @@ def _check_written(job: Job, path: Path) -> None:
     ledger = os.path.realpath(job.ledger.place)
     read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
     read |= {ledger + end for end in ("", ".head", ".lock", "-journal", "-wal", "-shm")}
+    read |= set() if job.ledger.head is None else {os.path.realpath(job.ledger.head)}
     written: set[str] = set()
     outputs = [(one.where, "path", one.path) for one in job.outputs]
     for where, key, place in [*outputs, *([] if job.audit is None else [(path.name, "audit", job.audit)])]:
@@ -110,7 +114,7 @@ def _check_written(job: Job, path: Path) -> None:
         written.add(real)
 
 
-def _scan(table: Table, engine: str, folder: Path) -> Scan:
+def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan:
     table.check_keys(OF_SOURCE)
     given = [key for key in ("path", "table", "sql") if key in table.values]
     if len(given) != 1:
@@ -127,6 +131,11 @@ def _scan(table: Table, engine: str, folder: Path) -> Scan:
     path, database = table.maybe_text("path"), table.maybe_text("database")
     if path is not None and database is not None:
         raise InvalidArgument(f"{table.where}: database must come with table or sql, not with path. Keep one.")
+    if engine == "duckdb" and path is None and database is None:
+        raise MissingArgument(
+            f"{table.where}: database must be given: the one file that {given[0]} reads. Write for instance "
+            'database = "clinic.duckdb", or name other files with path.'
+        )
     format = table.choice("format", ("parquet", "csv"), table.maybe_text("format")) or _format_of(path)
     columns, settings = (_texts(table, key) for key in ("columns", "settings"))
     if (format == "csv") != bool(columns):
@@ -138,11 +147,18 @@ def _scan(table: Table, engine: str, folder: Path) -> Scan:
         table.choice(f"the type of column {column!r}", TYPES, kind)
     if settings and engine != "spark":
         raise InvalidArgument(f"{table.where}: settings must be left out but for engine = 'spark'. Drop them.")
+    for name in settings:
+        if name not in SETTINGS:
+            raise InvalidArgument(
+                f"{table.where}: settings must be sizes, the place of the cluster or keys of a store, not "
+                f"{shown(name)}: others may name code that Spark runs. Write it into the spark-defaults.conf of this "
+                "machine."
+            )
     return Scan(
-        None if path is None else _placed_path(path, folder),
+        None if path is None else _placed_path(path, folder, variables),
         format,
         columns,
-        None if database is None else _placed_path(database, folder),
+        None if database is None else str(_placed(database, folder, variables)),
         table.maybe_text("table"),
         table.maybe_text("sql"),
         settings,
@@ -160,11 +176,18 @@ def _texts(table: Table, key: str) -> dict[str, str]:
     return values
 
 
-def _placed_path(path: str, folder: Path) -> str:
-    return path if "://" in path else str(folder / path)
+def _placed_path(path: str, folder: Path, variables: Variables) -> str:
+    return path if "://" in path else str(_placed(path, folder, variables))
 
 
-def _ledger(table: Table, folder: Path) -> LedgerTerms:
+def _placed(path: str, folder: Path, variables: Variables) -> Path:
+    """A path of the file, below its folder; refusals show it as it is written."""
+    place = folder / path
+    variables.made_of(path, str(place), place.name)
+    return place
+
+
+def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
     table.check_keys(OF_LEDGER)
     path, url = table.maybe_text("path"), table.maybe_text("url")
     if (path is None) == (url is None):
@@ -185,9 +208,12 @@ def _ledger(table: Table, folder: Path) -> LedgerTerms:
     kinds = {key: table.values[key] for key in ("neighbors", "nulls") if key in table.values}
     with placed(table.where):
         unit = PrivacyUnit(column, **kinds)
-    place = url if path is None else _placed_path(path, folder)
+    place = url if path is None else _placed_path(path, folder, variables)
     assert place is not None
-    return LedgerTerms(table.where, place, unit, {key: table.values[key] for key in TERMS if key in table.values})
+    terms = {key: table.values[key] for key in TERMS if key in table.values}
+    head = table.maybe_text("head")
+    kept = None if head is None else _placed_path(head, folder, variables)
+    return LedgerTerms(table.where, place, unit, terms, path or url or "", kept)
 
 
 def _questions(top: Table) -> tuple[Question, ...]:
@@ -205,7 +231,9 @@ def _questions(top: Table) -> tuple[Question, ...]:
     return questions
 
 
-def _outputs(tables: list[Table], questions: Sequence[Question], folder: Path) -> tuple[Output, ...]:
+def _outputs(
+    tables: list[Table], questions: Sequence[Question], folder: Path, variables: Variables
+) -> tuple[Output, ...]:
     labels = [question.label for question in questions]
     outputs: list[Output] = []
     for table in tables:
@@ -217,11 +245,12 @@ def _outputs(tables: list[Table], questions: Sequence[Question], folder: Path) -
                 f"{table.where}: release must be the label of a release, not {shown(label)}. "
                 + (f"Did you mean {near!r}?" if near else f"They are {', '.join(labels)}.")
             )
-        path = folder / table.text("path", 'path = "wards.parquet"')
+        given = table.text("path", 'path = "wards.parquet"')
+        path = _placed(given, folder, variables)
         kind = table.choice("format", FORMATS, table.maybe_text("format")) or ENDINGS.get(path.suffix.lower())
         if kind is None:
             raise InvalidArgument(
                 f"{table.where}: path must end in {', '.join(ENDINGS)}, not {shown(path.name)}. Or say format."
             )
-        outputs.append(Output(table.where, label, path, kind))
+        outputs.append(Output(table.where, label, path, kind, variables.written(given)))
     return tuple(outputs)

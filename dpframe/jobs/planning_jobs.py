@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dpframe.accessor import of
-from dpframe.errors import InvalidArgument, SourceFailed
+from dpframe.errors import InvalidArgument, LedgerError, SourceFailed
 from dpframe.frames import scans
 from dpframe.jobs.arguments import asked
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_formats import FORMATS
 from dpframe.jobs.toml_tables import placed
-from dpframe.ledger.ledger import Foresight, Ledger
-from dpframe.ledger.presence import is_there
+from dpframe.ledger.address import Address
+from dpframe.ledger.ledger import Foresight, Ledger, of_terms
+from dpframe.ledger.sql import is_there
 from dpframe.planning.plan import Plan
-from dpframe.release.foreseeing import foreseen
+from dpframe.release.together import foreseen
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,37 @@ class PlannedJob:
     ledger: Ledger
     plans: Mapping[str, Plan]
     foresight: Foresight
+    has_ledger: bool
 
 
 def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
-    """Plan a job; no row is read and nothing is spent. A ledger that is not there is made only to `charge` it.
+    """Plan a job; no row is read and nothing is spent. To `charge` it, its ledger must be there.
 
-    `seen` is told the plans before it is known whether they fit.
+    Without one, releases are priced as if it were new. `seen` is told the plans before it is known whether they fit.
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()
-    dp = of(opened(job), like="polars")
     with placed(job.ledger.where):
-        ledger = _ledger(job, charge=charge)
+        has_ledger, ledger = _ledger(job, charge=charge)
+    dp = of(opened(job), like="polars")
     plans = {question.label: _plan(asked(question, dp.preview, ledger), question.where) for question in job.questions}
     if seen is not None:
         seen(plans)
-    return PlannedJob(job, dp, ledger, plans, foreseen(plans, ledger))
+    return PlannedJob(job, dp, ledger, plans, foreseen(plans, ledger), has_ledger)
+
+
+def made(job: Job) -> Ledger:
+    """The ledger of a job, made anew; LedgerError where one is there already, or was."""
+    with placed(job.ledger.where):
+        _address(job)
+        return of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, job.ledger.head, new=True)
+
+
+def no_ledger(job: Job, meanwhile: str = "") -> str:
+    """The words for a job without a ledger; the command that makes it stands last, to be copied."""
+    said = [word for name, value in job.variables.said.items() for word in ("--set", f"{name}={value}")]
+    command = shlex.join(["dpframe", "ledger", "create", str(job.file), *said])
+    return f"no ledger is at {_address(job).shown}. {meanwhile}If there never was one, make it, once: {command}"
 
 
 def opened(job: Job) -> Any:
@@ -65,9 +82,27 @@ def opened(job: Job) -> Any:
         ) from None
 
 
-def _ledger(job: Job, *, charge: bool) -> Ledger:
-    there = charge or is_there(job.ledger.place)
-    return Ledger(**job.ledger.terms, unit=job.ledger.unit, path=job.ledger.place if there else None)
+def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
+    """The ledger, and whether it is there; a new one in memory stands in where nothing is charged."""
+    _address(job)
+    if is_there(job.ledger.place):
+        return True, of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, job.ledger.head, new=False)
+    if charge:
+        raise LedgerError(
+            no_ledger(
+                job,
+                "Nothing was read, and nothing was charged. If there was one, put it back, since it knows what was "
+                "spent. ",
+            )
+        )
+    return False, Ledger(**job.ledger.terms, unit=job.ledger.unit)
+
+
+def _address(job: Job) -> Address:
+    """The address of the ledger; refusals show it as the job file has it."""
+    address = Address.of(job.ledger.place)
+    job.variables.made_of(job.ledger.given, address.shown)
+    return address
 
 
 def _plan(plan: Any, where: str) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from dpframe.accessor import released
@@ -13,8 +14,9 @@ from dpframe.jobs.arguments import asked
 from dpframe.jobs.audit_trail import Trail
 from dpframe.jobs.job import Job, Output, Question
 from dpframe.jobs.output_formats import FORMATS
-from dpframe.jobs.planning_jobs import PlannedJob, planned
+from dpframe.jobs.planning_jobs import PlannedJob, made, planned
 from dpframe.jobs.whole_files import write_whole
+from dpframe.ledger.ledger import Ledger
 
 
 def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
@@ -22,6 +24,8 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
 
     Raises
     ------
+    LedgerError
+        If its ledger is not there (`create` makes it), or is refused. Nothing was read.
     BudgetExceeded
         If the releases do not fit into the ledger together. Nothing was charged.
     SourceFailed
@@ -35,6 +39,7 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
     trail.begin()
     try:
         whole = planned(job, charge=True)
+        trail.check_ledger(whole.ledger)
         for question in job.questions:
             _release(whole, question, trail, told)
         trail.remaining = _loss(whole)
@@ -46,6 +51,16 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
     return trail
 
 
+def create(job: Job) -> Ledger:
+    """Make the ledger of a job, and say so in its audit trail; LedgerError where one is there already."""
+    trail = Trail(job)
+    trail.begin()
+    ledger = made(job)
+    trail.made(ledger)
+    trail.end()
+    return ledger
+
+
 def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable[[str], None]) -> None:
     """Make one release, or take it from the ledger, and write its files."""
     frame = asked(question, whole.dp, whole.ledger)
@@ -54,12 +69,13 @@ def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable
     charged = entry > whole.foresight.last  # else the ledger had the answer before this run
     trail.released(provenance, charged=charged)
     cost = f"charged {whole.plans[question.label].cost}" if charged else "replayed from the ledger, at no cost"
-    told(f"{question.label} of {question.snapshot}: {cost} (entry {entry})")
+    written = whole.job.variables.written
+    told(f"{written(question.label)} of {written(question.snapshot)}: {cost} (entry {entry})")
     for output in whole.job.outputs:
         if output.label == question.label:
             _write(output, frame)
             trail.wrote(output)
-            told(f"wrote {output.path.name}")
+            told(f"wrote {PurePath(output.written).name}")
 
 
 def _write(output: Output, frame: Any) -> None:

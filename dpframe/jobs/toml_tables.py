@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
 
 
 @dataclass(frozen=True)
@@ -83,4 +83,4 @@ def placed(where: str) -> Iterator[None]:
         yield
     except DpframeError as error:
         words = str(error)
-        raise type(error)(words if words.startswith(where) else f"{where}: {words}") from None
+        raise reworded(error, words if words.startswith(where) else f"{where}: {words}") from None

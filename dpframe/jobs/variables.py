@@ -22,11 +22,16 @@ class Variables:
     environment: Mapping[str, str]
     file: str = ""
     used: dict[str, str] = field(default_factory=dict)  # the names that the file has, with their values
+    forms: dict[str, str] = field(default_factory=dict)  # texts that hold values of the environment, as they are shown
 
     def filled(self, value: Any) -> Any:
         """A value of a file with its variables filled in; only strings have any."""
         if isinstance(value, str):
-            return VARIABLE.sub(lambda found: self._value(found[1]), value)
+            text = VARIABLE.sub(lambda found: self._value(found[1]), value)
+            written = VARIABLE.sub(lambda found: self.said.get(found[1]) or found[0], value)
+            if text != written:
+                self.forms[text] = written
+            return text
         if isinstance(value, list):
             return [self.filled(one) for one in value]
         if isinstance(value, dict):
@@ -48,6 +53,15 @@ class Variables:
         self.used[name] = value
         return value
 
+    def written(self, text: str) -> str:
+        """A whole value of the file, for people to read: with names for what the environment filled in."""
+        return self.forms.get(text, text)
+
+    def made_of(self, given: str, *texts: str) -> None:
+        """Show texts that were made of a value of the file (its place on this machine) as that value is shown."""
+        if given in self.forms:
+            self.forms |= dict.fromkeys(texts, self.forms[given])
+
     def check_used(self) -> None:
         """Refuse a value that was said and that the file does not ask for."""
         for name in self.said:
@@ -56,15 +70,13 @@ class Variables:
 
     def hidden(self, words: str) -> str:
         """The same words, with the names of variables for what the environment holds."""
-        secrets = {value: name for name, value in self.used.items() if name not in self.said}
-        for value in sorted(secrets, key=len, reverse=True):
-            name = f"${{{secrets[value]}}}"
-            words = words.replace(shown(value), name)  # which is cut, or has escapes
-            if len(value) >= SHORT:
-                words = words.replace(value, name)
-            else:
-                words = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", name.replace("\\", r"\\"), words)
-        return words
+        secrets = {value: f"${{{name}}}" for name, value in self.used.items() if name not in self.said} | self.forms
+        secrets |= {shown(value): name for value, name in secrets.items()}  # which is cut, or has escapes
+        patterns = [
+            re.escape(value) if len(value) >= SHORT else rf"(?<!\w){re.escape(value)}(?!\w)"
+            for value in sorted(secrets, key=len, reverse=True)
+        ]
+        return re.sub("|".join(patterns), lambda found: secrets[found[0]], words) if patterns else words
 
 
 def said_of(pairs: Sequence[str]) -> dict[str, str]:

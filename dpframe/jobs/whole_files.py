@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,8 +27,9 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
             heads.bring_to_disk(file.fileno())
         heads.put_in_place(str(part.absolute()), str(path.absolute()))
     except Exception as error:  # public numbers are written here, and whatever fails, they are in the ledger
+        said = getattr(error, "strerror", None) or error  # without the path, whose folders the environment may name
         raise OutputFailed(
-            f"{path.name} cannot be written ({type(error).__name__}: {error}). What was released is in the ledger: "
+            f"{path.name} cannot be written ({type(error).__name__}: {said}). What was released is in the ledger: "
             "run the job again, at no cost."
         ) from None
     finally:
@@ -38,15 +41,28 @@ def append_line(path: Path, line: bytes) -> None:
     """Append a line in one step; lines of two processes do not mix."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        at_once = getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody reads is refused, and not waited for
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | at_once, 0o644)
         try:
             if line:
-                os.write(number, line + b"\n")
+                whole = (b"\n" if _is_cut(path, number) else b"") + line + b"\n"
+                if os.write(number, whole) < len(whole):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(number)
         finally:
             os.close(number)
     except OSError as error:
         raise OutputFailed(f"the audit trail {path.name} cannot be written ({error.strerror}).") from None
+
+
+def _is_cut(path: Path, number: int) -> bool:
+    """Tell whether a file ends amid a line, as a full disk or a kill left it: the next line would be lost with it."""
+    facts = os.fstat(number)
+    if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _remove_old(path: Path) -> None:

@@ -10,7 +10,9 @@ from dpframe.errors import InvalidArgument, InvalidType, shown
 
 SHOWN = ("host", "port", "dbname", "user", "service", "sslmode")  # of a URL's options; any other may be a secret
 SECRET = ("pass", "secret", "token", "key")  # in the name of an option
-RULE = "path must be a file's name, or a database URL such as postgresql+psycopg://host/name"
+PLACE = ("host", "port", "dbname", "user", "service", "options")  # of a URL's options: what leads to another database
+BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # ends of names of what is put back along
+RULE = "{} must be a file's name, or a database URL such as postgresql+psycopg://host/name"
 
 
 @dataclass(frozen=True)
@@ -21,41 +23,64 @@ class Address:
     url: str | None = field(default=None, repr=False)  # it may hold a password
 
     @classmethod
-    def of(cls, path: object) -> Address:
+    def of(cls, path: object, argument: str = "path") -> Address:
         """Read the caller's words."""
+        rule = RULE.format(argument)
         name = os.fspath(path) if isinstance(path, os.PathLike) else path
         if not isinstance(name, str):
-            raise InvalidType(f"{RULE}, not {shown(path)}. Write for instance path='clinic.ledger'.")
+            raise InvalidType(f"{rule}, not {shown(path)}. Write for instance {argument}='clinic.ledger'.")
         if not name or "\0" in name:
-            raise InvalidArgument(f"{RULE}, not {shown(name)}. Write for instance path='clinic.ledger'.")
+            raise InvalidArgument(f"{rule}, not {shown(name)}. Write for instance {argument}='clinic.ledger'.")
         if "://" in name and not os.path.splitdrive(name)[0]:  # C://clinic.ledger is a file of Windows
-            return cls._of_url(name)
+            return cls._of_url(name, rule)
         if name.startswith("sqlite:") or name == ":memory:":
-            raise InvalidArgument(f"{RULE}, not {shown(name)}. Leave path out for a ledger in memory.")
+            raise InvalidArgument(f"{rule}, not {shown(name)}. Leave {argument} out for a ledger in memory.")
         return cls(file=os.path.realpath(name))
 
     @classmethod
-    def _of_url(cls, name: str) -> Address:
+    def _of_url(cls, name: str, rule: str) -> Address:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
 
         try:
             url = make_url(name)
         except (ArgumentError, ValueError):  # its message could hold a password
-            raise InvalidArgument(f"{RULE}: this one cannot be read.") from None
+            raise InvalidArgument(f"{rule}: this one cannot be read.") from None
         backend = url.get_backend_name()
         if backend == "postgresql":
             return cls(url=name)
         if backend != "sqlite":
-            raise InvalidArgument(f"{RULE}: sqlite and postgresql are known, not {shown(backend)}.")
+            raise InvalidArgument(f"{rule}: sqlite and postgresql are known, not {shown(backend)}.")
         if not url.database or url.database == ":memory:" or url.database.startswith("file:") or url.query:
-            raise InvalidArgument(f"{RULE}, not {shown(name)}. Write sqlite:///clinic.ledger, without options.")
+            raise InvalidArgument(f"{rule}, not {shown(name)}. Write sqlite:///clinic.ledger, without options.")
         return cls(file=os.path.realpath(url.database))
 
     @property
     def key(self) -> str:
         """The text that leads here again: it goes into pickles, with a password if the URL has one."""
         return self.file or self.url or ""
+
+    @property
+    def place(self) -> str:
+        """The same for every spelling of an address, whatever its driver, its password and its patience."""
+        url = self._parsed()
+        if url is None:
+            return self.file or ""
+        facts = {"host": url.host, "port": url.port, "dbname": url.database, "user": url.username}
+        facts |= {name: value for name, value in url.query.items() if name in PLACE}
+        return repr(sorted((name, str(value)) for name, value in facts.items() if value))
+
+    def is_beside(self, other: Address) -> bool:
+        """Tell whether what is put back at the one is put back at the other."""
+        if self.url is None or other.url is None:
+            mine, its = self.file or "", other.file or ""
+            return bool(mine) and mine.removeprefix(its) in BESIDE and mine.startswith(its)
+        return self._database() == other._database()
+
+    def _database(self) -> tuple[Any, ...]:
+        url = self._parsed()
+        named = {**{"host": url.host, "port": url.port, "dbname": url.database}, **url.query}
+        return tuple(str(named.get(name) or "") for name in ("host", "port", "dbname", "service"))
 
     @property
     def shown(self) -> str:

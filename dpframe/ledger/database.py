@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from weakref import WeakSet, finalize
+from weakref import WeakMethod, WeakSet, finalize
 
 from dpframe.errors import DpframeError, LedgerError
+from dpframe.errors.plain_files import NOT_PLAIN, stands_in_the_way
 from dpframe.ledger import locks
 from dpframe.ledger.address import Address
-from dpframe.ledger.unbroken import Again
+from dpframe.ledger.database_errors import UNREADABLE, locked, refusal, spoiled
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 WAIT = 30.0  # seconds that a charge waits for those of other processes
 SILENCE = 15.0  # seconds after which a server that says nothing to a connection is taken for gone
 CREATION = 0x6470667261  # PostgreSQL's advisory lock of those who make the tables
-TORN = ("40001", "40P01")  # PostgreSQL's codes of a transaction that it broke off, to be begun anew
 
 # SQLite keeps its locks per process, and a child that inherits half of a transaction believes to hold them: no
 # connection to a file outlives a fork, which waits for the transactions in files. It waits for no server.
@@ -60,8 +60,9 @@ if hasattr(os, "register_at_fork"):
 class Database:
     """The tables of one ledger, over one connection, which the threads of a process use in turn."""
 
-    def __init__(self, address: Address, *, create: bool = False) -> None:
+    def __init__(self, address: Address, *, create: bool = False, what: str = "ledger") -> None:
         self.address = address
+        self.what = what  # what errors call it
         self._create = create
         self._engine: Engine | None = None
         self._left: tuple[int, ...] | None = None  # the file, as the last transaction left it
@@ -82,7 +83,7 @@ class Database:
         """Keep others from the ledger: the threads of this process, and of a file all processes that use dpframe."""
         turn = self._turn
         if not turn.acquire(timeout=WAIT):
-            raise locks.Locked(_words(LOCKED, "", self.address))
+            raise locked(self.address, wait=WAIT, what=self.what)
         try:
             if self._alone or self.address.file is None:
                 yield
@@ -101,6 +102,7 @@ class Database:
         """All or nothing; a writer is alone from its first statement on."""
         from sqlalchemy.exc import SQLAlchemyError
 
+        committing = False
         with self.alone():
             try:
                 with self._using, self._watched(), self._connected(write) as connection, connection.begin():
@@ -108,16 +110,17 @@ class Database:
                         connection.exec_driver_sql(words)
                     yield connection
                     self._check_lock(write)
+                    committing = write
                 self._left = self._state()
             except (DpframeError, OSError):
                 self.close()
                 raise
             except SQLAlchemyError as error:
                 self.close()
-                raise _refusal(error, self.address) from None
+                raise refusal(error, self.address, wait=WAIT, what=self.what, committing=committing) from None
             except UNREADABLE as error:
                 self.close()
-                raise LedgerError(_words(DAMAGED, type(error).__name__, self.address)) from None
+                raise spoiled(error, self.address, wait=WAIT, what=self.what) from None
 
     def _manners(self, write: bool) -> tuple[str, ...]:
         """The settings that PostgreSQL needs; SQLite has one snapshot a transaction, and one writer, anyway."""
@@ -201,9 +204,20 @@ class Database:
 
         return set(inspect(connection).get_table_names())
 
+    def _check_files(self) -> None:
+        """Refuse what SQLite would wait for, such as a pipe. No file is opened here: that would drop its locks."""
+        file = self.address.file
+        for place in () if file is None else (file, f"{file}-journal"):
+            if stands_in_the_way(place):
+                raise LedgerError(
+                    f"the ledger at {file!r} cannot be opened: {place!r} {NOT_PLAIN}. Remove it, or take another path."
+                )
+
     def _connected(self, write: bool) -> Connection:
+        self._check_files()
         if self._engine is None:
-            self._engine = _engine(self.address, self._keep_raw, create=self._create)
+            # of this object the engine knows no more than a weak reference: what is held by nobody else is closed
+            self._engine = _engine(self.address, WeakMethod(self._keep_raw), create=self._create)
             finalize(self, self._engine.dispose)
         if self._left is None or self._left != self._state():
             self._engine.dispose()  # somebody else wrote, or put another file there: see it as it is
@@ -259,7 +273,7 @@ def tables() -> Tables:
     return Tables(terms, entries, answers)
 
 
-def _engine(address: Address, keep_raw: Callable[[Any], None], *, create: bool) -> Engine:
+def _engine(address: Address, keep_raw: WeakMethod[Callable[[Any], None]], *, create: bool) -> Engine:
     from sqlalchemy import create_engine, event
     from sqlalchemy.pool import QueuePool
 
@@ -277,7 +291,7 @@ def _engine(address: Address, keep_raw: Callable[[Any], None], *, create: bool) 
     return engine
 
 
-def _server(address: Address, keep_raw: Callable[[Any], None]) -> Engine:
+def _server(address: Address, keep_raw: WeakMethod[Callable[[Any], None]]) -> Engine:
     from sqlalchemy import create_engine, event
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError, InvalidRequestError
@@ -296,7 +310,8 @@ def _server(address: Address, keep_raw: Callable[[Any], None]) -> Engine:
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _: Any, arguments: Any, named: Any) -> Any:
         raw = dialect.connect(*arguments, **named)
-        keep_raw(raw)
+        if (keep := keep_raw()) is not None:
+            keep(raw)
         return raw
 
     return engine
@@ -324,48 +339,3 @@ def _sqlite(file: str, *, create: bool) -> Any:
         connection.close()
         raise
     return connection
-
-
-UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, sqlite3.Error)
-LOCKED = "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done"
-DAMAGED = (
-    "is not one that dpframe made, or it is damaged ({said}). Put its newest intact copy back, and keep the head "
-    "beside it, which knows what was spent; if that copy is an older one, call dpf.Ledger.recover(path, reason=...)"
-)
-REASONS = (  # what SQLite's and PostgreSQL's words mean for the caller
-    (("locked", "busy", "lock timeout"), LOCKED),
-    (
-        ("readonly", "read-only"),
-        "cannot be written: nothing was charged. Let the file and its folder be written by this user",
-    ),
-    (
-        ("connect", "server closed", "shutting down", "starting up", "consuming input failed", "timeout", "SSL"),
-        "cannot be reached ({said}): no row was read. A charge that was on its way may stand. Ask again when the "
-        "server is back",
-    ),
-    (("full", "disk I/O", "too large"), "cannot be written ({said}): no row was read. Make room on its disk"),
-    (
-        ("unable to open", "no such file"),
-        "cannot be opened: there is no such file, or this user may not read it. Give the path of an existing ledger "
-        "to open it, or a name in an existing folder to make one: dpf.Ledger(epsilon=..., path=...)",
-    ),
-    (("not a database", "malformed", "decode", "no such table", "does not exist", "no such column"), DAMAGED),
-)
-
-
-def _refusal(error: Exception, address: Address) -> LedgerError:
-    """The error that a database's words mean."""
-    cause = getattr(error, "orig", None) or error
-    said = address.without_secrets(str(cause)).strip().split("\n")[0][:80]
-    if getattr(cause, "sqlstate", getattr(cause, "pgcode", None)) in TORN:
-        return Again(
-            _words("broke the charge off again and again ({said}): nothing was charged. Ask again", said, address)
-        )
-    for signs, words in REASONS:
-        if any(sign in said for sign in signs):
-            return (locks.Locked if words is LOCKED else LedgerError)(_words(words, said, address))
-    return LedgerError(_words("cannot be used ({said}). No row was read. Ask whoever runs the database", said, address))
-
-
-def _words(words: str, said: str, address: Address) -> str:
-    return f"the ledger at {address.shown} {words.format(said=said, wait=WAIT)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
@@ -16,6 +16,8 @@ from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
 Kind = Literal["charge", "limit", "recovery", "answer", "intent", "values"]
+PURE = "pure_epsilon"  # among the public facts of an entry: the exact epsilon of the pure loss that was charged
+CORRECTION = "correction: "  # how the words of a correction begin
 UNLISTED = ("answer", "intent", "values")  # what belongs to an earlier charge, which is listed
 
 
@@ -31,7 +33,7 @@ class Entry:
     cost: PrivacyLoss
     kind: Kind = "charge"
     snapshot: str | None = None
-    asked: Mapping[str, str] | None = None  # of a named release: a hash for each of its public facts
+    asked: Mapping[str, str] | None = None  # a hash for each public fact of a named release, or entry of a correction
     answer: str | None = None  # the hash of a stored answer
     limit: Limit | None = None  # where the entry raises it
     promises: tuple[str, ...] = ()  # a hash for each release: what its record says that is known before rows are read
@@ -43,6 +45,19 @@ class Entry:
         """The name by which a release is found again: a stream has one, and what says both label and snapshot."""
         return name_of(self.label, self.snapshot, self.stream)
 
+    @property
+    def is_correction(self) -> bool:
+        """Tell whether it charges what earlier entries understated: a limit that stays, in dpframe 0.2."""
+        return self.kind == "limit" and self.query.startswith(CORRECTION)
+
+
+@dataclass(frozen=True)
+class Due:
+    """A correction that is due: the hash of each entry that understates its cost, and what is missing in all."""
+
+    entries: Mapping[int, str]
+    amount: Amount
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -52,6 +67,12 @@ class Mark:
     head: str
     total: Amount
     limit: Limit
+    due: Due | None = field(default=None, compare=False)  # where it was looked for
+
+    @property
+    def spent(self) -> Amount:
+        """The total, and what a correction that is due will add to it."""
+        return self.total if self.due is None else plus(self.total, self.due.amount)
 
     @classmethod
     def first(cls, terms: Terms) -> Mark:
@@ -136,6 +157,9 @@ class Store(Protocol):
     def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
         """An entry by its number, and what was stored under its name."""
 
+    def head_at(self, number: int) -> str | None:
+        """The hash of the entry of a number; None where there is none."""
+
     def step(self, entry: Entry, decide: Callable[[Any, Mark], tuple[Entry, bytes | None] | None]) -> Any:
         """A step of the stream of an entry's name: `decide` sees it and the end, and says what is appended, if any."""
 
@@ -148,6 +172,10 @@ class Store(Protocol):
     @property
     def identity(self) -> tuple[str, str]:
         """Address and beginning of the chain: what a pickle carries."""
+
+    @property
+    def head(self) -> Any:
+        """The other place of the head, as the caller said it; a pickle carries it too."""
 
 
 @dataclass(frozen=True)

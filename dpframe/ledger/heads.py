@@ -13,13 +13,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.errors import LedgerError
+from dpframe.errors import STAYS, LedgerError
+from dpframe.errors.plain_files import plain, said
 from dpframe.ledger import reading
 from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark
 from dpframe.ledger.terms import Terms
 
 SLOT = 4096  # bytes, unless the numbers are longer
+WAYS = "dpf.Ledger.recover(path, reason=...)"
 PATIENCE = 2.0  # seconds that a head waits for others to close the one before, where that is needed
 
 if sys.platform == "darwin":
@@ -43,6 +45,11 @@ class Head:
     ledger: str
     mark: Mark
 
+    def slot(self) -> str:
+        """As text: the facts, after their hash."""
+        facts = canonical({"ledger": self.ledger, **self.mark.facts()})
+        return f"{digest(facts)} {facts}"
+
 
 def path_of(file: str) -> str:
     """The file beside the file."""
@@ -55,42 +62,54 @@ def read(file: str) -> Head | None:
     Read it *before* the ledger: whatever is written here was committed there, so a ledger that is read later and knows
     less is an older copy.
     """
-    path = path_of(file)
+    return read_at(path_of(file))
+
+
+def read_at(path: str, ways: str = WAYS) -> Head | None:
+    """The same of a file of this name; `ways` is how a ledger is recovered."""
     try:
-        with open(path, "rb") as opened:
-            slots = [facts for slot in opened.read().split(b"\n") if (facts := _facts_of(slot))]
-        newest = max(slots, key=lambda facts: reading.whole(facts["entry"]), default=None)
-        head = None if newest is None else Head(reading.hexadecimal(newest["ledger"]), Mark.of(newest))
+        with open(path, "rb", opener=plain) as opened:
+            head = of_slots(opened.read())
     except FileNotFoundError:
         return None
     except OSError as error:  # it may be whole: nobody is told to remove it
         raise LedgerError(
-            f"the head of a ledger cannot be read from {path!r} ({error.strerror}): nothing was charged. Let this user "
+            f"the head of a ledger cannot be read from {path!r} ({said(error)}): nothing was charged. Let this user "
             "read it, and ask again."
         ) from None
-    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
-        head = None
     if head is None:
         raise LedgerError(
             f"the file {path!r} cannot be read as the head of a ledger. Put its newest intact copy back; "
-            "or, if there is none, keep it under another name and call dpf.Ledger.recover(path, reason=...)."
+            f"or, if there is none, keep it under another name and call {ways}."
         )
     return head
+
+
+def of_slots(content: bytes) -> Head | None:
+    """The newest head of what a file holds; None where it holds none that is whole."""
+    try:
+        slots = [facts for slot in content.split(b"\n") if (facts := _facts_of(slot))]
+        newest = max(slots, key=lambda facts: reading.whole(facts["entry"]), default=None)
+        return None if newest is None else Head(reading.hexadecimal(newest["ledger"]), Mark.of(newest))
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        return None
 
 
 def write(file: str, terms: Terms, mark: Mark) -> None:
     """Write the head and wait until it is on disk. The caller lets nobody else write meanwhile."""
     new, old = Head(Mark.first(terms).head, mark), read(file)
-    if new == old:
-        return
-    facts = canonical({"ledger": new.ledger, **mark.facts()})
-    text = f"{digest(facts)} {facts}".encode()
-    path = path_of(file)
+    if new != old:
+        write_at(path_of(file), new, old)
+
+
+def write_at(path: str, new: Head, old: Head | None) -> None:
+    """The same into a file of this name, in the place of `old`."""
+    text, mark = new.slot().encode(), new.mark
     size = 0 if old is None else os.path.getsize(path) // 2
     if old is None or old.mark.entry >= mark.entry or len(text) >= size:  # after a recovery the old head must go
         _begin(path, text, max(SLOT, -(-len(text) * 2 // SLOT) * SLOT))
         return
-    with open(path, "r+b", buffering=0) as opened:
+    with open(path, "r+b", buffering=0, opener=plain) as opened:
         opened.seek(size * (mark.entry % 2))
         opened.write(text.ljust(size - 1) + b"\n")
         synchronized(opened.fileno())
@@ -98,7 +117,7 @@ def write(file: str, terms: Terms, mark: Mark) -> None:
 
 def _begin(path: str, text: bytes, size: int) -> None:
     """A new file with the head in both slots: at any moment the old file or the new one is there, whole."""
-    with open(f"{path}.new", "wb") as opened:
+    with open(f"{path}.new", "wb", opener=plain) as opened:
         opened.write((text.ljust(size - 1) + b"\n") * 2)
         opened.flush()
         bring_to_disk(opened.fileno())
@@ -145,56 +164,73 @@ def _facts_of(slot: bytes) -> dict[str, Any] | None:
 
 def check_writable(file: str) -> None:
     """Refuse, before anything is charged, a head that could not follow the charge."""
-    path = path_of(file)
+    check_writable_at(path_of(file))
+
+
+def check_writable_at(path: str) -> None:
+    """The same of a file of this name."""
     try:
-        with open(path, "r+b"):
+        with open(path, "r+b", buffering=0, opener=plain):
             return
     except OSError as error:
         raise LedgerError(
-            f"the head of the ledger cannot be written to {path!r} ({error.strerror}): nothing was charged. "
+            f"the head of the ledger cannot be written to {path!r} ({said(error)}): nothing was charged. "
             "Let this user write the file and its folder, and ask again."
         ) from None
 
 
 def unwritten(file: str, error: OSError) -> LedgerError:
     """The refusal where `write` failed."""
+    return unwritten_at(path_of(file), error)
+
+
+def unwritten_at(path: str, error: OSError) -> LedgerError:
+    """The same of a file of this name."""
     return LedgerError(
-        f"the head of the ledger cannot be written to {path_of(file)!r} ({error.strerror}): no row was read, but what "
-        "was charged stays charged. Make room, and let the folder be written."
+        f"the head of the ledger cannot be written to {path!r} ({said(error)}): {STAYS}. Make room, and let the folder "
+        "be written."
     )
 
 
-def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: str) -> None:
+def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: str, elsewhere: str = "") -> None:
     """Refuse a ledger that does not contain its head; `known` is the ledger's own hash at the head's entry.
 
     The head may be behind: a process can die between its commit and the writing of the head. It can never be ahead.
+    `elsewhere` is where the head is kept, if not beside the ledger.
     """
+    kept = f"kept at {elsewhere}" if elsewhere else "kept beside it"
     if head is None:
         if at.entry:  # the first head is written before the ledger is committed, so no crash explains this
+            moved = "" if elsewhere else " and must be moved with it"
             raise LedgerError(
-                f"the head of the ledger at {shown} is missing: it is kept beside it and must be moved with it. "
-                "Put it back; or, if it is lost, call dpf.Ledger.recover(path, reason=...)."
+                f"the head of the ledger at {shown} is missing: it is {kept}{moved}. "
+                f"Put it back; or, if it is lost, call {ways_of(elsewhere)}."
             )
         return
     if head.ledger != Mark.first(terms).head:
         raise LedgerError(
-            f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is kept beside it. "
+            f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is {kept}. "
             "Put that ledger back, or take another path for this one."
         )
     if known != head.mark.head and known is not None:
         raise LedgerError(
             f"the ledger at {shown} went on from an older copy: its entry {head.mark.entry} is not the one that was "
-            "written. Put the newest copy back; or, if it is lost, call dpf.Ledger.recover(path, reason=...), which "
+            f"written. Put the newest copy back; or, if it is lost, call {ways_of(elsewhere)}, which "
             "charges all that the head knows."
         )
     if known != head.mark.head:
-        raise older_copy(at, head.mark, shown)
+        raise older_copy(at, head.mark, shown, elsewhere)
 
 
-def older_copy(at: Mark, newest: Mark, shown: str) -> LedgerError:
+def older_copy(at: Mark, newest: Mark, shown: str, elsewhere: str = "") -> LedgerError:
     """The refusal of a ledger that does not contain the newest place that is known."""
     return LedgerError(
         f"the ledger at {shown} is an older copy: it holds {at.entry} entries, and entry {newest.entry} was "
-        "written. Put the newest copy back; or, if it is lost, call dpf.Ledger.recover(path, reason=...), which "
+        f"written. Put the newest copy back; or, if it is lost, call {ways_of(elsewhere)}, which "
         "charges what the copy does not know."
     )
+
+
+def ways_of(elsewhere: str) -> str:
+    """The call that recovers a ledger, whose head is kept elsewhere or not."""
+    return "dpf.Ledger.recover(path, head=..., reason=...)" if elsewhere else WAYS

@@ -8,10 +8,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
-from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, checked_name
+from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, after_the_charge, checked_name
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
@@ -22,6 +22,9 @@ from dpframe.ledger.statement import left_of, refusal, spent_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
+
+if TYPE_CHECKING:
+    from dpframe.ledger.witness import HeadOption
 
 ROWS = PrivacyUnit()
 _NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...)."
@@ -62,6 +65,10 @@ class Ledger(ShownLedger):
     keys_delta : float
         Under ``gdp`` and ``rdp`` accounting: the part of `delta` that is kept for groups that are found
         (`dpframe.discover`), fixed for good. ``basic`` needs none.
+    head : path-like, URL or object, optional
+        Keep the hash of the newest entry here too: a file on another disk, another database, or an object with
+        ``read() -> str | None`` and ``write(str)``. By it every process notices that the ledger was put back. From
+        then on nothing is charged without it. A stream on a server needs it (``docs/ledger.md``).
 
     Raises
     ------
@@ -102,6 +109,7 @@ class Ledger(ShownLedger):
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
         keys_delta: float | Fraction = 0,
+        head: HeadOption | None = None,
     ) -> None:
         durable = path is not None
         how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=durable, keys_delta=keys_delta)
@@ -109,11 +117,17 @@ class Ledger(ShownLedger):
         if path is not None:
             from dpframe.ledger.sql import SqlStore
 
-            store = SqlStore.make(path, terms)
+            store = SqlStore.make(path, terms, head)
             refuse_other(terms, store.terms, store.last().limit, store.shown)
             terms = store.terms
+        elif head is not None:
+            raise InvalidArgument(
+                "head must be left out with a ledger in memory, which nothing puts back. Keep the ledger in a file or "
+                "a database: path=..."
+            )
         self._start(how, terms, store)
         made_any.set()
+        self._warn_understated()
 
     def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
@@ -128,13 +142,15 @@ class Ledger(ShownLedger):
 
     @classmethod
     @trimmed
-    def open(cls, path: str | PathLike[str]) -> Self:
+    def open(cls, path: str | PathLike[str], *, head: HeadOption | None = None) -> Self:
         """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
 
         Parameters
         ----------
         path : path-like or URL
             Where it is kept. LedgerError if there is none, or if it was changed or is an older copy.
+        head : path-like, URL or object, optional
+            Where else its head is kept. Without it a ledger that has one is only read.
 
         Examples
         --------
@@ -146,12 +162,14 @@ class Ledger(ShownLedger):
         """
         from dpframe.ledger.sql import SqlStore
 
-        return cls._of(SqlStore.open(path))
+        ledger = cls._of(SqlStore.open(path, head))
+        ledger._warn_understated()
+        return ledger
 
     @classmethod
     @trimmed
-    def recover(cls, path: str | PathLike[str], *, reason: str) -> Self:
-        """Go on with an older copy of a ledger's file, or without its head, where the newest is lost.
+    def recover(cls, path: str | PathLike[str], *, reason: str, head: HeadOption | None = None) -> Self:
+        """Go on with an older copy of a ledger, or without its head, where the newest is lost.
 
         Parameters
         ----------
@@ -159,10 +177,14 @@ class Ledger(ShownLedger):
             Where it is kept.
         reason : str
             Why, for those who read the ledger later.
+        head : path-like, URL or object, optional
+            Where else its head is kept, or is to be kept from now on.
 
         Notes
         -----
-        An entry records it and charges what the head knows and the copy does not. A whole ledger stays as it is.
+        An entry records it and charges what the head knows and the copy does not. A whole ledger stays as it is, but
+        for a correction that is due (``docs/ledger.md``): it is appended with this reason. Streams that were begun
+        before a recovery draw no other period.
 
         Examples
         --------
@@ -175,9 +197,10 @@ class Ledger(ShownLedger):
         from dpframe.ledger.sql import SqlStore
 
         why = checked_reason(reason)
-        store = SqlStore.open(path, check=False)
-        store.recover(why, accounting_of_terms(store.terms, store.shown).loss)
-        return cls.open(path)
+        store = SqlStore.open(path, head, check=False)
+        store.recover(why, store.accounting.loss)
+        SqlStore.open(path, head).correct(why)
+        return cls.open(path, head=head)
 
     @classmethod
     def _of(cls, store: Any) -> Self:
@@ -219,12 +242,12 @@ class Ledger(ShownLedger):
     @property
     def spent(self) -> PrivacyLoss:
         """The sum of all charges so far, by every process, rounded up."""
-        return spent_of(self._accounting, self._store.last().total)
+        return spent_of(self._accounting, self._store.last().spent)
 
     @property
     def remaining(self) -> PrivacyLoss:
         """The most that one more call may cost, rounded down; infinite on the default ledger."""
-        return left_of(self._limit_at(last := self._store.last()), self._accounting, last.total)
+        return left_of(self._limit_at(last := self._store.last()), self._accounting, last.spent)
 
     def charge(
         self, amount: Amount, *, cost: PrivacyLoss, query: str, unit: PrivacyUnit, label: str | None = None
@@ -283,7 +306,7 @@ class Ledger(ShownLedger):
         checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
         last, known = self._store.answered([*checked.values()])
         stored = dict(zip(checked, known, strict=True))
-        total, limit = last.total, self._limit_at(last)
+        total, limit = last.spent, self._limit_at(last)
         for name, entry in checked.items():
             if stored[name]:
                 continue
@@ -296,7 +319,8 @@ class Ledger(ShownLedger):
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
-        return self._store.keep(replace(entry, time=now()), content).content
+        with after_the_charge():
+            return self._store.keep(replace(entry, time=now()), content).content
 
     @trimmed
     def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str) -> None:
@@ -354,7 +378,8 @@ class Ledger(ShownLedger):
             where the entry does not commit to all of it; ``numbers``, "as stored", "as in its record" (a ledger that
             stored no answer knows no numbers), "rounded, not compared" (no ledger knows rounded ones), or "not given".
             With ``without_nonce`` where entries are from dpframe 0.1: how many, from the first on, have no random
-            bytes.
+            bytes. With ``understated`` where entries of dpframe 0.2 cost more than they say and are not corrected yet:
+            their numbers.
 
         Examples
         --------
@@ -369,7 +394,13 @@ class Ledger(ShownLedger):
         receipt = self._receipt(trail.last)
         if self._terms.plain:
             receipt["without_nonce"] = self._terms.plain
+        if trail.last.due is not None:
+            receipt["understated"] = sorted(trail.last.due.entries)
         return receipt | ({"releases": vouched(self._store, self._terms, trail, releases)} if releases else {})
+
+    def has_place(self, entry: int, head: str) -> bool:
+        """Tell whether a durable ledger contains an entry of this number and hash."""
+        return self._store.head_at(entry) == head
 
     @property
     def _parts(self) -> int:
@@ -416,16 +447,28 @@ class Ledger(ShownLedger):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, self._store.identity
+        return _unpickled, (*self._store.identity, self._store.head)
 
 
-def _unpickled(path: str, beginning: str) -> Ledger:
+def _unpickled(path: str, beginning: str, head: Any = None) -> Ledger:
     """The ledger at the address that a pickle carries, if it is still the same one."""
     from dpframe.ledger.sql import SqlStore
 
-    return Ledger._of(SqlStore.again(path, beginning))
+    return Ledger._of(SqlStore.again(path, beginning, head))
 
 
 def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
     """A unit in words, with what else tells it from another one that has the same."""
     return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"
+
+
+def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool) -> Ledger:
+    """The durable ledger of these terms: one that must be `new`, or one that must be there and agree."""
+    from dpframe.ledger.sql import SqlStore
+
+    named = {name: said.get(name) for name in ("epsilon", "accounting", "dataset")}
+    amounts = {name: said.get(name, 0) for name in ("delta", "keys_delta")}
+    _, terms = new_terms(**named, **amounts, unit=unit, durable=True)
+    store = SqlStore.make(path, terms, head, new=True) if new else SqlStore.open(path, head)
+    refuse_other(terms, store.terms, store.last().limit, store.shown)
+    return Ledger._of(store)

@@ -13,9 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, LedgerUnavailable
+from dpframe.errors.plain_files import plain, said
 from dpframe.ledger.unbroken import go_on
 
 FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds
@@ -24,7 +25,7 @@ opening = threading.Lock()  # held while a lock is opened, and while the process
 open_ones: set[int] = set()  # what a forked child must close: it would hold its parent's locks
 
 
-class Locked(LedgerError):
+class Locked(LedgerUnavailable):
     """Another process held the ledger for as long as was waited."""
 
 
@@ -79,7 +80,7 @@ def _wait_for(opened: int, file: str, until: float, wait: float) -> None:
                 return
         except OSError as error:
             raise LedgerError(
-                f"the ledger at {file!r} cannot be locked ({error.strerror}): nothing was charged. Its disk offers no "
+                f"the ledger at {file!r} cannot be locked ({said(error)}): nothing was charged. Its disk offers no "
                 "locks. Keep the ledger on a local disk, or in PostgreSQL."
             ) from None
         left = until - time.monotonic()
@@ -116,15 +117,14 @@ def _opened(file: str, *, create: bool) -> int | None:
         return None  # this user only reads, and SQLite's own lock holds a reading together
     raise LedgerError(
         f"the lock of the ledger at {file!r} cannot be opened ({path_of(file)!r}: "
-        f"{refused.strerror if refused else ''}): nothing was charged. Let this file and its folder be written by "
+        f"{said(refused) if refused else ''}): nothing was charged. Let this file and its folder be written by "
         "whoever may write the ledger."
     )
 
 
 def _open(file: str, flags: int) -> int:
-    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with opening:
-        opened = os.open(path_of(file), flags, 0o666)
+        opened = plain(path_of(file), flags | getattr(os, "O_NOFOLLOW", 0))
         open_ones.add(opened)
     if flags & os.O_CREAT:
         _give_rights(file, opened)
@@ -139,9 +139,7 @@ def _writable(file: str) -> bool:
 def _may_have_one(file: str, *, create: bool) -> bool:
     """Tell whether a lock may be made here: beside a ledger, or a new one, and never beside another's file."""
     try:
-        if not stat.S_ISREG(os.stat(file).st_mode):
-            return False
-        with open(file, "rb") as opened:
+        with open(file, "rb", opener=plain) as opened:
             start = opened.read(len(MAGIC))
     except FileNotFoundError:
         return create and os.path.isdir(os.path.dirname(file))
@@ -194,11 +192,16 @@ else:
 
 def _let_go(opened: int) -> None:
     try:
-        _free(opened)
-    except OSError:  # it was not held
-        pass
+        with suppress(OSError):  # it was not held
+            _free(opened)
     finally:
         open_ones.discard(opened)
+        _close(opened)
+
+
+def _close(opened: int) -> None:
+    """Close a lock. Where the system reports a fault, the descriptor is gone all the same, and nothing was in it."""
+    with suppress(OSError):
         os.close(opened)
 
 
@@ -207,5 +210,5 @@ def forget() -> None:
     global opening
     opening = threading.Lock()
     for opened in tuple(open_ones):
-        os.close(opened)
+        _close(opened)
     open_ones.clear()

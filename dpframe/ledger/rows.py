@@ -7,8 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dpframe.ledger.canonical import digest
+from dpframe.ledger.corrections import REPORTS
 from dpframe.ledger.database import tables
-from dpframe.ledger.entries import UNLISTED, Entry, Mark, Row
+from dpframe.ledger.entries import CORRECTION, UNLISTED, Entry, Mark, Row
 from dpframe.ledger.terms import Terms, changed
 
 if TYPE_CHECKING:
@@ -59,6 +60,16 @@ def after(connection: Connection, entry: int, until: int) -> list[Row]:
 def recoveries(connection: Connection) -> list[Row]:
     """The entries by which older copies were accepted; looked for only where something seems to be missing."""
     query = _entries().where(tables().entries.c.body.contains('"kind":"recovery"', autoescape=True))
+    return [_row(stored) for stored in connection.execute(query)]
+
+
+def local_reports(connection: Connection, entry: int, until: int) -> list[Row]:
+    """The entries after one, and up to another, whose words begin as those of local reports or of a correction."""
+    from sqlalchemy import or_
+
+    body, number = tables().entries.c.body, tables().entries.c.entry
+    begins = [body.contains(f'"query":"{words}', autoescape=True) for words in (REPORTS, CORRECTION)]
+    query = _entries().where(number > entry, number <= until, or_(*begins)).order_by(number)
     return [_row(stored) for stored in connection.execute(query)]
 
 

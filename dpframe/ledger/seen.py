@@ -1,6 +1,7 @@
 """The newest place of each ledger that this process has seen: a database that is rolled back beneath it does not go on.
 
-The head beside a file can be put back along with it, and a server has none. A process remembers by itself.
+The head beside a file can be put back along with it, and a server has none. A process remembers by itself; of a server
+also which ledger was at its address, since a database that is dropped and made anew begins another.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import os
 import threading
 
+from dpframe.errors import LedgerError
+from dpframe.ledger.address import Address
 from dpframe.ledger.entries import Mark
 
-Identity = tuple[str, str]  # the address, and the hash of the terms
+Identity = tuple[str, str]  # the place of the address, and the hash of the terms
 
 _newest: dict[Identity, Mark] = {}
 _turn = threading.Lock()
@@ -33,6 +36,20 @@ def go_back(identity: Identity, mark: Mark) -> None:
     """Forget what came after: a recovery has charged it."""
     with _turn:
         _newest[identity] = mark
+
+
+def hold_address(address: Address, beginning: str | None) -> None:
+    """Refuse another ledger, or none, where this process saw one on a server. A file is known by its head."""
+    if address.url is None:
+        return
+    with _turn:
+        before = [(at, mark.entry) for (place, at), mark in _newest.items() if place == address.place and mark.entry]
+    for at, entries in before:
+        if at != beginning:
+            raise LedgerError(
+                f"another ledger was at {address.shown} before, with {entries} entries, and its database was dropped "
+                "or replaced. Put that one back; for other people's data take another database."
+            )
 
 
 def _renew() -> None:

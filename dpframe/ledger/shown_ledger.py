@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from html import escape
 from os import PathLike
 from typing import Any
@@ -11,7 +12,7 @@ from dpframe.display import listing
 from dpframe.errors import LedgerError
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.entries import Store
-from dpframe.ledger.statement import ANSWERS, COLUMNS, RELEASES, Statement, answers_of, rows_of
+from dpframe.ledger.statement import ANSWERS, COLUMNS, RELEASES, Statement, answers_of, rows_of, understated
 from dpframe.ledger.terms import Terms
 
 
@@ -108,6 +109,16 @@ class ShownLedger:
             It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
         """
         return self._statement().chart([entry for _, entry in self._store.entries()])
+
+    @property
+    def _understated(self) -> str | None:
+        """The words on entries that understate their cost, None where there are none."""
+        return understated(self._accounting, self._store.last())
+
+    def _warn_understated(self) -> None:
+        """Say it to whoever opens the ledger: entries that understate their cost leave less than they show."""
+        if (words := self._understated) is not None:
+            warnings.warn(f"the ledger at {self._store.shown}: {words}", UserWarning, stacklevel=4)
 
     def __repr__(self) -> str:
         try:

@@ -13,7 +13,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import Statement, answers_of, rows_of
 
 CAPTION = "Epsilon that was spent after each charge; the dashed line is the limit."
-NAMES = ("spent", "remaining", "protects", "data set", "keys")  # with which lines of a statement begin
+NAMES = ("spent", "remaining", "protects", "data set", "keys", "correction")  # with which lines of a statement begin
 MOST_ROWS = 1_000  # of charges in a page, the last ones
 LEAD = "What was spent of a privacy budget, on what, and who is protected."
 

@@ -7,23 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import wraps
+from functools import cached_property, wraps
 from operator import ge
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from dpframe.errors import LedgerError
+from dpframe.accounting import Accounting
+from dpframe.errors import LedgerError, LedgerUnavailable, stands
 from dpframe.exact import Amount, plus
-from dpframe.ledger import heads, migration, rows, seen
+from dpframe.ledger import corrections, heads, migration, rows, seen
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
-from dpframe.ledger.database import Database
+from dpframe.ledger.database import Database, tables
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
 from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
 from dpframe.ledger.stream_state import Decide, StreamState, stream_of
-from dpframe.ledger.terms import Limit, Terms, changed
-from dpframe.ledger.unbroken import unbroken
+from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, changed
+from dpframe.ledger.unbroken import unbroken, until_it_goes_through
+from dpframe.ledger.witness import Witness, witness_of
 from dpframe.privacy import PrivacyLoss
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Known:
 
     head: Head | None
     seen: Mark | None
+    elsewhere: Head | None
 
 
 @dataclass(frozen=True)
@@ -62,20 +65,27 @@ class SqlStore:
 
     database: Database
     terms: Terms
+    witness: Witness | None = None
 
     @classmethod
     @unbroken
-    def make(cls, path: object, terms: Terms) -> SqlStore:
-        """Make the ledger, or open the one that is there; the caller compares the terms."""
+    def make(cls, path: object, terms: Terms, head: object = None, *, new: bool = False) -> SqlStore:
+        """Make the ledger, or open the one that is there unless it must be `new`; the caller compares the terms."""
         address = Address.of(path)
-        head = None if address.file is None else heads.read(address.file)
+        witness = witness_of(head, address)
+        terms = replace(terms, has_head=witness is not None)
+        known = [] if address.file is None else [(heads.read(address.file), "")]
+        known += [] if witness is None else [(witness.read(), witness.shown)]
         if address.file is not None and not os.path.exists(address.file):
-            _refuse_vanished(head, address)
+            _refuse_vanished(known, address)
         making = Database(address, create=True)
         with making.transaction(write=True) as connection:
+            if witness is not None:
+                witness.check_elsewhere(address, connection)
             names = making.names(connection)
             if "dpframe_ledger" not in names:
-                _refuse_vanished(head, address)
+                _refuse_vanished(known, address)
+                seen.hold_address(address, None)
                 if names and address.file is not None:
                     raise LedgerError(
                         f"path must be a new file or a ledger: {address.shown} is a database of something else. "
@@ -83,38 +93,72 @@ class SqlStore:
                     )
                 making.create(connection)
                 rows.insert_terms(connection, terms)
-                cls(making, terms)._write_head(Mark.first(terms))  # before the commit: no ledger is without a head
+                if rows.terms_text(connection, address.shown) == terms.text():  # else another was faster
+                    cls(making, terms, witness)._write_heads(Mark.first(terms))  # before the commit: none is without
+            if new and rows.terms_text(connection, address.shown) != terms.text():  # no two ledgers have equal ones
+                raise LedgerError(
+                    f"a ledger is at {address.shown} already, and it stays as it is. Go on with it, or take another "
+                    "path for other people's data."
+                )
         making.close()
-        return cls.open(address.key)
+        return cls.open(address.key, head)
 
     @classmethod
     @unbroken
-    def open(cls, path: object, *, check: bool = True) -> SqlStore:
+    def open(cls, path: object, head: object = None, *, check: bool = True) -> SqlStore:
         """The ledger that is there, its chain followed from end to end."""
         address = Address.of(path)
+        witness = witness_of(head, address)
         database = Database(address)
         with database.transaction(write=False) as connection:
+            if witness is not None:
+                witness.check_elsewhere(address, connection)
             if not database.names(connection) >= {"dpframe_ledger", "dpframe_entries", "dpframe_answers"}:
+                seen.hold_address(address, None)
+                what = "database" if address.file is None else "file"
                 raise LedgerError(
-                    f"the file at {address.shown} is not a ledger. Make one at another path: "
+                    f"the {what} at {address.shown} is not a ledger. Make one at another path: "
                     "dpf.Ledger(epsilon=..., path=...)."
                 )
             terms = Terms.of_text(rows.terms_text(connection, address.shown), address.shown)
-        store = cls(database, migration.taken_over(database, terms, check=check))
-        if check:
-            store.follow()
+        seen.hold_address(address, Mark.first(terms).head)
+        store = cls(database, migration.taken_over(database, terms, check=check), witness)
+        if not check:
+            return store
+        if witness is not None and not store.terms.has_head:
+            store = store._beginning_a_head()
+        store.follow()
         return store
 
     @classmethod
-    def again(cls, path: object, beginning: str) -> SqlStore:
+    def again(cls, path: object, beginning: str, head: object = None) -> SqlStore:
         """The ledger that a pickle led to, if it is still the same one."""
-        store = cls.open(path)
+        store = cls.open(path, head)
         if store.identity[1] != beginning:
             raise LedgerError(
                 f"the ledger at {store.shown} is not the one that was pickled: another was made in its place. "
                 "Open it with dpf.Ledger.open(path) if it is meant."
             )
         return store
+
+    @_alone
+    def _beginning_a_head(self) -> SqlStore:
+        """The same ledger with its head kept elsewhere from now on: only where nothing was charged yet."""
+        assert self.witness is not None
+        new, known = replace(self.terms, has_head=True), self.witness.read()
+        with self.database.transaction(write=True) as connection:
+            if rows.terms_text(connection, self.shown) != new.text():  # else another was faster
+                last = self._end(connection)
+                if known is not None:
+                    self._hold_head(connection, known, last, self.witness.shown)
+                if last.entry:
+                    raise LedgerError(
+                        f"the ledger at {self.shown} has entries, and its head was never kept elsewhere: nobody knows "
+                        f"whether it was put back before. Say why it is trusted: {heads.ways_of(self.witness.shown)}."
+                    )
+                self.witness.advance(self.terms, last)  # before the commit, as with a new ledger
+                connection.execute(tables().terms.update().values(terms=new.text()))
+        return replace(self, terms=new)
 
     @property
     def shown(self) -> str:
@@ -126,24 +170,50 @@ class SqlStore:
         """The address, and the hash of the terms: what a pickle carries."""
         return self.database.address.key, Mark.first(self.terms).head
 
+    @cached_property
+    def accounting(self) -> Accounting:
+        """The accounting that its terms name."""
+        return accounting_of_terms(self.terms, self.shown)
+
+    @property
+    def head(self) -> Any:
+        """The place of the head that is kept elsewhere, as it was given: a pickle carries it too."""
+        return None if self.witness is None else self.witness.given
+
+    @property
+    def _seen_as(self) -> seen.Identity:
+        return self.database.address.place, Mark.first(self.terms).head
+
     @_alone
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer:
-        """Charge, commit, keep the head: when this returns, the charge is on disk."""
+        """Charge, commit, keep the head: when this returns, the charge is on disk. A correction goes before it."""
         with self._writing() as (connection, last):
             known = self._named(connection, entry)
             if known is not None:
                 return known
-            allowed(last, plus(last.total, entry.amount))
-            mark = rows.append(connection, last, entry)
+            correction = self._correction(connection, last)
+            if correction is None:
+                allowed(last, plus(last.total, entry.amount))
+            mark = rows.append(connection, last, correction or entry)
         self._keep_head(mark)
-        return mark
+        return mark if correction is None else self.charge(entry, allowed)  # a refused charge leaves the correction
+
+    @_alone
+    def correct(self, reason: str | None) -> None:
+        """Append the correction that is due, if one is."""
+        with self._writing() as (connection, last):
+            correction = self._correction(connection, last, reason)
+            if correction is None:
+                return
+            mark = rows.append(connection, last, correction)
+        self._keep_head(mark)
 
     @unbroken
     def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
         """The end of the chain, and for each entry whether an answer is stored under its name."""
         known = self._known()
         with self.database.transaction(write=False) as connection:
-            last = self._last(connection, known)
+            last = self._with_due(connection, self._last(connection, known))
             return last, [self._named(connection, entry) is not None for entry in entries]
 
     @_alone
@@ -161,9 +231,16 @@ class SqlStore:
     @_alone
     def step(self, entry: Entry, decide: Decide) -> StreamState | None:
         """A step of a stream: committed, and in the head, when this returns."""
+        if self.witness is None and self.database.address.file is None:
+            raise LedgerError(
+                f"a stream must never draw a period twice, and nothing tells when the database at {self.shown} was put "
+                "back: nothing was charged. Keep its head elsewhere: dpf.Ledger.open(path, head=...); once there are "
+                f"entries, {heads.ways_of(self.shown)}."
+            )
         with self._writing() as (connection, last):
             stream = self._stream(connection, entry)
-            step = decide(stream, last)
+            correction = self._correction(connection, last) if stream is None else None
+            step = decide(stream, last) if correction is None else (correction, None)
             if step is None:
                 return stream
             mark = rows.append(connection, last, step[0])
@@ -171,7 +248,7 @@ class SqlStore:
                 rows.insert_answer(connection, mark.entry, step[1])
             stream = self._stream(connection, entry)
         self._keep_head(mark)
-        return stream
+        return stream if correction is None else self.step(entry, decide)
 
     @unbroken
     def stream(self, entry: Entry) -> StreamState | None:
@@ -212,7 +289,8 @@ class SqlStore:
         """The summary for a printed ledger: of the entries only the last ones are read."""
         known = self._known()
         with self.database.transaction(write=False) as connection:
-            last, latest = self._last(connection, known), rows.latest(connection, count)
+            last = self._with_due(connection, self._last(connection, known))
+            latest = rows.latest(connection, count)
             charges = rows.charges(connection)
         return Summary(last, charges, [entry for _, entry in entries_of(latest, self.shown)])
 
@@ -227,10 +305,16 @@ class SqlStore:
 
     @unbroken
     def last(self) -> Mark:
-        """The end of the chain, from the store."""
+        """The end of the chain, from the store, with the correction that is due."""
         known = self._known()
         with self.database.transaction(write=False) as connection:
-            return self._last(connection, known)
+            return self._with_due(connection, self._last(connection, known))
+
+    @unbroken
+    def head_at(self, number: int) -> str | None:
+        """The hash of the entry of a number; None where there is none."""
+        with self.database.transaction(write=False) as connection:
+            return rows.head_at(connection, self.terms, number)
 
     def verify(self) -> Trail:
         """Follow the whole chain, and hold every stored answer against its entry."""
@@ -259,7 +343,7 @@ class SqlStore:
         trail = chain(self.terms, _collecting(self._rows(last.entry), [] if named is None else named), self.shown)
         if trail.last != last:
             raise changed(self.shown, "its end does not follow from its beginning")
-        return trail
+        return replace(trail, last=last)
 
     def _rows(self, until: int) -> Iterator[Row]:
         """The entries up to one, read in short parts: each a moment in which nothing is charged.
@@ -291,18 +375,24 @@ class SqlStore:
     @_alone
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
         """Accept an older copy, or one without its head: an entry says so and charges what the copy does not know."""
-        known, head = self._known(), self._head()
+        self._check_head_given()
+        known, witness = self._known(), self.witness
+        beside = [] if self.database.address.file is None else [(known.head, "")]
+        kept = beside + ([] if witness is None else [(known.elsewhere, witness.shown)])
+        begins = witness is not None and not self.terms.has_head
         with self.database.transaction(write=True) as connection:
             trail = chain(self.terms, rows.all_of(connection), self.shown)
             last = trail.last
-            if head is not None and head.ledger != trail.heads[0]:
-                heads.hold(head, self.terms, last, None, self.shown)
+            for head, place in kept:
+                if head is not None and head.ledger != trail.heads[0]:
+                    heads.hold(head, self.terms, last, None, self.shown, place)
             later = [
                 mark
-                for mark in (None if head is None else head.mark, known.seen)
+                for mark in (*(head.mark for head, _ in kept if head is not None), known.seen)
                 if mark is not None and mark.head not in trail.heads[mark.entry : mark.entry + 1]
             ]
-            if not later and (head is not None or self.database.address.file is None):
+            missing = any(head is None for head, _ in kept)
+            if not later and not missing and not begins:
                 return None
             nothing = (Fraction(0),) * len(self.terms.limit.amount)
             lost, limit = nothing, last.limit
@@ -312,16 +402,21 @@ class SqlStore:
                 parts = zip(lost, mark.total or nothing, here, strict=True)
                 lost = tuple(max(most, newest - part, Fraction(0)) for most, newest, part in parts)
                 limit = limit.joined(mark.limit)
-            query = "recovered: the head was missing" if head is None else "recovered: an older copy was put back"
+            query = "recovered: the head was missing" if missing else "recovered: an older copy was put back"
+            if begins and not later:
+                query = "recovered: the head is kept elsewhere from here on"
             entry = Entry(now(), reason, query, self.terms.unit, lost, cost(lost), kind="recovery")
             mark = rows.append(connection, last, replace(entry, limit=limit))
-        seen.go_back(self.identity, mark)
-        self._keep_head(mark)
+            if begins:
+                connection.execute(tables().terms.update().values(terms=replace(self.terms, has_head=True).text()))
+        seen.go_back(self._seen_as, mark)
+        self._keep_head(mark, anew=True)
         return mark
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, Mark]]:
         """A transaction that may append to the end of the chain, which is checked first."""
+        self._check_head_given()
         known = self._known()
         with self.database.transaction(write=True) as connection:
             last = self._last(connection, known)
@@ -329,7 +424,36 @@ class SqlStore:
                 self._write_head(last)
             elif self.database.address.file is not None:
                 heads.check_writable(self.database.address.file)
+            if self.witness is not None:
+                if known.elsewhere is None:
+                    self.witness.advance(self.terms, last)
+                self.witness.check_writable()
             yield connection, last
+
+    def _with_due(self, connection: Connection, last: Mark) -> Mark:
+        """The end of the chain with the correction that is due. Only entries since the last scan are read."""
+        if not corrections.concerns(self.terms, self.accounting):
+            return last
+        scanned = corrections.known(self.identity)
+        if scanned is None or rows.head_at(connection, self.terms, scanned.entry) != scanned.head:
+            scanned = corrections.Scanned(self.terms.plain, "", {})  # dpframe 0.1 had no local reports
+        found = list(self._followed(connection, rows.local_reports(connection, scanned.entry, last.entry)))
+        scanned = scanned.after(last, found, self.accounting)
+        corrections.note(self.identity, scanned)
+        return replace(last, due=scanned.due)
+
+    def _correction(self, connection: Connection, last: Mark, reason: str | None = None) -> Entry | None:
+        """The entry that must be written before anything else is charged, if there is one."""
+        due = self._with_due(connection, last).due
+        return None if due is None else corrections.correction(due, self.terms, last, self.accounting, reason)
+
+    def _check_head_given(self) -> None:
+        """Refuse to write what the head that is kept elsewhere would not know."""
+        if self.terms.has_head and self.witness is None:
+            raise LedgerError(
+                f"head must be given: the head of the ledger at {self.shown} is kept elsewhere, and would be left "
+                "behind. Nothing was charged. Say where: dpf.Ledger.open(path, head=...)."
+            )
 
     def _named(self, connection: Connection, entry: Entry) -> Answer | None:
         """The stored answer of a release with this name; refused where the name asked for something else before."""
@@ -341,7 +465,11 @@ class SqlStore:
 
     def _entries_of(self, connection: Connection, name: str | None) -> Iterator[tuple[int, str, Entry]]:
         """The entries of a name with their numbers and hashes, each of which must follow from the one before it."""
-        for row in [] if name is None else rows.of_name(connection, name):
+        yield from self._followed(connection, [] if name is None else rows.of_name(connection, name))
+
+    def _followed(self, connection: Connection, stored: Sequence[Row]) -> Iterator[tuple[int, str, Entry]]:
+        """Some entries with their numbers and hashes, each of which must follow from the one before it."""
+        for row in stored:
             if not row.follows(rows.head_at(connection, self.terms, row.number - 1)):
                 raise changed(self.shown, f"entry {row.number} does not follow from the one before")
             ((number, entry),) = entries_of([row], self.shown)
@@ -364,19 +492,29 @@ class SqlStore:
         """The end of the chain, after its last link and its head were checked."""
         text = rows.terms_text(connection, self.shown)
         if text != self.terms.text():
+            if text == replace(self.terms, has_head=True).text():
+                raise LedgerError(
+                    f"the head of the ledger at {self.shown} is kept elsewhere since it was opened: nothing was "
+                    "charged. Open it again, and say where: dpf.Ledger.open(path, head=...)."
+                )
             raise LedgerError(
                 f"the ledger at {self.shown} is not the one that was opened: another was put in its place. "
                 "Put the first one back, or open this one with dpf.Ledger.open(path)."
             )
         last = self._end(connection)
         if self.database.address.file is not None:
-            head = before.head
-            known = None if head is None else last.head
-            if head is not None and head.mark.entry != last.entry:
-                known = rows.head_at(connection, self.terms, head.mark.entry)
-            heads.hold(head, self.terms, last, known, self.shown)
+            self._hold_head(connection, before.head, last)
+        if self.witness is not None:
+            self._hold_head(connection, before.elsewhere, last, self.witness.shown)
         self._hold_seen(connection, before.seen, last)
         return last
+
+    def _hold_head(self, connection: Connection, head: Head | None, last: Mark, elsewhere: str = "") -> None:
+        """Refuse a ledger that does not contain its head."""
+        known = None if head is None else last.head
+        if head is not None and head.mark.entry != last.entry:
+            known = rows.head_at(connection, self.terms, head.mark.entry)
+        heads.hold(head, self.terms, last, known, self.shown, elsewhere)
 
     def _hold_seen(self, connection: Connection, newest: Mark | None, last: Mark) -> None:
         """Refuse a ledger that no longer contains what this process saw of it, unless a recovery has charged that."""
@@ -384,9 +522,9 @@ class SqlStore:
             if rows.head_at(connection, self.terms, newest.entry) != newest.head:
                 totals = (row.mark().total for row in rows.recoveries(connection))
                 if not any(all(map(ge, total, newest.total)) for total in totals if total):
-                    raise heads.older_copy(last, newest, self.shown)
-                seen.go_back(self.identity, last)
-        seen.note(self.identity, last)
+                    raise heads.older_copy(last, newest, self.shown, _place_of(self.witness))
+                seen.go_back(self._seen_as, last)
+        seen.note(self._seen_as, last)
 
     def _end(self, connection: Connection) -> Mark:
         newest = rows.all_of(connection, last=2)
@@ -400,11 +538,14 @@ class SqlStore:
         return follow(self.terms, before, newest[-1], self.shown)
 
     def _known(self) -> Known:
-        return Known(self._head(), seen.newest(self.identity))
+        file, witness = self.database.address.file, self.witness
+        elsewhere = None if witness is None else witness.read()
+        return Known(None if file is None else heads.read(file), seen.newest(self._seen_as), elsewhere)
 
-    def _head(self) -> Head | None:
-        file = self.database.address.file
-        return None if file is None else heads.read(file)
+    def _write_heads(self, mark: Mark) -> None:
+        self._write_head(mark)
+        if self.witness is not None:
+            self.witness.advance(self.terms, mark)
 
     def _write_head(self, mark: Mark) -> None:
         file = self.database.address.file
@@ -414,26 +555,44 @@ class SqlStore:
             except OSError as error:
                 raise heads.unwritten(file, error) from None
 
-    def _keep_head(self, mine: Mark) -> None:
-        """Write the newest head beside the file. In a transaction of its own, so that heads are written in order."""
-        seen.note(self.identity, mine)
-        file = self.database.address.file
-        if file is None:
+    def _keep_head(self, mine: Mark, *, anew: bool = False) -> None:
+        """Write the newest head wherever it is kept: after the commit, which stands whatever happens here."""
+        seen.note(self._seen_as, mine)
+        if self.database.address.file is None and self.witness is None:
             return
         try:
+            until_it_goes_through(self._write_newest, mine, anew)
+        except LedgerError as error:
+            if isinstance(error, Locked) and self.witness is None:
+                return  # locked for long: the charge stands, and the head beside it may be behind until the next one
+            raise stands(error) from None  # a copy that is restored would forget what its head elsewhere does not know
+
+    def _write_newest(self, mine: Mark, anew: bool) -> None:
+        """Write the newest head in a transaction of its own, so that heads are written in order."""
+        file = self.database.address.file
+        try:
             with self.database.transaction(write=True) as connection:
+                rows.terms_text(connection, self.shown)  # which is what lets nobody else write on a server
                 # the head must not follow a file that was put back meanwhile, and does not know my entry
                 if rows.head_at(connection, self.terms, mine.entry) != mine.head:
                     raise LedgerError(
-                        f"the ledger at {self.shown} was replaced while it was charged: no row was read. "
+                        f"the ledger at {self.shown} was replaced while it was charged: nothing was released. "
                         "Put its newest copy back."
                     )
                 newest = rows.all_of(connection, last=1)[-1]
-                heads.write(file, self.terms, mine if newest.head == mine.head else self._end(connection))
+                mark = mine if newest.head == mine.head else self._end(connection)
+                if file is not None:
+                    heads.write(file, self.terms, mark)
+                if self.witness is not None:
+                    self._advance(self.witness, mark, anew)
         except OSError as error:
-            raise heads.unwritten(file, error) from None
-        except Locked:  # for long: the charge stands, and the head may be behind until the next one
-            return
+            raise heads.unwritten(str(file), error) from None
+
+    def _advance(self, witness: Witness, mark: Mark, anew: bool) -> None:
+        try:
+            witness.advance(self.terms, mark, anew=anew)
+        except LedgerUnavailable as error:  # also where its place is locked: the ledger itself is not
+            raise stands(error) from None
 
 
 def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:
@@ -444,10 +603,29 @@ def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:
         yield row
 
 
-def _refuse_vanished(head: Head | None, address: Address) -> None:
-    """Refuse to begin anew where a ledger was. The head must have been read before the file was looked at."""
-    if head is not None and head.mark.entry:
-        raise LedgerError(
-            f"the ledger at {address.shown} is gone, but its head beside it says that {head.mark.entry} entries were "
-            "written. Put the ledger back, or take another path for other people's data."
-        )
+def _place_of(witness: Witness | None) -> str:
+    return "" if witness is None else witness.shown
+
+
+def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address) -> None:
+    """Refuse to begin anew where a ledger was. The heads must have been read before the ledger was looked for."""
+    for head, elsewhere in known:
+        if head is not None and head.mark.entry:
+            where = f"at {elsewhere}" if elsewhere else "beside it"
+            raise LedgerError(
+                f"the ledger at {address.shown} is gone, but its head {where} says that {head.mark.entry} entries were "
+                "written. Put the ledger back, or take another path for other people's data."
+            )
+
+
+def is_there(path: object) -> bool:
+    """Tell whether a ledger, or the head of one that is gone, is at this path or URL."""
+    address = Address.of(path)
+    if address.file is not None:
+        return os.path.exists(address.file) or heads.read(address.file) is not None
+    database = Database(address)
+    try:
+        with database.transaction(write=False) as connection:
+            return "dpframe_ledger" in database.names(connection)
+    finally:
+        database.close()

@@ -13,10 +13,11 @@ from dpframe.errors import NoLedger
 from dpframe.errors.words import harmless, writable
 from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import UNLISTED, Entry, Summary
+from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
 from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
+DUE = "correction due"  # how the words begin on entries that understate their cost
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
 MOST_POINTS = 500  # of a chart
@@ -107,7 +108,7 @@ class Statement:
         return points
 
     def _facts(self) -> list[str]:
-        spent, count = self.summary.last.total, self.summary.charges
+        spent, count = self.summary.last.spent, self.summary.charges
         facts = [
             f"spent {spent_of(self.accounting, spent)} "
             f"{'no limit: it only records' if self.limit is None else f'of {self.limit.whole}'}",
@@ -121,6 +122,8 @@ class Statement:
             facts.append(
                 f"keys that are found have taken {taken:g} of their keys_delta {float(self.limit.keys_delta):g}"
             )
+        if (words := understated(self.accounting, self.summary.last)) is not None:
+            facts.append(words)
         if self.terms is not None and self.terms.dataset is not None:
             facts.append(f"data set {self.terms.dataset!r}")
         return facts if self.kept is None else [*facts, f"kept at {self.kept}"]
@@ -133,9 +136,9 @@ class Statement:
     @property
     def _part(self) -> float:
         """The part of the limit that is spent, in the quantity that the accounting adds up."""
-        if self.limit is None or not self.summary.last.total:
+        if self.limit is None or not self.summary.last.spent:
             return 0.0
-        return min(1.0, float(self.accounting.filled(self.summary.last.total, self.limit.amount)))
+        return min(1.0, float(self.accounting.filled(self.summary.last.spent, self.limit.amount)))
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
@@ -144,12 +147,12 @@ def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
 
 
 def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
-    """Every charge, raised limit and recovery as a row of a table."""
+    """Every charge, raised limit, recovery and correction as a row of a table."""
     return [
         {
             "entry": number,
             "time": entry.time,
-            "kind": entry.kind,
+            "kind": "correction" if entry.is_correction else entry.kind,
             "label": entry.label and writable(entry.label),  # older ledgers hold any text
             "snapshot": entry.snapshot and writable(entry.snapshot),
             "query": writable(entry.query),
@@ -189,6 +192,19 @@ def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
 def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:
     """The sum of all charges, rounded up."""
     return accounting.loss(spent) if spent else PrivacyLoss(0.0)
+
+
+def understated(accounting: Accounting, last: Mark) -> str | None:
+    """The words on entries that understate their cost; None where there are none."""
+    if last.due is None:
+        return None
+    one = len(last.due.entries) == 1
+    entries, truth = spent_of(accounting, last.total), spent_of(accounting, last.spent)
+    return (
+        f"{DUE} for {len(last.due.entries):,} charge{'' if one else 's'} of local reports by dpframe 0.2, which "
+        f"understate{'s' if one else ''} the cost: the entries add up to {entries}, and {truth} was spent. The next "
+        "charge appends it."
+    )
 
 
 def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> PrivacyLoss:

@@ -27,6 +27,7 @@ from dpframe.ledger.canonical import canonical, now
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
 FORMAT = "dpframe.ledger/2"
+ELSEWHERE = "dpframe.ledger/3"  # of a ledger whose head is kept elsewhere too: dpframe 0.2 would leave it behind
 FIRST = "dpframe.ledger/1"  # of dpframe 0.1: no random bytes in its terms and entries
 LIMIT = {"epsilon", "delta", "amount", "one_is_enough"}  # what every limit says
 LAST = 2**31  # beyond every entry's number
@@ -111,6 +112,7 @@ class Terms:
     created: str
     nonce: str | None = None  # no two ledgers begin with one hash; those of dpframe 0.1 have none
     before: Before | None = None
+    has_head: bool = False  # whether its head is kept elsewhere too: then nothing is charged without it
 
     @property
     def is_first(self) -> bool:
@@ -127,10 +129,15 @@ class Terms:
     @property
     def beginning(self) -> str:
         """The text whose hash begins the chain: of a ledger that was taken over the one with which it was made."""
-        return self.text() if self.before is None else self.before.terms
+        return self.plain_text() if self.before is None else self.before.terms
 
     def text(self) -> str:
         """The terms as canonical JSON."""
+        plain = self.plain_text()
+        return canonical({"format": ELSEWHERE, "terms": plain}) if self.has_head else plain
+
+    def plain_text(self) -> str:
+        """The same of a ledger whose head is kept nowhere else: its hash begins the chain, wherever the head is."""
         if self.before is not None:
             was = self.before
             return canonical({"format": FORMAT, "was": was.terms, "entries": was.entries, "head": was.head})
@@ -146,8 +153,10 @@ class Terms:
         try:
             facts = reading.facts_of(text)
             name = reading.text(facts["format"])
-            if name not in (FIRST, FORMAT):
+            if name not in (FIRST, FORMAT, ELSEWHERE):
                 raise _of_another_format(name, where)
+            if name == ELSEWHERE:
+                return cls.of_text(reading.text(facts["terms"]), where)._with_head()._written_so(text)
             if name == FORMAT and "was" in facts:
                 return cls._taken_over(facts, where)._written_so(text)
             terms = cls(
@@ -161,6 +170,11 @@ class Terms:
             return terms._written_so(text)
         except (ValueError, KeyError, TypeError):
             raise changed(where, "its terms cannot be read") from None
+
+    def _with_head(self) -> Terms:
+        if self.is_first:
+            raise ValueError("never taken over")
+        return replace(self, has_head=True)
 
     @classmethod
     def _taken_over(cls, facts: dict[str, Any], where: str) -> Terms:
@@ -247,8 +261,8 @@ def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[
 
 def _of_another_format(name: str, where: str) -> LedgerError:
     return LedgerError(
-        f"the ledger at {where} is of the format {shown(name)}, and this version of dpframe reads {FIRST!r} and "
-        f"{FORMAT!r}. Open it with the version that made it."
+        f"the ledger at {where} is of the format {shown(name)}, and this version of dpframe reads {FIRST!r}, "
+        f"{FORMAT!r} and {ELSEWHERE!r}. Open it with the version that made it."
     )
 
 

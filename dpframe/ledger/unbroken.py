@@ -19,7 +19,7 @@ from contextvars import Context, copy_context
 from functools import partial, wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, LedgerUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +30,7 @@ GOES_ON = (
 )
 
 
-class Again(LedgerError):
+class Again(LedgerUnavailable):
     """The database broke a transaction off, and asks for it anew."""
 
 

@@ -59,6 +59,17 @@ def own_of_mu(most: float) -> Fraction:
     return 2 * Fraction(gaussian_curve.mu_to_pure(most))
 
 
+def of_mu(largest: float) -> Fraction:
+    """The largest epsilon whose mu, rounded up, may be this one: 4 artanh(erf(mu / sqrt(8))); rounded up."""
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        half = mpmath.mpf(largest) / mpmath.sqrt(8)
+        tail = mpmath.erfc(half)
+        exact = 4 * mpmath.atanh(mpmath.erf(half)) if largest < 1.0 else 2 * (mpmath.log(2 - tail) - mpmath.log(tail))
+        return Fraction(rounded_up(exact * (1 + mpmath.mpf(10) ** -30)))
+
+
 @lru_cache(maxsize=4096)
 def renyi(length: Fraction, order: Fraction) -> Fraction:
     """The Rényi divergence of an order above 1, the largest over t; rounded up.

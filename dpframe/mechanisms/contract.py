@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType
 from dpframe.exact import exactly
-from dpframe.mechanisms import curves, from_tails, gaussian_curve, pure, renyi
+from dpframe.mechanisms import curves, declared, from_tails, gaussian_curve, renyi
 from dpframe.mechanisms.asked import checked_confidence, checked_outside, curve_point
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
 
@@ -166,14 +166,14 @@ class Mechanism:
         if pure_epsilon is not None and point >= pure_epsilon:
             return 0.0
         if pure_epsilon is not None and not self._has_law:
-            return pure.delta_of_pure(pure_epsilon, exactly("epsilon", epsilon, typed=False))
+            return declared.delta_of_pure(pure_epsilon, exactly("epsilon", epsilon, typed=False))
         return float(self._of_law(curves.as_array(point))[0])
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
         outside, pure_epsilon = checked_outside(delta), self.pure_epsilon
         if pure_epsilon is not None and not self._has_curve:
-            return pure.epsilon_of_pure(pure_epsilon, outside)
+            return declared.epsilon_of_pure(pure_epsilon, outside)
         if self.delta(0.0) <= outside:
             return 0.0
         low, high = 0.0, self._enough(outside) if pure_epsilon is None else pure_epsilon

@@ -12,9 +12,10 @@ import numpy as np
 from dpframe import noise
 from dpframe.errors import InvalidArgument
 from dpframe.exact import down, root_down, up
-from dpframe.mechanisms import bounded_range, curves, gaussian_curve, pure, renyi
+from dpframe.mechanisms import bounded_range, curves, gaussian_curve
 from dpframe.mechanisms.asked import checked_confidence, checked_integers, checked_outside, curve_point
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.declared import PureLoss
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 
 
@@ -91,17 +92,19 @@ class Peeling(Mechanism):
         return self.choice.variance
 
     @property
+    def _pure(self) -> PureLoss | None:
+        """The curve that is declared for all places together; None where it is stated by mu."""
+        return None if self.choice.bounded else PureLoss(self.choice.budget * self.chosen)
+
+    @property
     def pure_epsilon(self) -> float | None:
         """The epsilon that it keeps without a delta, rounded up; None where its curve is stated by mu."""
-        return None if self.choice.bounded else up(self.choice.budget * self.chosen)
+        return None if self._pure is None else self._pure.pure_epsilon
 
     @property
     def mu_squared(self) -> Fraction:
         """The charge in Gaussian differential privacy, rounded up: that of a place as often, or of any pure release."""
-        pure_epsilon = self.pure_epsilon
-        if pure_epsilon is not None:
-            return Fraction(gaussian_curve.pure_to_mu(pure_epsilon)) ** 2
-        return self.choice.mu_squared * self.chosen
+        return self.choice.mu_squared * self.chosen if self._pure is None else self._pure.mu_squared
 
     @property
     def mu(self) -> float:
@@ -110,31 +113,26 @@ class Peeling(Mechanism):
 
     def renyi(self, order: Fraction) -> Fraction:
         """The charge in Rényi differential privacy of this order, rounded up."""
-        checked, pure_epsilon = renyi.checked_order(order), self.pure_epsilon
-        if pure_epsilon is None:
-            return self.choice.renyi(checked) * self.chosen
-        return renyi.of_pure(pure_epsilon, checked)
+        return self.choice.renyi(order) * self.chosen if self._pure is None else self._pure.renyi(order)
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon; rounded up."""
-        point, pure_epsilon = curve_point(epsilon), self.pure_epsilon
-        if pure_epsilon is None:
-            return gaussian_curve.delta_of_mu(self.mu, down(Fraction(point)))
-        return 0.0 if point >= pure_epsilon else pure.delta_of_pure(pure_epsilon, Fraction(point))
+        if self._pure is not None:
+            return self._pure.delta(epsilon)
+        return gaussian_curve.delta_of_mu(self.mu, down(Fraction(curve_point(epsilon))))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta; rounded up."""
-        outside, pure_epsilon = checked_outside(delta), self.pure_epsilon
-        if pure_epsilon is not None:
-            return pure.epsilon_of_pure(pure_epsilon, outside)
+        if self._pure is not None:
+            return self._pure.epsilon(delta)
+        outside = checked_outside(delta)
         return gaussian_curve.epsilon_of_mu(self.mu, outside) if outside else up(self.choice.budget * self.chosen)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
-        pure_epsilon = self.pure_epsilon
-        if pure_epsilon is None:
-            return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
-        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, 1.0 / pure_epsilon, some))
+        if self._pure is not None:
+            return self._pure.deltas(epsilons)
+        return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
 
     def interval(self, confidence: float) -> float:
         """The most that any chosen score may be below the largest that was left, at this confidence for all places.

@@ -12,10 +12,11 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.exact import checked_whole, exact_epsilon, exactly, finite, is_number, positive, up
-from dpframe.mechanisms import bounded_range, curves, pure, renyi
-from dpframe.mechanisms.asked import checked_confidence, checked_integers, checked_outside, curve_point, length
+from dpframe.exact import checked_whole, exact_epsilon, finite, is_number, positive, up
+from dpframe.mechanisms import curves
+from dpframe.mechanisms.asked import checked_confidence, checked_integers, length
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.declared import BoundedRange, PureLoss
 
 HALVINGS = 100
 HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
@@ -181,34 +182,36 @@ class ExponentialMechanism(_Choice):
     name: ClassVar[str] = "exponential mechanism"
     bounded: ClassVar[bool] = True
 
+    @property
+    def curve(self) -> BoundedRange:
+        """The curve that is declared for it."""
+        return BoundedRange(self.budget)
+
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon of any choice of this bounded range; rounded up."""
-        if curve_point(epsilon) >= self.budget:
-            return 0.0
-        return bounded_range.delta(self.budget, exactly("epsilon", epsilon, typed=False))
+        return self.curve.delta(epsilon)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta: at 0 its own; rounded up."""
-        return bounded_range.epsilon(self.budget, checked_outside(delta))
+        return self.curve.epsilon(delta)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
-        pure_epsilon = self.pure_epsilon
-        return curves.both_sides(epsilons, lambda some: bounded_range.deltas(pure_epsilon, some))
+        return self.curve.deltas(epsilons)
 
     @property
     def mu(self) -> float:
         """The mu of its bounded range, rounded up."""
-        return bounded_range.mu(self.budget)
+        return self.curve.mu
 
     @property
     def mu_squared(self) -> Fraction:
         """The charge in Gaussian differential privacy, rounded up."""
-        return Fraction(self.mu) ** 2
+        return self.curve.mu_squared
 
     def renyi(self, order: Fraction) -> Fraction:
         """The charge in Rényi differential privacy of this order, rounded up."""
-        return bounded_range.renyi(self.budget, renyi.checked_order(order))
+        return self.curve.renyi(order)
 
     def _gap(self, confidence: float) -> float:
         """All others together are chosen with x / (1 + x), x = (k - 1) exp(-gap / scale)."""
@@ -248,20 +251,22 @@ class PermuteAndFlip(_Choice):
 
     name: ClassVar[str] = "permute-and-flip"
 
+    @property
+    def curve(self) -> PureLoss:
+        """The curve that is declared for it: that of any pure release."""
+        return PureLoss(self.budget)
+
     def delta(self, epsilon: float) -> float:
         """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
-        if curve_point(epsilon) >= self.budget:
-            return 0.0
-        return pure.delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
+        return self.curve.delta(epsilon)
 
     def epsilon(self, delta: float) -> float:
         """An epsilon at this delta: at 0 its own; rounded up."""
-        return pure.epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
+        return self.curve.epsilon(delta)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons: at most that of randomized response, as of any pure release."""
-        scale = 1.0 / self.pure_epsilon
-        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
+        return self.curve.deltas(epsilons)
 
     def _gap(self, confidence: float) -> float:
         """The best is taken with (1 - (1 - p)^k) / (k p), p = exp(-gap / scale); it grows with the gap."""

@@ -12,7 +12,7 @@ from dpframe.denoise.by_name import DENOISERS, needs, takes
 from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.kinds import is_frame
-from dpframe.frames.load import height_of, rows_of
+from dpframe.frames.load import height_of, names_of, rows_of
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key
@@ -29,6 +29,8 @@ def pairs_of(graph: Any, most: int) -> tuple[tuple[End, End], ...] | None:
     """The edges as plain keys, at most so many; typed errors for what is no list of pairs and no frame of them."""
     if graph is None:
         return None
+    if is_frame(graph):
+        names_of(graph, "graph")
     refuse_many("graph must have", "edges", height_of(graph) if is_frame(graph) else length(graph), most)
     pairs = _pairs_of_frame(graph) if is_frame(graph) else graph
     if not isinstance(pairs, (list, tuple)):

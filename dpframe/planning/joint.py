@@ -12,9 +12,9 @@ from dpframe.accounting.protocol import Shares
 from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
+from dpframe.planning.call import Calibration
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
-from dpframe.planning.request import Calibration, Request
 from dpframe.planning.sensitivity import reaches
 from dpframe.planning.shares import shares_of, weights_of
 from dpframe.planning.tightening import tightened
@@ -120,14 +120,13 @@ def joint_plan(
 
     Of the plans in `calls` the question and its options count, and not their prices.
     """
-    requests = {name: _request(plan) for name, plan in calls.items()}
-    by_noise = {name: request.noising.mechanism for name, request in requests.items()}
+    by_noise = {name: plan.asked.noising.mechanism for name, plan in calls.items()}
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
     query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
     shares = {
-        name: tuple(of_name[name] * share for share in shares_of(query[name], requests[name].pricing.weights))
-        for name in calls
+        name: tuple(of_name[name] * share for share in shares_of(query[name], plan.asked.pricing.weights))
+        for name, plan in calls.items()
     }
     reach = {name: reaches(query[name], plan.unit) for name, plan in calls.items()}
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
@@ -150,13 +149,8 @@ def joint_plan(
     for name, plan in calls.items():
         each = parts_of(query[name], reach[name], noises[name], shares[name])
         priced = Priced(price, amount, each, cost, choices[name], query[name])
-        plans[name] = priced.plan(requests[name], plan.unit, accounting, together=tuple(calls))
+        plans[name] = priced.plan(plan.asked, plan.unit, accounting, together=tuple(calls), call=plan.call)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
-
-
-def _request(plan: Plan) -> Request:
-    assert plan.request is not None  # refused before
-    return plan.request
 
 
 def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:

@@ -16,8 +16,8 @@ from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
 from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+from dpframe.planning.call import Calibration
 from dpframe.planning.price import Priced, calibrated, is_pure, parts_of
-from dpframe.planning.request import Calibration
 from dpframe.planning.sensitivity import Sensitivity, of
 from dpframe.planning.shares import equal, weights_of
 from dpframe.privacy import Price, PrivacyUnit

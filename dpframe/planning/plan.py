@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
-from dpframe.planning.found_words import found_notes
-from dpframe.planning.request import Request
+from dpframe.planning.call import Call, Question
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.statistic import PlanRow
+from dpframe.queries.statistics.capabilities import Choosing, InWords, Noting, PlanRow, Tables
 from dpframe.queries.total import Total
 
 MOST_LINES = 20  # of the table of a plan in words
-FEW_ROWS = 2**10  # of a result, up to which what follows from its plan is kept
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
-
-Worked = TypeVar("Worked")
 
 
 @dataclass(frozen=True)
@@ -69,9 +66,11 @@ class Plan:
         The Totals to measure, each with `.total`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
         What the call alone costs, rounded up.
-    request : Request, optional
-        The call that it is of, with the frame that was asked: a plan remembers it and does not read it. A plan that
-        comes out of a pickle has None: rows travel with no plan.
+    question : Question, optional
+        The public facts that it follows from. A plan that comes out of a pickle has none.
+    call : Call, optional
+        Of a preview the call itself, with its frame, which it does not read, and its label: what `release_together`
+        goes by. A plan that comes out of a pickle has None: rows travel with no plan.
     choice : Choice, optional
         With ``mechanism="auto"``: which noise was chosen, and `.why`.
     accuracy : Accuracy, optional
@@ -105,43 +104,22 @@ class Plan:
     amount: Amount
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
-    request: Request | None = field(default=None, compare=False)
+    question: Question | None = field(default=None, compare=False)
     choice: Choice | None = None
     accuracy: Accuracy | None = None
     size: int | None = None
     together: tuple[str, ...] = ()
-    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False)  # see `once`
+    call: Call | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # the request holds the frame, and may name a ledger: neither can travel
-        return {**self.__dict__, "request": None, "known": {}}
-
-    def once(self, name: str, make: Callable[[], Worked]) -> Worked:
-        """Work out what follows from the plan alone; once, where the result is small enough for it to be kept."""
-        if name in self.known:
-            known: Worked = self.known[name]
-            return known
-        made = make()
-        if self.query.rows <= FEW_ROWS:
-            self.known[name] = made
-        return made
-
-    def asked_by(self, request: Request | None) -> Plan:
-        """The same plan of another call that asks the same, or of none."""
-        plan = object.__new__(Plan)
-        plan.__dict__.update(self.__dict__, request=request)
-        return plan
+        # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
+        return {**self.__dict__, "question": None, "call": None}
 
     @property
-    def frame(self) -> Any:
-        """The frame that was asked, or None where the plan was copied without it."""
-        return None if self.request is None else self.request.frame
-
-    @property
-    def asked(self) -> Request:
-        """The request of a plan that remembers it."""
-        assert self.request is not None, "a plan that was copied cannot be released"
-        return self.request
+    def asked(self) -> Question:
+        """The question of a plan that remembers it."""
+        assert self.question is not None, "a plan that was copied cannot be released"
+        return self.question
 
     @property
     def noises(self) -> tuple[Mechanism, ...]:
@@ -175,9 +153,12 @@ class Plan:
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        of_keys = found_notes(self.query, self.parts[0].mechanism)
+        of_keys = _found_notes(self.query, self.parts[0].mechanism)
         of_values = tuple(
-            note for _, statistic in self.query.statistics for note in statistic.notes(self.unit, self.query.groups)
+            note
+            for _, statistic in self.query.statistics
+            if isinstance(statistic, Noting)
+            for note in statistic.notes(self.unit, self.query.groups)
         )
         of_units = _weight_notes(self.unit, self.query)
         return (*self.query.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
@@ -276,14 +257,15 @@ class Plan:
         if self.query.found is not None:
             facts.insert(2, ("releases", "the groups that are found, and nothing of any other"))
         elif self.query.chooses:
-            facts.insert(2, ("releases", f"{self.query.number_words} of {cells:,} options"))
+            most = max(choice.chosen for choice in self.query.choices if isinstance(choice, Choosing))
+            facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
-        facts += [("by", said["why"]) for said in self.query.choice_facts]
+        facts += [("by", said["why"]) for choice in self.query.choices if (said := choice.choice_facts()) is not None]
         return facts + [("note", note) for note in self.notes]
 
     @property
@@ -296,8 +278,9 @@ class Plan:
 
     def _lines(self, name: str, planned: Planned) -> Sequence[PlanRow]:
         """One row of a Total, or of each table that a statistic makes of it."""
-        tables = self.query.by_name[name].rows_of_plan([planned.mechanism])
-        if tables is not None:
+        statistic = self.query.by_name[name]
+        if isinstance(statistic, Tables):
+            tables = statistic.rows_of_plan([planned.mechanism])
             return [replace(row, share=row.share * planned.share) for row in tables]
         scale, error = planned.mechanism.scale, self._error(name, planned)
         return [PlanRow(planned.total.describe(), planned.share, scale, error)]
@@ -326,7 +309,8 @@ class Plan:
     def _error_words(self, name: str, error: float) -> str:
         statistic = self.query.by_name[name]
         if not statistic.sized:
-            return statistic.error_words(pages.number(error))
+            distance = pages.number(error)
+            return statistic.error_words(distance) if isinstance(statistic, InWords) else f"+-{distance}"
         errors = (f"+-{pages.number(self.error_of(statistic, size))} of {size:,}" for size in self._sizes)
         return "in groups: " + ", ".join(errors)
 
@@ -379,3 +363,25 @@ def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 
 def _other(name: str) -> str:
     return "max_groups" if name == "max_rows" else "max_rows"
+
+
+def _found_notes(query: Query, law: Mechanism) -> list[str]:
+    """Notes for the reader on keys that are found; none where all are declared."""
+    axis = query.found
+    if axis is None or axis.discovery is None:
+        return []
+    assert isinstance(law, Thresholded)
+    said = [law.words, "among groups that are shown, the numbers of those near the threshold are too high"]
+    if axis.discovery.largest:
+        said.append(f"at most {axis.discovery.largest:,} of them are shown, those of the largest noisy numbers")
+    if not any(axis.people in statistic.totals() for _, statistic in query.statistics):
+        said.append("the numbers of units take their part of the price, and are told at no other: ask for n_units too")
+    if axis.discovery.max_keys > 1 and not axis.by_rows:
+        said.append(f"of a unit with more than {axis.discovery.max_keys:,} groups a random choice of them counts")
+    if law.p == 1 and axis.discovery.max_keys > 1 and not axis.by_rows:
+        said.append(
+            "Laplace noise finds few groups: with a delta of the call, and so Gaussian noise, far more are found"
+        )
+    if not axis.discovery.nulls:
+        said.append(f"rows without a value of {' or '.join(axis.columns)} are in no group")
+    return said

@@ -11,6 +11,7 @@ from dpframe.display import charts, listing, pages
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
+from dpframe.queries.statistics.capabilities import choosing
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -123,4 +124,4 @@ class PlanTable:
 
 def _numbered(plan: Plan) -> bool:
     """Tell whether its errors are of numbers, and not how far below the largest a choice may be."""
-    return any(statistic.numbered for _, statistic in plan.query.statistics)
+    return any((choice := choosing(statistic)) is None or choice.numbered for _, statistic in plan.query.statistics)

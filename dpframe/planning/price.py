@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from dpframe.accounting import Accounting, Part
@@ -17,15 +18,16 @@ from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
+from dpframe.planning.call import Calibration, Question
 from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned, expected_errors
-from dpframe.planning.request import Calibration, Request
 from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics.capabilities import Choosing, Deciding
 
 AUTO = "auto"  # whichever noise has the least variance
 CHOICE = "choice"  # of one quantile: no noise, but one of the candidates, by their ranks
@@ -47,11 +49,11 @@ class Priced:
     choice: Choice | None
     query: Query  # in the form that suits the noise
 
-    def plan(self, request: Request, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
+    def plan(self, question: Question, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
         """The plan of it."""
-        size = request.pricing.size
+        size = question.pricing.size
         known = (self.query, unit, self.price, accounting, self.amount, self.parts, self.cost)
-        return Plan(*known, request=request, choice=self.choice, size=size, **more)
+        return Plan(*known, question=question, choice=self.choice, size=size, **more)
 
 
 def priced(
@@ -90,7 +92,7 @@ def priced(
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
     """A quantile by a choice, with what public facts say of it beside noisy running counts at the same price."""
-    by_choice = priced(query.as_choice(), mechanism=CHOICE, **at)
+    by_choice = priced(_as_choice(query), mechanism=CHOICE, **at)
     usual = priced(query, mechanism=None, **at)
     (chosen,), (counted,) = (
         expected_errors(either.query, either.parts, None, CONFIDENCE).values() for either in (by_choice, usual)
@@ -99,7 +101,19 @@ def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
         f"a choice by ranks was asked for: it is within {pages.number(chosen)} ranks, noisy running counts would be "
         f"within {pages.number(counted)}; but no choice tells distances in values, so its interval holds all candidates"
     )
-    return replace(by_choice, query=by_choice.query.because(why))
+    return replace(by_choice, query=_because(by_choice.query, why))
+
+
+def _as_choice(query: Query) -> Query:
+    """The question answered by a choice; refused where it is none of one quantile of the whole frame."""
+    (name, first), *others = query.statistics
+    chosen = first.as_choice() if isinstance(first, Deciding) else None
+    if chosen is None or others or query.keys.axes:
+        raise InvalidArgument(
+            "mechanism must be noise here: only one quantile of the whole frame, without group_by, can be chosen. "
+            "Write median(column, bounds=..., mechanism='choice'), or leave mechanism out."
+        )
+    return replace(query, statistics=((name, chosen),))
 
 
 def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounting, limit: Amount | None) -> Query:
@@ -109,7 +123,13 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
     exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale; and so
     chooses permute-and-flip, the largest of many exponentials.
     """
-    forms = query.forms
+    if not query.chooses:
+        return query
+    each = [
+        [(name, form) for form in (one.forms(query.keys.cells) if isinstance(one, Choosing) else (one,))]
+        for name, one in query.statistics
+    ]
+    forms = [replace(query, statistics=statistics) for statistics in product(*each)]
     if len(forms) == 1:
         return forms[0]
     candidates = []
@@ -120,7 +140,13 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
         variance = noise.variance if noise.additive else math.pi**2 / 6.0 * noise.scale**2
         candidates.append((variance, noise.name, form))
     (least, name, best), (other, instead, _) = sorted(candidates, key=lambda candidate: candidate[0])
-    return best.because(f"{name} was chosen: its variance is {least / other:.2g} of that of {instead}")
+    return _because(best, f"{name} was chosen: its variance is {least / other:.2g} of that of {instead}")
+
+
+def _because(query: Query, why: str) -> Query:
+    """The question with the reason why a plan took this way to choose."""
+    statistics = [(name, one.because(why) if isinstance(one, Deciding) else one) for name, one in query.statistics]
+    return replace(query, statistics=tuple(statistics))
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
@@ -184,24 +210,35 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
     """
     assert part.epsilon is not None
     kind = PermuteAndFlip if by_price else ExponentialMechanism
-    if query.rank is not None:
+    rank, peels = _rank_of(query), _peels_of(query)
+    if rank is not None:
         return QuantileChoice.of_steps(
             kind,
             sensitivity.steps(1),
             own_of_place(part.epsilon, None if by_price else part.mu, 1),
-            q=quantile_parts(query.rank),
+            q=quantile_parts(rank),
             replace=sensitivity.replace,
             options=sensitivity.cells,
             grid=sensitivity.grid,
         )
     choice = kind.of_steps(
         sensitivity.steps(math.inf),
-        own_of_place(part.epsilon, None if by_price else part.mu, query.peels or 1),
+        own_of_place(part.epsilon, None if by_price else part.mu, peels or 1),
         monotonic=not sensitivity.replace,
         options=query.keys.cells,
         grid=sensitivity.grid,
     )
-    return Peeling(choice, query.peels) if query.peels else choice
+    return Peeling(choice, peels) if peels else choice
+
+
+def _rank_of(query: Query) -> float | None:
+    """The quantile that is chosen by ranks; None where none is."""
+    return next((choice.rank for choice in query.choices if choice.rank is not None), None)
+
+
+def _peels_of(query: Query) -> int:
+    """The number of cells that are chosen one after the other; 0 of a single choice."""
+    return max(choice.peels for choice in query.choices)
 
 
 def is_pure(
@@ -211,7 +248,7 @@ def is_pure(
     if (
         query.by_choice
     ):  # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
-        return not ((query.peels or query.rank is not None) and accounting.has_own_delta)
+        return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
@@ -225,7 +262,7 @@ def is_pure(
     has_delta = (
         accounting.has_own_delta or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
     )
-    if query.gaussian_only:
+    if any(getattr(statistic, "gaussian_only", False) for _, statistic in query.statistics):
         _check_gaussian(query, mechanism, has_delta)
     if mechanism == "gaussian" and not has_delta:
         raise _no_delta(price)

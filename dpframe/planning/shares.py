@@ -11,6 +11,7 @@ from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import exact_weight, is_number
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics.capabilities import Weighing
 from dpframe.queries.total import Total
 
 
@@ -44,7 +45,9 @@ def shares_of(query: Query, weights: Any) -> Shares:
 
 def _relative(statistic: Statistic) -> dict[Total, int]:
     """The weight of each Total of a statistic among its own."""
-    return dict(zip(statistic.totals(), statistic.weights(), strict=True))
+    totals = statistic.totals()
+    weights = statistic.weights() if isinstance(statistic, Weighing) else [1] * len(totals)
+    return dict(zip(totals, weights, strict=True))
 
 
 def _scaled(weights: Sequence[int]) -> Shares:

@@ -354,6 +354,12 @@ def _check_by(by: tuple[str, ...]) -> None:
         raise MissingArgument('by must be given: name the columns to group by, as in group_by("ward", keys=[...]).')
     for column in by:
         check_column(column)
+    check_once(by)
+
+
+def check_once(by: tuple[str, ...]) -> None:
+    """Refuse a column that is named twice."""
+    for column in by:
         if by.count(column) > 1:
             raise InvalidArgument(f"by must name each column once, but {column!r} occurs twice. Drop the second.")
 

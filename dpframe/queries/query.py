@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,17 @@ from dpframe.queries.discovery import FoundAxis, found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import Level, cube_of, labels_of, levels_of, rollup_of
 from dpframe.queries.statistics import Measured, Statistic, Total
+from dpframe.queries.statistics.capabilities import (
+    ONE_CELL,
+    Adapting,
+    Choosing,
+    Deciding,
+    Labelled,
+    MoreColumns,
+    Protecting,
+    Sharing,
+    Tables,
+)
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +56,8 @@ class Query:
         self._check_axes()
         names = list(self.shown.names)
         for name, statistic in self.statistics:
-            names += dict.fromkeys([name, name + NOISY, name + ERROR, *(name + end for end in statistic.endings)])
+            endings = statistic.endings if isinstance(statistic, MoreColumns) else ()
+            names += dict.fromkeys([name, name + NOISY, name + ERROR, *(name + end for end in endings)])
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
@@ -62,7 +73,7 @@ class Query:
                 "not shown. Ask for the total by itself, without group_by, or declare the keys."
             )
         for name, statistic in self.statistics:
-            if statistic.axes:
+            if isinstance(statistic, Labelled):
                 raise InvalidArgument(
                     f"{statistic.verb} ({name}) must be asked of declared keys, not with keys=dpf.discover(...). "
                     "Find the keys in one release, and declare those that it shows in the next."
@@ -75,7 +86,7 @@ class Query:
 
     def _check_axes(self) -> None:
         """Refuse other statistics beside one that has several rows for each group."""
-        long = [(name, statistic) for name, statistic in self.statistics if statistic.axes]
+        long = [(name, statistic) for name, statistic in self.statistics if isinstance(statistic, Labelled)]
         for name, statistic in long:
             labels = [label for axis in statistic.axes for label in axis.names]
             if len(self.statistics) > 1:
@@ -148,65 +159,39 @@ class Query:
     @cached_property
     def chooses(self) -> bool:
         """Tell whether the answer is some of the cells, and not a number for each."""
-        return any(statistic.chooses for _, statistic in self.statistics)
+        return any(isinstance(choice, Choosing) for choice in self.choices)
 
     @cached_property
     def by_choice(self) -> bool:
         """Tell whether cells are chosen by a mechanism for choices."""
-        return any(statistic.by_choice for _, statistic in self.statistics)
+        return any(choice.by_choice for choice in self.choices)
 
     @cached_property
-    def peels(self) -> int:
-        """The number of cells that are chosen one after the other; 0 of a single choice, and where none is."""
-        return max(statistic.peels for _, statistic in self.statistics)
-
-    @cached_property
-    def gaussian_only(self) -> bool:
-        """Tell whether some statistic has no form for other noise than Gaussian."""
-        return any(statistic.gaussian_only for _, statistic in self.statistics)
+    def choices(self) -> tuple[Deciding, ...]:
+        """The statistics that a mechanism for choices answers, or may answer."""
+        return tuple(
+            one if isinstance(one, Deciding) else ONE_CELL
+            for _, one in self.statistics
+            if isinstance(one, Deciding) or getattr(one, "chooses", False)
+        )
 
     @cached_property
     def shown(self) -> Keys:
         """The rows of the result without subtotals: the cells, and inside of each the rows of a statistic."""
         shown = self.keys
         for _, statistic in self.statistics:
-            shown = statistic.shown(shown)
+            if isinstance(statistic, Tables):
+                shown = statistic.shown()
+            elif isinstance(statistic, Labelled):
+                shown = Keys((*shown.axes, *statistic.axes))
         return shown
-
-    @property
-    def rank(self) -> float | None:
-        """The quantile that is chosen by ranks; None where none is."""
-        return next((statistic.rank for _, statistic in self.statistics if statistic.rank is not None), None)
-
-    def as_choice(self) -> Query:
-        """The question answered by a choice; refused where it is none of one quantile of the whole frame."""
-        (name, first), *others = self.statistics
-        chosen = first.as_choice()
-        if chosen is None or others or self.keys.axes:
-            raise InvalidArgument(
-                "mechanism must be noise here: only one quantile of the whole frame, without group_by, can be chosen. "
-                "Write median(column, bounds=..., mechanism='choice'), or leave mechanism out."
-            )
-        return replace(self, statistics=((name, chosen),))
-
-    @property
-    def forms(self) -> tuple[Query, ...]:
-        """The ways to answer it, of which a plan takes one by public facts; of most questions there is one."""
-        each = (statistic.forms(self.keys.cells) for _, statistic in self.statistics)
-        names = [name for name, _ in self.statistics]
-        choices = tuple(tuple(zip(names, chosen, strict=True)) for chosen in product(*each))
-        return tuple(
-            self if statistics == self.statistics else replace(self, statistics=statistics) for statistics in choices
-        )
 
     def with_axes(self, checked: Callable[[Any], Any]) -> Query:
         """The same with the axes of its statistics as a schema has them."""
-        statistics = tuple((name, statistic.resolved(checked)) for name, statistic in self.statistics)
+        statistics = tuple(
+            (name, one.resolved(checked) if isinstance(one, Tables) else one) for name, one in self.statistics
+        )
         return self if statistics == self.statistics else replace(self, statistics=statistics)
-
-    def because(self, why: str) -> Query:
-        """The same with the reason why a plan took this way."""
-        return replace(self, statistics=tuple((name, statistic.because(why)) for name, statistic in self.statistics))
 
     @cached_property
     def by_name(self) -> Mapping[str, Statistic]:
@@ -215,14 +200,16 @@ class Query:
 
     def protecting(self, unit: PrivacyUnit) -> Query:
         """The same question in the form that suits the unit; refused where it lacks what the unit needs."""
-        statistics = tuple((name, statistic.protecting(unit)) for name, statistic in self.statistics)
+        statistics = tuple(
+            (name, one.protecting(unit) if isinstance(one, Protecting) else one) for name, one in self.statistics
+        )
         return self if statistics == self.statistics else replace(self, statistics=statistics)
 
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
-        formed = [(name, statistic.under(pure)) for name, statistic in self.statistics]
+        formed = [(name, one.under(pure) if isinstance(one, Adapting) else one) for name, one in self.statistics]
         measured = tuple(total for _, statistic in formed for total in statistic.totals())
-        statistics = tuple((name, statistic.beside(measured)) for name, statistic in formed)
+        statistics = tuple((name, one.beside(measured) if isinstance(one, Sharing) else one) for name, one in formed)
         return self if statistics == self.statistics else replace(self, statistics=statistics)
 
     @cached_property
@@ -251,17 +238,6 @@ class Query:
     def one_group(self) -> bool:
         """Tell whether all rows of a unit are weighed as one group: a choice allows them in each option."""
         return self.by_choice or self.groups == 1
-
-    @property
-    def number_words(self) -> str:
-        """The number of cells that are released, where some are chosen."""
-        most = max(statistic.chosen for _, statistic in self.statistics)
-        return "one" if most == 1 else f"{most:,} in order"
-
-    @property
-    def choice_facts(self) -> list[dict[str, Any]]:
-        """The facts of a record on cells that were chosen, and why so."""
-        return [said for _, statistic in self.statistics if (said := statistic.choice_facts()) is not None]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -335,7 +311,9 @@ class Query:
 
     def more(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """Further columns of a statistic by the ends of their names."""
-        return statistic.more({total: measured[total] for total in statistic.totals()}) if statistic.endings else {}
+        if not isinstance(statistic, MoreColumns):
+            return {}
+        return statistic.more({total: measured[total] for total in statistic.totals()})
 
     def __str__(self) -> str:
         return self._harmless_words
@@ -347,8 +325,9 @@ class Query:
     def _words(self) -> str:
         if self.grouping is not None:
             return f"contributions(){self.grouping}"
-        if self.chooses:
-            return f"{self.statistics[0][1].choice_words} of {self.keys.axes[0]}"
+        for choice in self.choices:
+            if isinstance(choice, Choosing):
+                return f"{choice.choice_words} of {self.keys.axes[0]}"
         statistics = ", ".join(str(statistic) for _, statistic in self.statistics)
         cells = " x ".join(str(axis) for axis in self.keys.axes)
         subtotals = ", with subtotals" if self.rollup else ", with all subtotals" if self.cube else ""

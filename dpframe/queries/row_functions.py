@@ -46,16 +46,6 @@ class TwoSided:
         share = self.share(steps)
         return share if self.above else 2**self.share.bits - share
 
-    @property
-    def share_of(self) -> Share | None:
-        """The share that this function is, as it is."""
-        return self.share if self.above else None
-
-    @property
-    def mirror(self) -> tuple[TwoSided, int] | None:
-        """The other way, and the whole of which this one is the rest: a missing value is as far from both ends."""
-        return None if self.above else (TwoSided(self.share, True), 2**self.share.bits)
-
 
 @dataclass(frozen=True)
 class Bernstein:

@@ -46,6 +46,10 @@ def measured(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integers:
     `kept` are the periods, from 1, that are there; the last one is that of y. Rows of a period that is not there count
     with those of the next. Of counts y is a whole number of steps of 2**-12 (`whole`). Any other total stays on its own
     grid: y is rounded down, to the same number whatever the order of the rows.
+
+    A count that wraps modulo 2**64 wraps y alike, and moves it no farther. Rounding does not: of a total that is not
+    below 2**63 steps, which takes 2**33 rows at the larger bound, one row may move y by more than its sensitivity. A
+    DataFrame of Polars whose index has 32 bits cannot hold so many (``docs/limits.md``).
     """
     now = kept[-1]
     counted_at = np.asarray(kept)[np.searchsorted(kept, np.arange(1, now + 1))]

@@ -58,7 +58,8 @@ class RowFunction:
         (`step_length` of the bounds). A row in which one of them is missing adds nothing.
     function : callable
         Of an int64 array for each of them, one entry a row: the int64 array of what each row adds. It must depend on
-        the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled.
+        the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled. How
+        many rows it is given at once, each engine decides; it cannot write to the arrays.
     reach : tuple of int
         The least and the greatest that a row may add, in steps, at most 2**31 of them: what the function gives is
         clipped to them, so that the sensitivity holds whatever it does.
@@ -87,6 +88,13 @@ class RowFunction:
             raise InvalidArgument(
                 f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Widen the reach."
             )
+
+    def given(self, *steps: Integers) -> Integers:
+        """The integers of rows in which no value is missing: the one way in which the function is called."""
+        for column in steps:
+            column.flags.writeable = False
+        with np.errstate(all="ignore"):  # whatever it does with a value, nothing is said of it
+            return np.asarray(self.function(*steps))
 
 
 class Vector(Protocol):

@@ -102,6 +102,13 @@ class RowVector(AsItIs):
         return self.whole and (column is None if everyone else self.columns == (column,))
 
 
+def row_functions(total: Total) -> tuple[RowFunction, ...]:
+    """The functions by which rows add to a Total; none of counts and clipped sums."""
+    if isinstance(total.vector, RowVector):
+        return total.vector.entries
+    return () if total.row is None else (total.row,)
+
+
 @dataclass(frozen=True)
 class InnerCounts(AsItIs):
     """The numbers that a design measures of the counts of neighboring bins: running counts can be read off them.

@@ -14,18 +14,21 @@ from dpframe.denoise import choose, estimators
 from dpframe.denoise.by_name import DENOISERS, named_facts, takes
 from dpframe.display.cell_errors import packed
 from dpframe.display.denoised import NOTHING
-from dpframe.errors import InvalidArgument, ReleaseFailed
+from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics.capabilities import Fitting
 from dpframe.queries.total import Measured, Total
-from dpframe.release.order import ordered_axes
 from dpframe.release.subtotals import consistent
 
 Floats = NDArray[np.float64]
 
+ORDER_EXAMPLE = 'Write order=True for keys of one column, or name the column, as in order="month".'
 ESTIMATES = ("estimated_rmse", "cell_rmse")  # of a first denoiser; after it the noise has another law
 
 
@@ -45,12 +48,37 @@ def check_denoising(query: Query, law: Mechanism, denoisers: Any) -> None:
         )
 
 
+def ordered_axes(keys: Keys, order: object) -> tuple[int, ...]:
+    """The places of the axes whose order means something; typed errors for an `order` that the cells cannot have."""
+    bins = tuple(index for index, axis in enumerate(keys.axes) if isinstance(axis, BinAxis))
+    if order is None or order is False:
+        return bins if order is None else ()
+    if order is not True and not isinstance(order, str):
+        raise InvalidType(f"order must be True, False or the name of a column, not {shown(order)}. {ORDER_EXAMPLE}")
+    named = {axis.columns[0]: index for index, axis in enumerate(keys.axes) if len(axis.columns) == 1}
+    if isinstance(order, str):
+        if order not in named:
+            among = f"one of {list(named)}" if named else "a column with keys of its own, not of combinations"
+            raise InvalidArgument(f"order must name {among}, not {shown(order)}. {ORDER_EXAMPLE}")
+        return tuple(sorted({*bins, named[order]}))
+    unsaid = [index for index in named.values() if index not in bins]
+    if len(keys.axes) == len(bins):
+        if not bins:
+            raise InvalidArgument("order must be left out of a single number, which has no neighbors. Drop it.")
+        return bins
+    if len(unsaid) != 1 or len(keys.axes) != len(bins) + 1:
+        raise InvalidArgument(
+            f"order must name the column that is in order, among {list(keys.columns)}, not be True. {ORDER_EXAMPLE}"
+        )
+    return tuple(sorted({*bins, *unsaid}))
+
+
 def denoised(
     values: Floats, statistic: Statistic, plan: Plan, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
-    if denoising.denoise is not None:
+    if denoising.denoise is not None and isinstance(statistic, Fitting):
         with silent():
             fitted = statistic.fitted(values, measured)
         if fitted is not None:

@@ -6,63 +6,55 @@ what else is asked is asked of them, as of declared ones, in weights and noise t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import noise
 from dpframe.engines.found_keys import key_candidates, ordered, written
-from dpframe.engines.keyed import keyed
-from dpframe.engines.streaming import Reading
-from dpframe.engines.totals import totals
 from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.thresholded import Thresholded
-from dpframe.planning.key_pricing import weights_of_units
+from dpframe.planning.call import Call
 from dpframe.planning.plan import Plan, Planned
 from dpframe.queries.discovery import FoundAxis, Needed
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
-from dpframe.release import replay, results
-from dpframe.release.shown_labels import labels_of, nothing_of
+from dpframe.release import provenance, replay, results
+from dpframe.release.measuring import measure, measured
+from dpframe.release.provenance import Prepared
+from dpframe.release.shown_labels import labels_of
 
 Integers = NDArray[np.int64]
 
 
-def keys_of(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
-    """The keys of a table with the exact weights of their units: a look at rows, and nothing to be shown."""
-    axis = _axis(plan)
-    weights = weights_of_units(axis, plan.unit, plan.parts[0].mechanism.norm)
-    return keyed(frame, axis, plan.unit, weights, noise.fresh_key(), reading)
-
-
-def rehearse_keys(plan: Plan, empty: Any) -> None:
-    """Both looks at rows, on none, with no bits drawn."""
-    labels_of(plan, nothing_of(plan))
+def try_rest(plan: Plan, frame: Any, empty: Any) -> None:
+    """The second look and the labels, of no keys and no rows."""
+    labels_of(plan, frame, measured(plan, empty))
     rest = _rest(plan, ())
     if rest.query.statistics:
-        totals(empty, rest.query, rest.unit, rest.parts[0].mechanism.norm)
+        measured(rest, empty)
 
 
-def released(plan: Plan, table: Any, entry: Entry, ledger: Ledger, receipt: Any, measure: Callable[[Plan], Any]) -> Any:
+def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: Ledger, receipt: Any) -> Any:
     """The released frame: keys that reach the line, in the order of their values."""
+    plan = prepared.plan
     axis, law = _axis(plan), _law(plan)
-    keys, steps, known = key_candidates(plan.frame, axis, table)
+    keys, steps, known = key_candidates(call.frame, axis, table)
     noisy = law.add_noise(steps)
     shown = np.flatnonzero(known | law.is_shown(noisy))
-    order = shown[ordered(plan.frame, axis, keys[shown])]
+    order = shown[ordered(call.frame, axis, keys[shown])]
     order = _largest(order, noisy, axis)
     keys, noisy = keys[order], noisy[order]
-    measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), measure)}
+    measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), call)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
-    frame = build.frame_of({**labels_of(plan, keys), **columns}, plan.asked.library)
-    facts = results.facts(plan, frame, steps_of, receipt, plan.asked.recording.label)
-    return replay.kept(plan, build.attach(frame, facts), None, entry, ledger, written(keys))
+    frame = build.frame_of({**labels_of(plan, call.frame, keys), **columns}, plan.asked.library)
+    facts = provenance.record(prepared, frame, call.words.label, denoised=steps_of, receipt=receipt)
+    return replay.kept(plan, call.frame, build.attach(frame, facts), None, entry, ledger, written(keys))
 
 
 def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArray[np.intp]:
@@ -73,16 +65,16 @@ def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArr
     return order[np.argsort(~noisy[order], kind="stable")[:most]]  # ~n falls as n grows, and never wraps
 
 
-def _measured(plan: Plan, rows: list[tuple[Any, ...]], measure: Callable[[Plan], Any]) -> dict[Total, Measured]:
+def _measured(plan: Plan, rows: list[tuple[Any, ...]], call: Call) -> dict[Total, Measured]:
     """The other Totals of the keys that are shown, with their noise."""
     rest = _rest(plan, tuple(rows))
     if not rest.query.statistics:
         return {}
-    exact, measured = measure(rest), {}
+    exact, noisy = measure(rest, call), {}
     for part in rest.parts:
         there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
-        measured[part.total] = _as_measured(part.mechanism.add_noise(there), part)
-    return measured
+        noisy[part.total] = _as_measured(part.mechanism.add_noise(there), part)
+    return noisy
 
 
 def _rest(plan: Plan, rows: tuple[tuple[Any, ...], ...]) -> Plan:

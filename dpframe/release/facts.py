@@ -1,12 +1,19 @@
-"""The public facts of a call, as text: what tells whether two calls ask the same, whoever asks and with which frame."""
+"""The public facts of a call, as text: what tells whether two calls ask the same, whoever asks and with which frame.
+
+This is version 1, and it is frozen: which facts there are, under which names, and how each is written down. What is
+dpframe's own is listed here one by one, and nothing is taken from the names of classes and fields, nor from words that
+people read. Whoever renames one changes the right side of its line, and stored answers are known as before. A new class
+that a call may be made of gets a line of its own. What is a caller's own, a statistic or a noise, is described by its
+class and its fields. Facts that have a default are written where they differ from it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import numbers
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -16,17 +23,22 @@ import numpy as np
 
 from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, named
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
+from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Request
-from dpframe.privacy import PrivacyUnit
-from dpframe.queries.keys import DtypeAxis, Keys
+from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries import bins, contributions, discovery, keys, statistics
 
 # as dpframe 0.1 called them, whose answers are replayed
 NAMED = {"keep_noisy": "raw", "statistics": "measures"}
 VERBS = {"mode": "select"}
-CLASSES = {"Mode": "Count"}
-# what does not shape the answer, or is the ledger's own; bounds are told once they are resolved
-UNASKED = ("ledger", "unit", "max_rows", "max_groups", "label", "snapshot", "most")
+NO_KEYS = (  # as dpframe 0.2 told that a dtype must declare them
+    "keys must be given: they are never taken from the data. "
+    'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
+)
 
 
 @dataclass(frozen=True)
@@ -37,37 +49,219 @@ class Written:
     parts: Mapping[str, Any]
 
 
-def facts_of(request: Request, plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
+@dataclass(frozen=True)
+class Form:
+    """The way in which values of a class are written: the name that it had in 0.2, its facts, those with a default."""
+
+    kind: str
+    facts: Callable[[Any], Mapping[str, Any]]
+    defaults: Mapping[str, Any]
+
+    def of(self, value: Any) -> Written:
+        """The facts of a value, but for those at their defaults."""
+        return Written(self.kind, _said(self.facts(value), self.defaults))
+
+
+def _form(kind: str, facts: Callable[[Any], Mapping[str, Any]], /, **defaults: Any) -> Form:
+    return Form(kind, facts, defaults)
+
+
+def _bins(axis: bins.BinAxis) -> dict[str, Any]:
+    place = {"column": axis.column, "edges": axis.edges, "kind": axis.kind}
+    return {**place, "aware": axis.aware, "outside": axis.outside, "closed": axis.closed}
+
+
+def _clipped(statistic: statistics.Clipped) -> dict[str, Any]:
+    return {"column": statistic.column, "bounds": statistic.bounds}
+
+
+def _variance(statistic: statistics.Variance) -> dict[str, Any]:
+    return {**_clipped(statistic), "ddof": statistic.ddof, "pure": statistic.pure}
+
+
+def _pairs(statistic: statistics.Covariance) -> dict[str, Any]:
+    said = {"columns": statistic.columns, "bounds_of": statistic.bounds_of}
+    return {**said, "ddof": statistic.ddof, "pure": statistic.pure}
+
+
+def _quantile(statistic: statistics.Quantile) -> dict[str, Any]:
+    said = {"column": statistic.column, "q": statistic.q, "candidates": statistic.candidates}
+    return {**said, "named": statistic.named, "pure": statistic.pure, "by": statistic.by, "why": statistic.why}
+
+
+def _top(statistic: statistics.TopK) -> dict[str, Any]:
+    said = {"k": statistic.k, "counts": statistic.counts, "by": statistic.by}
+    return {**said, "options": statistic.options, "why": statistic.why}
+
+
+def _discovery(how: discovery.Discovery) -> dict[str, Any]:
+    said = {"delta": how.delta, "max_keys": how.max_keys, "at_least": how.at_least}
+    return {**said, "known": how.known, "nulls": how.nulls, "largest": how.largest}
+
+
+def _found(axis: discovery.FoundAxis) -> dict[str, Any]:
+    said = {"columns": axis.columns, "rows": axis.rows, "argument": axis.argument}
+    return {**said, "discovery": axis.discovery, "room": axis.room, "by_rows": axis.by_rows}
+
+
+def _total(total: statistics.Total) -> dict[str, Any]:
+    """Of a caller's statistic, which may hold one."""
+    said = {"column": total.column, "bounds": total.bounds, "centred": total.centred, "units": total.units}
+    more = {"by": total.by, "row": total.row, "per_unit": total.per_unit}
+    return {**said, **more, "vector": total.vector, "distinct": total.distinct}
+
+
+def _stepped(noise: Any) -> dict[str, Any]:
+    said = {"step_sensitivity": noise.step_sensitivity, "step_scale": noise.step_scale, "grid": noise.grid}
+    return {**said, "calibration": noise.calibration}
+
+
+def _truncated_noise(noise: TruncatedGeneralizedGaussian) -> dict[str, Any]:
+    said = {**_stepped(noise), "p": noise.p, "step_output": noise.step_output, "boundary": noise.boundary}
+    return {**said, "cells": noise.cells, "formula": noise.formula}
+
+
+STEPS = {"grid": 1.0, "calibration": ""}
+BINS = {"kind": "number", "aware": False, "outside": "drop", "closed": True}
+FOUND = {"rows": (), "argument": "keys", "room": 0, "by_rows": False}
+TOTAL = {"column": None, "bounds": None, "centred": False, "units": False, "by": None, "row": None, "per_unit": False}
+
+# The classes as they are called today, and how their values are written down for good.
+FORMS: Mapping[type[Any], Form] = {
+    Price: _form(
+        "Price", lambda it: {"epsilon": it.epsilon, "delta": it.delta, "share": it.share},
+        epsilon=None, delta=None, share=None,
+    ),
+    # cells
+    keys.Keys: _form("Keys", lambda it: {"axes": it.axes}, axes=()),
+    keys.KeyAxis: _form(
+        "KeyAxis", lambda it: {"columns": it.columns, "rows": it.rows, "argument": it.argument}, argument="keys"
+    ),
+    keys.DtypeAxis: _form("DtypeAxis", lambda it: {"columns": it.columns, "missing": NO_KEYS}),
+    bins.BinAxis: _form("BinAxis", _bins, **BINS),
+    bins.DateAxis: _form("DateAxis", lambda it: {**_bins(it), "every": it.every}, **BINS, every="1d"),
+    discovery.FoundAxis: _form("FoundAxis", _found, **FOUND),
+    discovery.Discovery: _form(
+        "Discovery", _discovery, max_keys=1_000, at_least=1, known=(), nulls=False, largest=None
+    ),
+    contributions.Grouping: _form(
+        "Grouping", lambda it: {"columns": it.columns, "keys": it.keys}, columns=(), keys=None
+    ),
+    # statistics
+    statistics.Count: _form("Count", lambda it: {"column": it.column}, column=None),
+    statistics.Contributors: _form("Contributors", lambda it: {"column": it.column}, column=None),
+    statistics.NUnits: _form(
+        "NUnits", lambda it: {"column": it.column, "of_rows": it.of_rows}, column=None, of_rows=False
+    ),
+    statistics.Sum: _form("Sum", _clipped),
+    statistics.UnitSum: _form("UnitSum", _clipped),
+    statistics.Mean: _form(
+        "Mean", lambda it: {**_clipped(it), "missing": it.missing, "pure": it.pure, "shared": it.shared},
+        missing="drop", pure=False, shared=False,
+    ),
+    statistics.Variance: _form("Variance", _variance, ddof=1, pure=False),
+    statistics.Std: _form("Std", _variance, ddof=1, pure=False),
+    statistics.Proportion: _form("Proportion", lambda it: {"column": it.column, "value": it.value}, value=None),
+    statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
+    statistics.Quantiles: _form("Quantiles", lambda it: {"parts": it.parts}),
+    statistics.Ecdf: _form(
+        "Ecdf", lambda it: {"column": it.column, "size": it.size, "pure": it.pure}, pure=False
+    ),
+    statistics.Ratio: _form(
+        "Ratio",
+        lambda it: {
+            "column": it.column, "bounds": it.bounds,
+            "denominator": it.denominator, "denominator_bounds": it.denominator_bounds,
+        },
+    ),
+    statistics.Share: _form("Share", lambda it: {"column": it.column, "size": it.size}),
+    statistics.Ranges: _form("Ranges", lambda it: {"shape": it.shape, "pure": it.pure}, pure=False),
+    statistics.StagedRanges: _form("StagedRanges", lambda it: {"shape": it.shape, "pure": it.pure}, pure=False),
+    statistics.NDistinct: _form(
+        "NDistinct", lambda it: {"column": it.column, "max_values": it.max_values, "of_rows": it.of_rows},
+        max_values=None, of_rows=False,
+    ),
+    statistics.Mode: _form("Count", lambda it: {}),  # as dpframe 0.1 called it
+    statistics.TopK: _form("TopK", _top, counts=False, by="", options=0, why=""),
+    statistics.Covariance: _form("Covariance", _pairs, ddof=1, pure=False),
+    statistics.Correlation: _form("Correlation", _pairs, ddof=1, pure=False),
+    statistics.Marginals: _form(
+        "Marginals",
+        lambda it: {"attributes": it.attributes, "degree": it.degree, "objective": it.objective, "fit": it.fit},
+        degree=2, objective="equal", fit=None,
+    ),
+    statistics.Total: _form("Total", _total, **TOTAL, vector=None, distinct=None),
+    # noise that a function of the caller's chose
+    Laplace: _form("Laplace", _stepped, **STEPS),
+    Gaussian: _form("Gaussian", _stepped, **STEPS),
+    GeneralizedGaussian: _form(
+        "GeneralizedGaussian", lambda it: {**_stepped(it), "p": it.p}, **STEPS
+    ),
+    TruncatedLaplace: _form(
+        "TruncatedLaplace", lambda it: {**_stepped(it), "reach": it.reach, "counts": it.counts},
+        **STEPS, reach=0, counts=1,
+    ),
+    TruncatedGeneralizedGaussian: _form(
+        "TruncatedGeneralizedGaussian", _truncated_noise, **STEPS, boundary="truncated", cells=1.0, formula="exact"
+    ),
+}  # fmt: skip
+
+
+def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     """A hash for each part of the question and each option that shapes the law of the answer.
 
-    Bounds of contribution are told where they are not those of `unit`, the ledger's own: dpframe 0.1 had no others.
+    What does not shape it is left out, and so is what is the ledger's own. Bounds of contribution are told where they
+    are not those of `unit`, the ledger's own: dpframe 0.1 had no others. Some names are those of 0.1.
     """
-    query = request.query
-    facts = _parts(replace(query, keys=_resolved(query.keys, plan.query.keys), grouping=plan.query.grouping))
-    said = (request.pricing, request.noising, request.denoising, request.recording)
-    facts |= {name: fact for value in said for name, fact in _parts(value).items() if name not in UNASKED}
-    if request.pricing.within is None:
-        for name in ("epsilon", "delta", "share"):
-            facts.pop(name, None)
+    question = plan.asked
+    query, pricing, denoising = question.query, question.pricing, question.denoising
+    facts: dict[str, Any] = {
+        "verb": VERBS.get(query.verb, query.verb),
+        "keys": _resolved(query.keys, plan.query.keys),
+        "statistics": query.statistics,
+    }
+    options = {
+        "rollup": query.rollup,
+        "cube": query.cube,
+        "grouping": plan.query.grouping,
+        "within": pricing.within,
+        "confidence": pricing.confidence,
+        "size": pricing.size,
+        "weights": pricing.weights,
+        "mechanism": question.noising.mechanism,
+        "denoise": denoising.denoise,
+        "keep_noisy": denoising.keep_noisy,
+        "order": denoising.order,
+        "graph": denoising.graph,
+    }
+    if pricing.within is None:
         facts["price"] = plan.price
+    else:
+        options |= {"epsilon": pricing.epsilon, "delta": pricing.delta, "share": pricing.share}
+    facts |= _said(options, {**dict.fromkeys(options), "rollup": False, "cube": False, "keep_noisy": True})
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
-        facts |= asdict(plan.unit.contribution)
-    if callable(request.noising.mechanism):  # whatever the function is, this is the noise that it chose
+        bounds = plan.unit.contribution
+        facts |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
+    if callable(question.noising.mechanism):  # whatever the function is, this is the noise that it chose
         facts["mechanism"] = [part.mechanism for part in plan.parts]
-    facts["verb"] = VERBS.get(query.verb, query.verb)
     return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
 
 
-def _resolved(keys: Keys, checked: Keys) -> Keys:
+def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:
     """The keys as they were typed; those that a dtype declares, as it declares them."""
-    pairs = zip(keys.axes, checked.axes, strict=True)
-    return Keys(tuple(checked_axis if isinstance(axis, DtypeAxis) else axis for axis, checked_axis in pairs))
+    pairs = zip(typed.axes, checked.axes, strict=True)
+    return keys.Keys(tuple(checked_axis if isinstance(axis, keys.DtypeAxis) else axis for axis, checked_axis in pairs))
 
 
-def _parts(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass but for those at their defaults: a new field of a later version then says nothing."""
-    contents = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
-    return {name: content for name, (content, default) in contents.items() if not _is_default(content, default)}
+def _said(facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts but for those at their defaults: one of a later version then says nothing of an earlier call."""
+    return {name: fact for name, fact in facts.items() if not _is_default(fact, defaults.get(name, MISSING))}
+
+
+def _of_class(value: Any) -> Written:
+    """A caller's own dataclass, by its class and its fields."""
+    contents = {field.name: getattr(value, field.name) for field in fields(value)}
+    return Written(type(value).__name__, _said(contents, {field.name: field.default for field in fields(value)}))
 
 
 def _is_default(content: Any, default: Any) -> bool:
@@ -102,12 +296,12 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {"mapping": [[_plain(key), _plain(item)] for key, item in value.items()]}
+    if type(value) in FORMS:
+        value = FORMS[type(value)].of(value)
+    elif is_dataclass(value) and not isinstance(value, (type, Written)):
+        value = _of_class(value)
     if isinstance(value, Written):
         return {"class": value.kind, "parts": {name: _plain(part) for name, part in value.parts.items()}}
-    if is_dataclass(value) and not isinstance(value, type):
-        name = type(value).__name__
-        parts = {field: _plain(content) for field, content in _parts(value).items()}
-        return {"class": CLASSES.get(name, name), "parts": parts}
     known = [name for name, function in DENOISERS.items() if function is value]
     if known:
         return known[0]

@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe._version import VERSION
 from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import shown_up
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
+from dpframe.noise import is_secure
 from dpframe.planning.plan import Plan
 from dpframe.queries.bins import BinAxis, DateAxis
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics.capabilities import Choosing
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 KINDS = {  # of the edges of each kind of bins
@@ -32,15 +37,37 @@ KINDS = {  # of the edges of each kind of bins
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A plan with what follows from it alone, each worked out once. No word of a call is in it, and no row."""
+
+    plan: Plan
+    labels: Mapping[str, Any]  # the columns that name the cells
+
+    @cached_property
+    def record(self) -> bytes:
+        """The record but for what a call, the released frame and the noise at work say of themselves."""
+        return pickle.dumps(facts_of_plan(self.plan))
+
+    @cached_property
+    def ranked(self) -> prints.Ranked | None:
+        """The print of the labels, of a table with all declared rows."""
+        columns = self.labels or {"": np.zeros(self.plan.query.rows)}
+        frame = build.frame_of(dict(columns), self.plan.asked.library)
+        return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.level_facts))
+
+    @cached_property
+    def promise(self) -> str:
+        """The promise of a record without a label, drawn from the system's bits."""
+        return promise(self, None, secure=True)
+
+
 def record(
-    plan: Plan,
+    prepared: Prepared,
     frame: Any,
-    *,
-    version: str,
     label: str | None,
+    *,
     denoised: Mapping[str, Any],
-    secure: bool,
-    keep_noisy: bool,
     receipt: Mapping[str, Any] | None = None,
     numbers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -48,45 +75,40 @@ def record(
 
     `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made.
     """
+    plan = prepared.plan
     columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
-    facts = _known_again(plan, version=version, label=label, secure=secure, keep_noisy=keep_noisy)
+    facts = _of_call(prepared, label, secure=is_secure())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
     if plan.query.found is not None:
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
-    facts["rows"] = _rows(plan, frame, columns, numbers or frame)
+    facts["rows"] = _rows(prepared, frame, columns, numbers or frame)
     if receipt is not None:
         facts["ledger"] = dict(receipt)
     return facts
 
 
-def promise(plan: Plan, *, label: str | None, secure: bool, keep_noisy: bool) -> str:
+def promise(prepared: Prepared, label: str | None, *, secure: bool) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-
-    def hashed(label: str | None) -> str:
-        return promised(_known_again(plan, version="", label=label, secure=secure, keep_noisy=keep_noisy))
-
-    return plan.once(f"promise {secure} {keep_noisy}", lambda: hashed(None)) if label is None else hashed(label)
+    return promised(_of_call(prepared, label, secure=secure))
 
 
-def _known_again(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
-    """The same as `_known`, which is worked out once, as a copy that is the caller's."""
-    facts: dict[str, Any] = pickle.loads(
-        plan.once(
-            f"record {secure} {keep_noisy}",
-            lambda: pickle.dumps(_known(plan, version="", label=None, secure=secure, keep_noisy=keep_noisy)),
-        )
-    )
-    return facts | {"dpframe": version, "label": label}
+def _of_call(prepared: Prepared, label: str | None, *, secure: bool) -> dict[str, Any]:
+    """The record of a call but for what only the released frame tells: a copy that is the caller's."""
+    facts: dict[str, Any] = pickle.loads(prepared.record)
+    facts["label"] = label
+    if not secure:
+        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    return facts
 
 
-def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_noisy: bool) -> dict[str, Any]:
-    """The record but for what only the released frame tells."""
+def facts_of_plan(plan: Plan) -> dict[str, Any]:
+    """The record but for what a call, the released frame and the noise at work say of themselves."""
     facts: dict[str, Any] = {
         "schema": SCHEMA,
-        "dpframe": version,
-        "label": label,
+        "dpframe": VERSION,
+        "label": None,
         "verb": plan.query.verb,
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
@@ -95,10 +117,11 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
-        "keep_noisy": keep_noisy,
+        "keep_noisy": plan.asked.denoising.keep_noisy,
     }
-    for said in plan.query.choice_facts if plan.query.chooses else ():
-        facts["top"] = said
+    for choice in plan.query.choices:
+        if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
+            facts["top"] = said
     if plan.query.grouping is not None:
         facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
     if (levels := plan.query.level_facts) is not None:
@@ -107,8 +130,6 @@ def _known(plan: Plan, *, version: str, label: str | None, secure: bool, keep_no
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
     if plan.choice is not None:
         facts["chosen"] = plan.choice.facts
-    if not secure:
-        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
     return facts
 
 
@@ -123,7 +144,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
     Refused is a frame that kept its record, but holds something else than what the record speaks of.
     """
     _check_columns(frame, facts)
-    rows = rows_of(facts)
+    rows = foreign.rows_of(facts)
     if not foreign.is_reports(facts) and len(frame) != rows:  # the number of reports is public, and in no record
         raise InvalidArgument(
             f"the frame must have the {rows} rows that were released, not {len(frame)}. "
@@ -202,17 +223,16 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _rows(plan: Plan, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
+def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
+    plan = prepared.plan
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    layout = prints.layout_of(plan.query.level_facts)
-    declared = plan.query.found is None and not plan.query.chooses
-    if declared and len(frame) == plan.query.rows:  # the rows of every answer, but not of the rehearsal
-        ranked = plan.once("ranked", lambda: prints.ranked_of(frame, labels, layout))
+    if plan.query.found is None and not plan.query.chooses:
+        ranked = prepared.ranked
         rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:
-        rows_print = prints.print_of(frame, labels, numbers, layout)
+        rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.level_facts))
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
@@ -221,28 +241,12 @@ def _rows(plan: Plan, frame: Any, columns: Sequence[str], values: Any) -> dict[s
     return {"labels": labels, "sha256": rows_print.sha256, "order": order}
 
 
-def shape(facts: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape of the cells, as declared; with subtotals the rows of all levels, one after the other."""
-    if "levels" in facts:
-        return (sum(level["rows"] for level in facts["levels"]),)
-    return tuple(axis["size"] for axis in facts["cells"])
-
-
-def rows_of(facts: Mapping[str, Any]) -> int:
-    """The number of rows that were released."""
-    if "top" in facts:
-        return int(facts["top"]["k"])
-    if not facts["measures"]:
-        return 1
-    return math.prod(shape(facts))
-
-
 def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """For each released column (and level of subtotals) the interval of its noise, and what is known of its error.
 
     The frame is in the order of the declared cells.
     """
-    levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(shape(facts))}]
+    levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(foreign.shape(facts))}]
     rows, start = [], 0
     for index, level in enumerate(levels):
         mine = slice(start, start + level["rows"])

@@ -21,23 +21,23 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
-from dpframe.exact import shown_up
+from dpframe.errors.withholding import tried
+from dpframe.exact import exact_text, shown_up
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
 from dpframe.ledger import ambient
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Answer, Entry
+from dpframe.ledger.entries import PURE, Answer, Entry
 from dpframe.ledger.ledger import ROWS
 from dpframe.ledger.promises import promised
 from dpframe.ledger.statement import no_ledger
-from dpframe.mechanisms.selection import ExponentialMechanism
+from dpframe.mechanisms.declared import PureLoss
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.release.one_look import looked
+from dpframe.release.measuring import looked
 from dpframe.release.provenance import SCHEMA
-from dpframe.release.tried import tried
 
 REPLACE = (
     "ledger must have a unit of neighbors='replace' for the local model: one person's value is replaced, and that the "
@@ -114,14 +114,15 @@ def randomized(
     query = method.question(column)
     check(frame, query, whose)
     label = None if label is None else checked_name("label", label)
-    price = Price(method.loss * most)
-    law = ExponentialMechanism.of_steps(1, method.loss * most, monotonic=True, options=2)  # costs as any pure release
-    amount = payer.accounting.charge(price, payer.limit_amount, (law,))
+    curve = PureLoss(method.loss * most)  # of the reports together no more is proven
+    price = Price(curve.budget)
+    amount = payer.accounting.charge(price, payer.limit_amount, (curve,))
     cost = payer.accounting.cost(price, amount, pure=True)
     facts = _known(column, method, whose, label, cost, payer.accounting.name, most)
     _rehearse(frame, query, method, whose, facts)
     words = f"reports of {column} by {method.name}"
-    entry = Entry(now(), label, words, whose, amount, cost, promises=(promised(facts),))
+    declared = {PURE: exact_text(curve.budget)}
+    entry = Entry(now(), label, words, whose, amount, cost, asked=declared, promises=(promised(facts),))
     ambient.warn_unlimited(payer, whose, depth=5)
     receipt = payer.take(entry)
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one

@@ -13,19 +13,20 @@ from dpframe.frames import build
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
+from dpframe.planning.call import Words
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Request
+from dpframe.release import provenance
 from dpframe.release.facts import facts_of
-from dpframe.release.provenance import promise
+from dpframe.release.provenance import Prepared
 from dpframe.release.results import cells_at
 from dpframe.release.shown_labels import labels_again, stored_forms
 
 FORMAT = "dpframe.answer/1"
 
 
-def entry_of(request: Request, plan: Plan, ledger: Ledger) -> Entry:
+def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     """The entry that the ledger is asked for: with its public facts, if the call has a label and a snapshot."""
-    label, snapshot = request.recording.label, request.recording.snapshot
+    plan, label, snapshot = prepared.plan, words.label, words.snapshot
     if snapshot is not None and not ledger.is_durable:
         raise LedgerError(
             "snapshot must be left out with a ledger in memory, which stores no answers: each call is a new release. "
@@ -40,14 +41,15 @@ def entry_of(request: Request, plan: Plan, ledger: Ledger) -> Entry:
         plan.amount,
         plan.cost,
         snapshot=snapshot,
-        asked=facts_of(request, plan, ledger.unit or plan.unit) if is_named else None,
-        promises=(promise_of(plan, label),),
+        asked=facts_of(plan, ledger.unit or plan.unit) if is_named else None,
+        promises=(promise_of(prepared, label),),
     )
 
 
-def promise_of(plan: Plan, label: str | None) -> str:
+def promise_of(prepared: Prepared, label: str | None) -> str:
     """The promise that the ledger's entry makes of the record, before a row is read."""
-    return promise(plan, label=label, secure=noise.is_secure(), keep_noisy=plan.asked.denoising.keep_noisy)
+    secure = noise.is_secure()
+    return prepared.promise if label is None and secure else provenance.promise(prepared, label, secure=secure)
 
 
 def content_of(
@@ -75,8 +77,8 @@ def content_of(
     return json.dumps(header).encode() + b"\n" + b"".join(numbers)
 
 
-def replayed(plan: Plan, content: bytes) -> Any:
-    """The released frame again, in the library of the caller's frame."""
+def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
+    """The released frame again, in the library of the answer; `asked` is the frame of the call, read by its schema."""
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
     if plan.query.chooses:
@@ -84,7 +86,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
         frame = cells_at(plan, places, plan.query.labels(), header.get("numbers", {}))
         return build.attach(frame, header["provenance"])
     has_keys = "found" in header
-    columns = dict(labels_again(plan, header["found"], header["forms"]) if has_keys else plan.query.labels())
+    columns = dict(labels_again(plan, asked, header["found"], header["forms"]) if has_keys else plan.query.labels())
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
@@ -94,6 +96,7 @@ def replayed(plan: Plan, content: bytes) -> Any:
 
 def kept(
     plan: Plan,
+    asked: Any,
     frame: Any,
     chosen: list[int] | None,
     entry: Entry,
@@ -103,7 +106,7 @@ def kept(
     """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
     if entry.name is None:
         return frame
-    keys = None if found is None else {"found": found, "forms": stored_forms(plan)}
+    keys = None if found is None else {"found": found, "forms": stored_forms(plan, asked)}
     content = content_of(frame, chosen, build.record_of(frame) or {}, keys)
     stored = ledger.keep(entry, content)
-    return frame if stored == content else replayed(plan, stored)
+    return frame if stored == content else replayed(plan, asked, stored)

@@ -5,43 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.engines.found_keys import forms, label_columns, read
-from dpframe.engines.keyed import keyed
 from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.errors import LedgerError, shown
 from dpframe.frames import build
-from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
-
-NO_ORDER = 0  # of no rows
-
-
-def nothing_of(plan: Plan) -> Any:
-    """The keys of no rows: their dtypes."""
-    axis = plan.query.found
-    assert axis is not None
-    empty = emptied(plan.frame, columns_of(plan.query, plan.unit))
-    return keyed(empty, axis, plan.unit, weights_of_units(axis, plan.unit, plan.parts[0].mechanism.norm), NO_ORDER)
+from dpframe.release.measuring import measured
 
 
-def labels_of(plan: Plan, keys: Any) -> dict[str, Any]:
+def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
     """The columns that name the keys that are shown."""
     axis, library = plan.query.found, plan.asked.library
     assert axis is not None
     nulls = axis.discovery is not None and axis.discovery.nulls
-    columns = label_columns(plan.frame, axis, keys)
+    columns = label_columns(frame, axis, keys)
     return {name: build.label_column(name, values, library, nulls=nulls) for name, values in columns.items()}
 
 
-def stored_forms(plan: Plan) -> list[str]:
+def stored_forms(plan: Plan, frame: Any) -> list[str]:
     """The form in which each column of keys is written down: a stored answer can be read with these alone."""
     axis = plan.query.found
     assert axis is not None
-    return forms(plan.frame, axis)
+    return forms(frame, axis)
 
 
-def labels_again(plan: Plan, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
+def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
     """The same of keys as an answer has stored them; refused where the columns have got another dtype since."""
-    now, axis = stored_forms(plan), plan.query.found
+    now, axis = stored_forms(plan, frame), plan.query.found
     assert axis is not None
     for column, before, form in zip(axis.columns, kept, now, strict=True):
         if before != form:
@@ -49,4 +38,5 @@ def labels_again(plan: Plan, stored: list[list[Any]], kept: list[str]) -> dict[s
                 f"column {column!r} must have the dtype that it had when this answer was stored, whose keys were "
                 f"{shown(before)}, not {shown(form)}. Nothing was charged. Cast it back, or take another snapshot."
             )
-    return labels_of(plan, read(stored, nothing_of(plan)))
+    nothing = measured(plan, emptied(frame, columns_of(plan.query, plan.unit)))  # for its dtypes
+    return labels_of(plan, frame, read(stored, nothing))

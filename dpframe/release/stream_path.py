@@ -19,8 +19,9 @@ from dpframe.engines.choice import check_whole
 from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.schema import check
 from dpframe.engines.stream_rows import stream_totals
-from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, shown
-from dpframe.frames import build, foreign
+from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
+from dpframe.errors.withholding import OF_VALUES, tried
+from dpframe.frames import build
 from dpframe.frames.marks import public
 from dpframe.ledger import ambient, streams
 from dpframe.ledger.entries import Entry
@@ -35,9 +36,8 @@ from dpframe.queries.date_grid import day_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
-from dpframe.release.one_look import looked
+from dpframe.release.measuring import looked
 from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
-from dpframe.release.tried import tried
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
@@ -67,9 +67,10 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
         _check_turn(plan, state, number, waits=True)
         ambient.warn_unlimited(ledger, plan.unit, depth=4)
         streams.begun(ledger, entry)
-        exact = _looked(plan, frame, number)
-        if not _draw(plan, ledger, entry, number, exact, labels, library):
-            _wait(plan, ledger, entry, number)
+        with after_the_charge():
+            exact = _looked(plan, frame, number)
+            if not _draw(plan, ledger, entry, number, exact, labels, library):
+                _wait(plan, ledger, entry, number)
         log.info("released period %s of %s for %s, protecting %s", number, plan.words, plan.cost, plan.unit)
     return frame_of(Stored.of(streams.contents(ledger, entry)[number]), labels, library)
 
@@ -230,11 +231,8 @@ def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
         exact = stream_totals(emptied(frame, columns_of(plan.query, plan.unit)), plan.query, plan.unit, 1)
         columns = read_off(plan, [measured(exact, (1,), whole=plan.reach.whole)], (1,))
     rule = "keys and names must be such that a record of them can be written, and it cannot"
-    with tried(InvalidArgument, rule, "Let keys be numbers and strings of ordinary length."):
+    with tried(InvalidArgument, rule, "Let keys be numbers and strings of ordinary length.", foreseen=OF_VALUES):
         labels = Keys(plan.query.keys.axes[1:]).labels()
         built = {name: build.column_of(name, values, library) for name, values in labels.items()}
-        record = record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None)
-        json.dumps(record)
-        if problem := foreign.problem_of(record):
-            raise InvalidArgument(problem)
+        json.dumps(record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None))
     return built

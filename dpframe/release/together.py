@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,16 +15,18 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger import ambient
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Foresight, Ledger
 from dpframe.ledger.statement import no_ledger
+from dpframe.planning.call import Call
 from dpframe.planning.joint import JointPlan, joint_plan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.path import measure, rehearsed
-from dpframe.release.replay import promise_of
+from dpframe.release.measuring import measure
+from dpframe.release.preparing import tried_on_no_rows
+from dpframe.release.replay import entry_of, promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
@@ -139,20 +142,18 @@ def release_together(
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
-    for plan in joint.plans.values():
-        check(plan.frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
-    labels = {name: rehearsed(plan) for name, plan in joint.plans.items()}
+    calls = {name: _call(plan) for name, plan in joint.plans.items()}
+    for name, plan in joint.plans.items():
+        check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
+    ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
     ambient.warn_unlimited(payed, joint.unit, depth=3)
-    of_plan = {name: plan.asked.recording.label or label for name, plan in joint.plans.items()}
-    promises = tuple(promise_of(plan, of_plan[name]) for name, plan in joint.plans.items())
+    labels = {name: call.words.label or label for name, call in calls.items()}
+    promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
-    exact = {name: measure(plan) for name, plan in joint.plans.items()}
+    exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
-    return {
-        name: results.built(plan, exact[name], receipt, labels[name], of_plan[name])[0]
-        for name, plan in joint.plans.items()
-    }
+    return {name: results.built(each, exact[name], labels[name], receipt)[0] for name, each in ready.items()}
 
 
 def _price(epsilon: Any, delta: Any, share: Any) -> Price:
@@ -192,12 +193,12 @@ def _checked(plans: Any) -> dict[str, Plan]:
         if not isinstance(plan, (Plan, PlanTable)):
             raise InvalidType(f"plans must be made by .dp.preview, and {name!r} is {shown(plan)}. {EXAMPLE}")
         single = plan.first if isinstance(plan, PlanTable) else plan
-        if single.frame is None:
+        if single.call is None:
             raise InvalidArgument(
                 f"plans must remember their frame, and {name!r} was pickled or copied, which leaves it out. "
                 "Preview it again, in this process."
             )
-        if single.asked.recording.snapshot is not None:
+        if single.call.words.snapshot is not None:
             raise InvalidArgument(
                 f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."
@@ -211,6 +212,11 @@ def _checked(plans: Any) -> dict[str, Plan]:
     return checked
 
 
+def _call(plan: Plan) -> Call:
+    assert plan.call is not None  # refused before
+    return plan.call
+
+
 def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
     """One price protects one unit; the bounds of contribution are each plan's own."""
     first, *others = plans.items()
@@ -222,3 +228,18 @@ def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
             )
     if ledger is not None:
         ledger.unit_for(first[1].unit.who)
+
+
+def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
+    """Try each plan on no rows, and all of them on the ledger; nothing is charged and no row is read.
+
+    BudgetExceeded names the first plan that does not fit beside those before it.
+    """
+    return ledger.foresee({name: _entry(plan, ledger) for name, plan in plans.items()})
+
+
+def _entry(plan: Plan, ledger: Ledger) -> Entry:
+    """The entry of its charge; a ledger that is yet to be made stores nothing, and knows no snapshot."""
+    assert plan.call is not None, "a plan that was copied cannot be released"
+    words = plan.call.words if ledger.is_durable else replace(plan.call.words, snapshot=None)
+    return entry_of(tried_on_no_rows(plan.call.frame, plan), words, ledger)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.accounting import Accounting
+from dpframe.accounting import Accounting, BoundedRange, PureLoss
 from dpframe.errors import InvalidArgument, named
 from dpframe.exact import Amount, exactly, is_exact, keeps
 from dpframe.mechanisms import curves
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.contract import Mechanism, is_mechanism
+from dpframe.mechanisms.declared import Curve
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.privacy import Price, PrivacyLoss
@@ -46,10 +47,11 @@ def check_accounting(accounting: Accounting) -> None:
     Notes
     -----
     Three limits are filled with equal releases, 1 to some thousands: Gaussian noise, randomized response (discrete
-    Laplace noise of sensitivity 1 is that), and both in one call. Their loss together is known exactly: k Gaussians of
-    mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over these. An accounting
-    that undercharges by a few percent shows. That it holds for every mechanism, and for prices chosen after earlier
-    answers, is for its author to prove.
+    Laplace noise of sensitivity 1 is that), both in one call, and the declared curves `PureLoss`, as randomized
+    response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their loss together is known
+    exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over
+    these. An accounting that undercharges by a few percent shows. That it holds for every mechanism, and for prices
+    chosen after earlier answers, is for its author to prove.
 
     Examples
     --------
@@ -116,15 +118,15 @@ class _Calls:
     """Equal calls: their noise, and what each is charged."""
 
     price: Price
-    noises: tuple[Mechanism, ...]
+    noises: tuple[Curve, ...]
     amount: Amount
 
     def delta(self, count: int, epsilon: float) -> float:
         """The exact delta of so many of them together."""
         gaussians = [noise for noise in self.noises if isinstance(noise, Gaussian)]
-        coins = [noise for noise in self.noises if isinstance(noise, Laplace)]
+        coins = [_coin(noise) for noise in self.noises if not isinstance(noise, Gaussian)]
         mu = math.sqrt(count * sum(float(noise.mu_squared) for noise in gaussians))
-        losses, chances = _losses([(1.0 / noise.step_scale, count) for noise in coins])
+        losses, chances = _losses([(epsilon, count) for epsilon in coins])
         return float((chances * _of_gaussian(mu, epsilon - losses)).sum())
 
     def pure(self, count: int) -> float:
@@ -132,7 +134,17 @@ class _Calls:
         return count * math.fsum(noise.pure_epsilon or math.inf for noise in self.noises)
 
     def __str__(self) -> str:
-        return " and ".join(f"{noise.name} noise of scale {noise.scale:.4g}" for noise in self.noises)
+        return " and ".join(
+            f"{noise.name} noise of scale {noise.scale:.4g}" if is_mechanism(noise) else str(noise)
+            for noise in self.noises
+        )
+
+
+def _coin(curve: Curve) -> float:
+    """The epsilon of randomized response that a pure release may be; of a bounded range, with losses of half of it."""
+    if isinstance(curve, Laplace):
+        return 1.0 / curve.step_scale
+    return (curve.pure_epsilon or math.inf) / (2.0 if isinstance(curve, BoundedRange) else 1.0)
 
 
 def _losses(coins: list[tuple[float, int]]) -> tuple[Any, Any]:
@@ -165,6 +177,7 @@ def _calls(ledger: _Ledger) -> Iterator[_Calls]:
         coin = _priced(ledger, Price(ledger.epsilon / pieces), pure=True)
         yield gaussian
         yield coin
+        yield from (_declared(ledger, kind(ledger.epsilon / pieces)) for kind in (PureLoss, BoundedRange))
         if not accounting.charges_price:
             both = (*gaussian.noises, *coin.noises)
             amount = accounting.charge(gaussian.price, ledger.limit, both)
@@ -188,6 +201,21 @@ def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction
     ledger.check_amount("charge", amount)
     require(any(amount), "charge", "charge must be above 0 for a release.")
     return _Calls(price, tuple(noises), amount)
+
+
+def _declared(ledger: _Ledger, curve: PureLoss | BoundedRange) -> _Calls:
+    """A call that declares its curve, for which no noise stands."""
+    price = Price(curve.budget)
+    try:
+        amount = ledger.accounting.charge(price, ledger.limit, (curve,))
+    except AttributeError as error:
+        raise ContractBroken(
+            "declared: charge must take a declared curve, which has the members of dpframe.accounting.Curve and no "
+            f"others. {error}"
+        ) from error
+    ledger.check_amount("charge", amount)
+    require(any(amount), "charge", "charge must be above 0 for a release.")
+    return _Calls(price, (curve,), amount)
 
 
 def _check_amounts(ledger: _Ledger) -> None:

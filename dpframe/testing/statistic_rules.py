@@ -14,17 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dpframe.engines.totals import totals
+from dpframe.engines.streaming import Reading
+from dpframe.engines.totals import WAY_CHANGES, totals
 from dpframe.frames import build
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import CONFIDENCE, Measured, Statistic, Total
-from dpframe.queries.vectors import Matches
+from dpframe.queries.statistics import CONFIDENCE, Measured, RowFunction, Statistic, Total
+from dpframe.queries.statistics.capabilities import choosing
+from dpframe.queries.statistics.statistic import default_name
+from dpframe.queries.vectors import Matches, row_functions
 from dpframe.testing.broken import require
 
 GROUPS = ("A", "B", "C")
@@ -39,6 +43,8 @@ UNITS = (
     PrivacyUnit(column="unit", max_rows=1, max_groups=3, neighbors="replace"),
 )
 TABLES = 12
+PIECE = 997  # rows that a function is given at once, where it is asked outside of the engine
+SMALL = Reading(memory=2**24)  # of which a large table has many batches
 
 Exact = Mapping[Total, NDArray[np.int64]]
 Table = dict[str, NDArray[Any]]
@@ -69,13 +75,17 @@ def check_statistic(statistic: Statistic) -> None:
         If it cannot be written down; if its Totals change from call to call, or one unit moves them farther than their
         sensitivity; if its answer has another shape than the cells, is not finite, changes what it is given, or its 95%
         intervals cover the truth of groups of 1, 30 or 2,000 values less often; if subtotals are promised that are not
-        the sums of their parts.
+        the sums of their parts; if a `RowFunction` gives a row other integers when other rows are beside it, or an
+        engine adds up others than it gives.
 
     Notes
     -----
     The truth is what the statistic itself reads off exact totals: whether that is the number that people mean by its
     name is for its author's own tests. Coverage is tried with Laplace and Gaussian noise; a statistic whose intervals
     cover is refused with a probability of at most 1e-6.
+
+    A `RowFunction` is compared with what the engine adds up by it on tables of up to 262,145 rows: just above each
+    number of rows at which the engine goes another way. That takes some seconds. `agg` runs no check.
 
     Examples
     --------
@@ -88,21 +98,22 @@ def check_statistic(statistic: Statistic) -> None:
     )
     _check_words(statistic)
     _check_totals(statistic)
+    _check_row_functions(statistic)
     _check_sensitivity(statistic)
-    if statistic.chooses:
+    if choosing(statistic) is not None:
         return
     for size in SIZES:
-        _check_answers(statistic, max(size, statistic.fewest))
+        _check_answers(statistic, max(size, getattr(statistic, "fewest", 1)))
     if statistic.adds_up:
         _check_sums(statistic)
 
 
 def _check_words(statistic: Statistic) -> None:
-    require(isinstance(statistic.default_name, str), "words", "default_name must be a string")
+    require(isinstance(default_name(statistic), str), "words", "default_name must be a string")
     require(isinstance(str(statistic), str), "words", "str() must work")
     facts = statistic.facts()
     if facts is None:
-        require(statistic.chooses, "record", "facts() must be a dict, as long as a number is released")
+        require(choosing(statistic) is not None, "record", "facts() must be a dict, as long as a number is released")
         return
     require({"verb", "column"} <= set(facts), "record", "facts() must tell the verb and the column")
     require(json.loads(json.dumps(facts)) == facts, "record", "facts() must be plain JSON")
@@ -122,6 +133,54 @@ def _check_totals(statistic: Statistic) -> None:
         )
     if statistic.denoisable or statistic.adds_up:
         require(len(listed) == 1, "totals", "what is denoised, or has subtotals, must be read off one Total")
+
+
+def _check_row_functions(statistic: Statistic) -> None:
+    """The engine adds up what each function gives of a row by itself, whatever way it goes."""
+    functions = {total: entries for total in statistic.totals() if (entries := row_functions(total))}
+    if not functions:
+        return
+    random = np.random.default_rng(SEED)
+    for size in (SIZES[1], *(rows + 1 for rows in WAY_CHANGES)):
+        for whole in (False, True):
+            rows = _table(statistic, random, size, whole=whole) | {"unit": np.arange(size)}
+            frame = _frame(rows)
+            frames = (frame, frame.lazy()) if size > WAY_CHANGES[-1] else (frame,)
+            values = {entry: _row_by_row(entry, rows) for entries in functions.values() for entry in entries}
+            for keys, unit, frame in itertools.product((GROUPS, ()), UNITS[::2], frames):
+                query = _query(statistic) if keys else Query("agg", Keys(()), (("x", statistic),))
+                exact = totals(frame, query, unit, 2.0, SMALL)
+                cells = [rows["group"] == key for key in keys] or [np.full(size, True)]
+                for total, entries in functions.items():
+                    expected = [values[entry][cell].sum() for cell in cells for entry in entries]
+                    words = f"the engine must add up what its function gives, and does not in {size:,} rows"
+                    require(exact[total].ravel().tolist() == expected, "rows", f"of {total.describe()}, {words}")
+
+
+def _row_by_row(row: RowFunction, rows: Table) -> NDArray[np.int64]:
+    """The integers that rows add by a function, in Python: within its reach; where a value is missing, what it says."""
+    missing = np.logical_or.reduce([np.isnan(rows[column].astype(np.float64)) for column, _ in row.columns])
+    steps = [_steps(rows[column].astype(np.float64), bounds) for column, bounds in row.columns]
+
+    def given(places: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = row.given(*(column[places] for column in steps))
+        words = f"{row.words} must be an integer for each row, and {len(places)} rows give {found.dtype}{found.shape}"
+        require(found.dtype.kind in "biu" and found.shape == places.shape, "rows", words)
+        return found.astype(np.int64)
+
+    every = np.arange(missing.size)
+    pieces = np.concatenate([given(every[start : start + PIECE]) for start in range(0, every.size, PIECE)])
+    for order in (every, every[::-1], every[:1], *(np.array([place]) for place in every[:PIECE:33])):
+        alike = np.array_equal(given(order), pieces[order])
+        require(alike, "rows", f"{row.words} must give a row the same, whatever rows are beside it, and each time")
+    return np.where(missing, row.missing or 0, np.clip(pieces, *row.reach))
+
+
+def _steps(values: NDArray[np.float64], bounds: tuple[float, float]) -> NDArray[np.int64]:
+    """Values on the grid of their bounds; 0 where they are missing."""
+    lower, upper = grid_steps(bounds)
+    steps = np.floor(np.clip(values * (1.0 / step_length(bounds)), lower, upper) + 0.5)
+    return np.where(np.isnan(values), 0, steps).astype(np.int64)
 
 
 def _check_sensitivity(statistic: Statistic) -> None:
@@ -179,8 +238,11 @@ def _columns(statistic: Statistic) -> dict[str, tuple[float, float]]:
     return bounds
 
 
-def _table(statistic: Statistic, random: np.random.Generator, rows: int) -> Table:
-    """Values inside, at and beyond the bounds, missing ones among them, of declared groups and of another."""
+def _table(statistic: Statistic, random: np.random.Generator, rows: int, *, whole: bool = False) -> Table:
+    """Values inside, at and beyond the bounds, missing ones among them, of declared groups and of another.
+
+    Whole numbers, if they are asked for, are integers, of which none is missing.
+    """
     table: Table = {
         "group": random.choice(np.array([*GROUPS, "undeclared"]), rows),
         "unit": random.integers(0, 6, rows),
@@ -189,6 +251,8 @@ def _table(statistic: Statistic, random: np.random.Generator, rows: int) -> Tabl
         odd = np.array([low, high, math.nextafter(low, -math.inf), low - 1, high + 1, -math.inf, math.inf, math.nan])
         inside = random.uniform(low, high, rows)
         table[column] = np.where(random.random(rows) < 0.5, random.choice(odd, rows), inside)
+        if whole:
+            table[column] = random.integers(math.floor(low) - 1, math.ceil(high) + 2, rows)
     return table | _compared(statistic, random, rows)
 
 
@@ -224,8 +288,13 @@ def _check_answers(statistic: Statistic, size: int) -> None:
             f"its 95% intervals must cover the truth, and of {size} values do in {share:.1%}",
         )
         expected = statistic.expected_error([laws[total] for total in statistic.totals()], float(size))
-        finite = math.isfinite(expected) or (statistic.unbounded and expected == math.inf)
+        finite = math.isfinite(expected) or (_unbounded(statistic) and expected == math.inf)
         require(finite and expected >= 0, "expected error", "expected_error must be finite and at least 0")
+
+
+def _unbounded(statistic: Statistic) -> bool:
+    """Tell whether its error may be infinite."""
+    return bool(getattr(statistic, "unbounded", False))
 
 
 def _law(total: Total, laplace: bool) -> Mechanism:
@@ -258,7 +327,7 @@ def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells
     for name, numbers in (("values", values), ("errors", errors)):
         require(np.shape(numbers) == (cells,), "shape", f"answer() must give {name} of the shape of the cells")
         checked = (
-            numbers if name == "values" or not statistic.unbounded else np.nan_to_num(numbers, nan=np.nan, posinf=0.0)
+            numbers if name == "values" or not _unbounded(statistic) else np.nan_to_num(numbers, nan=np.nan, posinf=0.0)
         )
         require(bool(np.isfinite(checked).all()), "finite", f"answer() must give finite {name}, whatever the noise is")
     require(bool((errors >= 0).all()), "errors", "answer() must give errors of at least 0")

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from conftest import HAS_PANDAS
+from looking import of_rows
 from refusals import REFUSALS, Refusal, private_frame
 
 import dpframe as dpf
 from dpframe import errors
-from dpframe.engines import totals as frames_totals
-from dpframe.release import path as release
+from dpframe.release import measuring
 
 LONGEST = 330
 CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]
@@ -49,8 +50,7 @@ def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> An
 
     if isinstance(frame, pl.LazyFrame):
         return frame.map_batches(read, schema=frame.collect_schema())
-    monkeypatch.setattr(release, "totals", read)
-    monkeypatch.setattr(frames_totals, "totals", read)
+    monkeypatch.setattr(measuring, "totals", of_rows(read))
     return frame
 
 
@@ -134,7 +134,7 @@ def test_the_table_is_large_and_without_repetition() -> None:
 def test_every_kind_of_refusal_occurs() -> None:
     public = {kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, dpf.DpframeError)}
     # the base, the failure of an engine after the charge, and those of jobs, whose tests ask for each of them
-    no_refusals = {dpf.DpframeError, dpf.ReleaseFailed, errors.OutputFailed, errors.SourceFailed}
+    no_refusals = {dpf.DpframeError, dpf.LedgerUnavailable, dpf.ReleaseFailed, errors.OutputFailed, errors.SourceFailed}
     assert public - no_refusals == {refusal.error for refusal in REFUSALS}
 
 
@@ -250,3 +250,103 @@ def test_114_declared_values_are_counted_before_they_are_made():
     for call in (lambda: dpf.discover(delta=1e-6, known=many), lambda: dpf.local.RandomizedResponse(many, epsilon=1)):
         with pytest.raises(dpf.InvalidArgument, match="1,000,000,000,000"):
             call()
+
+
+SECRET = "Ann of Springfield"
+LISTED = pl.Enum([SECRET, "B"])
+
+
+def listed(library):
+    table = pl.DataFrame(
+        {
+            "who": pl.Series([SECRET], dtype=LISTED),
+            "all": pl.Series([[SECRET]], dtype=pl.List(LISTED)),
+            "by": [{SECRET: 1}],
+            "x": [1],
+        }
+    )
+    if library == "duckdb":
+        connection = pytest.importorskip("duckdb").connect()
+        connection.sql(f"create type listed as enum ('{SECRET}', 'B')")
+        connection.sql(f'create table t (who listed, "all" listed[], "by" struct("{SECRET}" integer), x integer)')
+        return connection.table("t")
+    if library == "pandas":
+        pandas = pytest.importorskip("pandas")
+        return pandas.DataFrame({"who": pandas.Categorical([SECRET]), "all": [[SECRET]], "by": [{SECRET: 1}]})
+    return {"polars": table, "lazy": table.lazy(), "arrow": table.to_arrow()}[library]
+
+
+@pytest.mark.parametrize("library", ["polars", "lazy", "arrow", "duckdb", "pandas"])
+@pytest.mark.parametrize("column", ["who", "all", "by"])
+def test_164_a_dtype_is_shown_without_the_values_that_it_lists(library, column):
+    """The categories of an Enum may be people, and thousands of them; so may the fields of a struct."""
+    ledger, frame = dpf.Ledger(epsilon=9, delta=1e-6), dpf.of(listed(library))
+    ask = {"epsilon": 0.1, "ledger": ledger}
+    months = dpf.dates("2026-01-01", "2026-03-01", every="1mo")
+    found = dpf.discover(max_keys=2, delta=1e-7, known=["zz"])
+    questions = (
+        lambda: frame.sum(column, bounds=(0, 1), **ask),
+        lambda: frame.histogram(column, bins=[0, 1], **ask),
+        lambda: frame.group_by(column, keys=[1]).count(**ask),
+        lambda: frame.group_by(column, keys=["zz"]).count(**ask),
+        lambda: frame.group_by(column, keys=months).count(**ask),
+        lambda: frame.group_by(column, keys=found).count(**ask),
+        lambda: frame.proportion(column, value=3, **ask),
+        lambda: frame.count(epsilon=0.1, ledger=dpf.Ledger(epsilon=1, unit=column)),
+    )
+    said = []
+    for question in questions:
+        try:
+            question()
+        except dpf.DpframeError as error:
+            said.append(str(error))
+    assert said
+    assert not [words for words in said if SECRET in words or len(words) >= LONGEST]
+
+
+@pytest.mark.parametrize("keys", ["frame", "pandas", "list", "dict", "none", "found"])
+def test_164_a_column_that_is_named_twice_is_refused_by_name(keys):
+    """A frame of keys gave the words of Polars, and contributions without keys a record that nobody could read."""
+    frame = pl.DataFrame({"s": ["a", "b"], "u": [1, 2], "t": ["p", "q"]})
+    declared = {
+        "frame": pl.DataFrame({"s": ["a", "b"]}),
+        "pandas": pl.DataFrame({"s": ["a"]}).to_pandas() if keys == "pandas" and HAS_PANDAS else None,
+        "list": [("a", "a")],
+        "dict": {"s": ["a"]},
+        "none": None,
+        "found": dpf.discover(max_keys=2, delta=1e-7),
+    }[keys]
+    ask = {"epsilon": 0.1, "ledger": dpf.Ledger(epsilon=9, delta=1e-6, unit="u"), "max_rows": 1, "max_groups": 1}
+    alone = {"epsilon": 0.1, "ledger": ask["ledger"]}
+    stream = {"statistic": dpf.count(), "time": "t", "periods": ["p", "q"], "by": ["s", "s"], "keys": declared}
+    questions = [lambda: frame.dp.contributions(by=["s", "s"], keys=declared, **alone)] if keys != "found" else []
+    if declared is not None:
+        questions += [
+            lambda: frame.dp.group_by(["s", "s"], keys=declared).count(**ask),
+            lambda: frame.dp.group_by("s", "s", keys=declared).count(rollup=True, **ask),
+            lambda: frame.dp.group_by("s", "s", keys=declared).count(cube=True, **ask),
+        ]
+    if declared is not None and keys != "found":  # which a stream does not take
+        questions.append(lambda: dpf.Stream("s", **stream, max_rows=1, **alone).release(frame, "p"))
+    for question in questions:
+        with pytest.raises(dpf.InvalidArgument, match="by must name each column once, but 's' occurs twice") as caught:
+            question()
+        assert caught.value.__cause__ is None
+    assert ask["ledger"].spent.epsilon == 0
+
+
+@pytest.mark.parametrize("library", ["arrow", "pandas"])
+def test_164_frames_with_two_columns_of_one_name_are_refused_by_name(library):
+    pyarrow, frame = pytest.importorskip("pyarrow"), pl.DataFrame({"s": ["a", "b"]})
+    if library == "arrow":
+        table = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["s", "s"])
+    else:
+        table = pytest.importorskip("pandas").DataFrame([["a", "b"]], columns=["s", "s"])
+    ask = {"epsilon": 0.1, "ledger": dpf.Ledger(epsilon=9)}
+    for question in (
+        lambda: frame.dp.group_by("s", keys=table).count(**ask),
+        lambda: frame.dp.group_by("s", keys=["a", "b"]).count(graph=table, denoise="graph", **ask),
+        lambda: dpf.of(table).count(**ask),
+    ):
+        with pytest.raises(dpf.InvalidArgument, match=r"different names|in the frame once|each column once"):
+            question()

@@ -13,12 +13,13 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from looking import of_rows
 
 import dpframe as dpf
 from assurance import audit_cases, auditing
 from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 from dpframe.audit import bounds
-from dpframe.release import path as releases
+from dpframe.release import measuring
 
 SAMPLES = 20_000
 SOUND = [
@@ -85,7 +86,7 @@ def test_the_bound_comes_near_the_truth():
 
 
 def test_missing_clipping_is_found(monkeypatch):
-    real = releases.totals
+    real = measuring.totals
 
     def unclipped(frame, *more):
         found = real(frame, *more)
@@ -95,7 +96,7 @@ def test_missing_clipping_is_found(monkeypatch):
             found[total] = np.array([round(sum(group) * (steps[0] / inside)) for group in values])
         return found
 
-    monkeypatch.setattr(releases, "totals", unclipped)
+    monkeypatch.setattr(measuring, "totals", of_rows(unclipped))
     found = audited("rows: sum", "Polars", LAPLACE)
     assert not found.found.holds
 

@@ -340,7 +340,7 @@ def test_rows_are_counted_whatever_the_first_column_is(first):
 
 
 @pytest.mark.parametrize("kind", ["decimal", "union"])
-def test_rows_of_a_dataset_are_counted_whatever_the_first_column_is(kind):
+def test_rows_of_arrow_are_counted_whatever_the_first_column_is(kind):
     pyarrow = pytest.importorskip("pyarrow")
     dataset = pytest.importorskip("pyarrow.dataset")
     odd = pyarrow.array([1, 2, 3], pyarrow.decimal256(50, 0))
@@ -348,10 +348,10 @@ def test_rows_of_a_dataset_are_counted_whatever_the_first_column_is(kind):
         odd = pyarrow.UnionArray.from_sparse(pyarrow.array([0, 0, 0], pyarrow.int8()), [pyarrow.array([1, 2, 3])])
     table = pyarrow.table({"first": odd, "x": [1.0, 1.0, 1.0]})
     ledger = dpf.Ledger(epsilon=1e9)
-    rows = dpf.of(dataset.dataset(table)).count(epsilon=1e6, ledger=ledger)
-    assert rows["count"].to_list() == [3]
-    assert dpf.of(dataset.dataset(table)).sum("x", bounds=(0, 1), epsilon=1e6, ledger=ledger)["x_sum"][0] > 2.9
-    spent = ledger.spent.epsilon
-    with pytest.raises(dpf.WrongDtype, match="the frame must have dtypes that Polars can read"):
-        dpf.of(table).sum("x", bounds=(0, 1), epsilon=1e6, ledger=ledger)
-    assert ledger.spent.epsilon == spent
+    for frame in (dataset.dataset(table), table):
+        assert dpf.of(frame).count(epsilon=1e6, ledger=ledger)["count"].to_list() == [3]
+        assert dpf.of(frame).sum("x", bounds=(0, 1), epsilon=1e6, ledger=ledger)["x_sum"][0] > 2.9
+        spent = ledger.spent.epsilon
+        with pytest.raises(dpf.WrongDtype, match="must have a dtype that can be read"):
+            dpf.of(frame).count("first", epsilon=1e6, ledger=ledger)
+        assert ledger.spent.epsilon == spent

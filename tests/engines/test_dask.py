@@ -320,3 +320,11 @@ def test_accessor_whichever_comes_first(first):
     assert found.returncode == 0, found.stderr
     assert "count" in found.stdout
     assert "SourceFileLoader" in found.stdout
+
+
+def test_147_forked_workers_are_refused_before_the_charge():
+    settings, ledger = {"scheduler": "processes", "multiprocessing.context": "fork"}, dpf.Ledger(epsilon=1)
+    words = "'spawn' or 'forkserver', not 'fork'"
+    with dask.config.set(settings), pytest.raises(dpf.InvalidArgument, match=words):
+        as_dask(VISITS).dp.count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0

@@ -21,6 +21,7 @@ from dpframe.engines.keyed import keyed
 from dpframe.engines.packed_columns import BITS, Columns, unpacked
 from dpframe.engines.source import types_of
 from dpframe.engines.task import Task
+from dpframe.frames import scans
 from dpframe.queries.discovery import found_axes
 from dpframe.testing import check_engine
 
@@ -76,6 +77,70 @@ def test_the_example_runs_and_tells_what_is_missing(spark, tmp_path, monkeypatch
 
 def test_a_job_runs_on_spark_by_one_changed_line(spark, tmp_path):
     check_job_on("spark", lay_out(tmp_path))
+
+
+OTHER = {
+    "INSERT": "insert into stays values (9)",
+    "INSERT to a folder": "insert overwrite directory '{leak}' using csv select * from stays",
+    "several INSERTs": "from stays insert overwrite directory '{leak}' using csv select *",
+    "INSERT after WITH": "with a as (select 1) insert into stays select * from a",
+    "CREATE": "create table leak using csv location '{leak}' as select * from stays",
+    "several statements": "select * from stays; drop view stays",
+    "SET": "set spark.sql.runSQLOnFiles = true",
+    "RESET": "reset",
+    "ADD JAR": "add jar '{leak}'",
+    "CLEAR CACHE": "clear cache",
+    "EXECUTE IMMEDIATE": "execute immediate 'drop view stays'",
+    "a script": "begin drop view stays; end",
+    "EXPLAIN": "explain select 1",
+    "a parenthesis": "select 1) union all (select 2",
+    "nothing": " ; ",
+}
+REACHING = {
+    "a program": "select transform(id) using 'touch {leak}' as (id string) from stays",
+    "a program by MAP": "from stays map id using 'touch {leak}' as (id)",
+    "reflect": "with a as (select reflect('java.lang.System', 'getProperty', 'user.name') as u) select * from a",
+    "java_method": "select * from stays where id in (select java_method('java.lang.Math', 'abs', 1))",
+    "a name that is put together": "select identifier('ref' || 'lect')('java.lang.Math', 'abs', 1)",
+    "a lambda": "select transform(array('1'), x -> `Reflect`('java.lang.Math', 'abs', 1))",
+}
+
+
+@pytest.mark.parametrize("sql", OTHER.values(), ids=OTHER)
+def test_sql_of_a_job_is_parsed_before_it_runs(spark, tmp_path, sql):
+    spark.range(3).createOrReplaceTempView("stays")
+    with pytest.raises(dpf.InvalidArgument, match="sql must be one SELECT that Spark can parse, and nothing else"):
+        scans.opened("spark", scans.Scan(sql=sql.format(leak=tmp_path / "leak")))
+    assert spark.table("stays").count() == 3
+    assert not (tmp_path / "leak").exists()
+
+
+@pytest.mark.parametrize("sql", REACHING.values(), ids=REACHING)
+def test_sql_of_a_job_runs_no_program_and_no_method_of_java(spark, tmp_path, sql):
+    spark.range(3).createOrReplaceTempView("stays")
+    with pytest.raises(dpf.InvalidArgument, match="sql must run nothing but SQL"):
+        scans.opened("spark", scans.Scan(sql=sql.format(leak=tmp_path / "leak")))
+    assert not (tmp_path / "leak").exists()
+
+
+def test_sql_of_a_job_reads_no_file(spark, tmp_path):
+    (tmp_path / "private.txt").write_text("s3cret")
+    name = f"text.`{tmp_path / 'private.txt'}`"
+    for scan in (scans.Scan(sql=f"select * from {name}"), scans.Scan(table=name)):
+        with pytest.raises(Exception, match=r"(?i)cannot be found|not found"):
+            scans.opened("spark", scan)
+
+
+def test_sql_of_a_job_that_only_reads_is_run(spark):
+    spark.range(3).createOrReplaceTempView("stays")
+    for sql in ("with a as (select id from stays where id > 0) select * from a;", "from stays select id limit 2"):
+        assert scans.opened("spark", scans.Scan(sql=sql)).count() == 2
+
+
+def test_sql_of_a_job_is_refused_where_it_cannot_be_parsed_first():
+    pytest.importorskip("pyspark")
+    with pytest.raises(dpf.InvalidArgument, match="sql must be left out on Spark Connect"):
+        scans._query_of_spark(object(), "select 1")
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])

@@ -34,7 +34,7 @@ frames = st.lists(st.fixed_dictionaries({"x": numbers, "y": numbers, "ward": war
 def asked(build):
     """The Query that a call asks, without releasing anything."""
     found = []
-    build(PrivateFrame(None, (), lambda request: found.append(request.query)))
+    build(PrivateFrame(None, (), lambda call: found.append(call.question.query)))
     return found[0]
 
 

@@ -207,3 +207,32 @@ def test_110_harmless_text_stays_as_it_is():
     assert words.harmless("a\u202eb\x00\U000e0041") == "a\\u202eb\\u0000\\udb40\\udc41"
     assert json.loads(f'"{words.harmless(TURNED)}"') == TURNED
     assert report.text_table(("a\x1b",), [("b\nc",)]) == "  a\\u001b\n  --------\n  b\\u000ac"
+
+
+TYPED = "a\\u202eb\\x07"  # as people type an escape: Vega would make the character of it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [TURNED, ESCAPE, TYPED], ids=ascii)
+def test_165_labels_that_are_read_aloud_hold_no_hidden_characters(name, tmp_path):
+    pytest.importorskip("altair")
+    converter = pytest.importorskip("vl_convert")
+    frame = pl.DataFrame({name: [0.5, 1.5], "who": [name, "B"], "y": [1.0, 2.0]})
+    ledger = dpf.Ledger(epsilon=100)
+    ask = {"epsilon": 1, "ledger": ledger}
+    results = [
+        frame.dp.histogram(name, bins=[0, 1, 2], **ask),
+        frame.dp.histogram([name, "y"], bins=[[0, 1, 2], [0, 1, 2]], **ask),
+        frame.dp.group_by("who", keys=[name, "B"]).agg({name: dpf.mean(name, bounds=(0, 1))}, **ask),
+        frame.dp.agg({name: dpf.count()}, **ask),
+    ]
+    for result in results:
+        drawn = converter.vegalite_to_svg(result.dp.plot().to_dict())
+        result.dp.write_html(tmp_path / "page.html")
+        for page in (drawn, (tmp_path / "page.html").read_text(encoding="utf-8")):
+            assert is_harmless(page)
+
+
+def test_165_words_of_charts_hold_no_backslash():
+    assert words.no_markup("C:\\new\\u202e") == "C:\u29f5new\u29f5u202e"
+    assert "\\" not in words.no_markup(TURNED)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import datetime as dt
 import json
+import os
 import random
 
 import polars as pl
@@ -111,6 +112,52 @@ def test_118_sizes_are_bounded_before_anything_is_read(monkeypatch, tmp_path):
 def test_118_a_record_itself_is_bounded():
     with pytest.raises(dpf.NoProvenance, match="bytes, and none has more"):
         foreign.parsed(b" " * (foreign.LARGEST + 1), "it")
+
+
+def test_163_other_rows_than_the_record_speaks_of_are_refused_unread(tmp_path, monkeypatch):
+    """A file of some kB may unpack to any number of equal rows."""
+    result = released(3)
+    both = dpf.concat([released(6), released(6)])
+    monkeypatch.setattr(foreign, "_unpacked", lambda *_: pytest.fail("it was read"))
+    for frame, record in ((result, build.record_of(result)), (both, build.record_of(both))):
+        for other in (frame.head(len(frame) - 1), pl.concat([frame] * 3), frame.head(0)):
+            path = written(tmp_path / "x.parquet", other, json.dumps(record).encode())
+            with pytest.raises(dpf.NoProvenance, match=f"has {len(other)} rows, and its provenance is of {len(frame)}"):
+                dpf.read_parquet(path)
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_163_equal_values_do_not_take_all_memory(like, tmp_path, monkeypatch):
+    """Reports are as many as people, which no record tells; and a cell may have a name of any length."""
+    ledger = dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit(neighbors="replace"))
+    method = dpf.local.SubsetSelection(["A", "B"], epsilon=1)
+    reports = FRAME.dp.local.randomize("ward", method=method, ledger=ledger)
+    record = json.dumps(build.record_of(reports)).encode()
+    million = pl.concat([reports.head(1)] * 2).sample(2**20, with_replacement=True)
+    path = written(tmp_path / "x.parquet", million, record)
+    assert len(dpf.read_parquet(path, like=like)) == 2**20
+    texts = pl.DataFrame({reports.columns[0]: ["x" * 2**12] * 2**14})
+    long = written(tmp_path / "y.parquet", texts, record)
+    assert long.stat().st_size < 2**20
+    numbers = written(tmp_path / "n.parquet", pl.DataFrame({reports.columns[0]: [1.5] * 2**18}), record)
+    assert numbers.stat().st_size < 2**16
+    monkeypatch.setattr(foreign, "LARGEST_TABLE", 2**20)
+    monkeypatch.setattr(foreign, "MOST_UNPACKED", 10)
+    for name in (path, long, numbers):
+        with pytest.raises(dpf.NoProvenance, match="would take more than"):
+            dpf.read_parquet(name, like=like)
+    words = pl.DataFrame({reports.columns[0]: ["a", None, "Süd" * 50] * 1_000})
+    back = dpf.read_parquet(written(tmp_path / "z.parquet", words, record))
+    assert back.equals(words)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_159_a_pipe_in_place_of_a_record_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("pipe", "device"):
+        with pytest.raises(dpf.NoProvenance, match="is no Parquet file"):
+            dpf.read_parquet(tmp_path / name)
 
 
 def test_118_what_is_no_parquet_file_is_refused(tmp_path):
@@ -226,3 +273,7 @@ def everything(found, path):
     ):
         with contextlib.suppress(dpf.DpframeError, ImportError):  # an extra that is not installed
             call()
+
+
+def test_a_record_of_another_kind_is_told_which_schema_it_must_have():
+    assert foreign.problem_of({"schema": "someone.else/1"}) == "its schema must be dpframe.provenance/ and a number"

@@ -6,6 +6,7 @@ import copy
 import datetime as dt
 import json
 import logging
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -194,6 +195,67 @@ def test_parquet_keeps_numbers_and_provenance(engine, budget, like, tmp_path):
     assert back.dp.provenance == result.dp.provenance
     assert values(back, "count") == values(result, "count")
     assert back.dp.to_numpy("count_noisy").tolist() == values(result, "count_noisy")
+
+
+IDS = [2**63 + 1, 2**63 + 3]  # which one float would stand for
+
+
+LARGE = [[None, *IDS], IDS, [None, -1, *IDS], [1.5, 2**53, 2**53 + 1], [None, 2**53 + 1]]
+
+
+@pytest.mark.parametrize("keys", LARGE, ids=str)
+def test_177_large_keys_have_labels_of_their_own(budget, keys):
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"id": pandas.Series([*IDS, 2**53, 2**53 + 1, "A"], dtype=object)})
+    found = rows.dp.group_by("id", keys=keys).count(epsilon=NEGLIGIBLE)
+    labels = [None if pandas.isna(label) else label for label in found["id"].to_list()]
+    assert labels == keys
+    assert found["count"].round().to_list() == [0 if key in (None, -1, 1.5) else 1 for key in keys]
+    assert [row["id"] for row in found.dp.errors(cells=True).to_dict("records")][1:] == keys[1:]
+    changed = found.copy()
+    changed["id"] = [*keys[:-1], 7]
+    assert changed.dp.provenance["altered"]
+
+
+@pytest.mark.parametrize("like", ["polars", "pandas"])
+def test_177_large_keys_of_files_have_labels_of_their_own(budget, like, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = pl.DataFrame({"id": pl.Series(IDS, dtype=pl.UInt64)})
+    found = rows.dp.group_by("id", keys=[None, *IDS]).count(epsilon=1)
+    found.dp.write_parquet(tmp_path / "ids.parquet")
+    back = dpf.read_parquet(tmp_path / "ids.parquet", like=like)
+    assert [None if pandas.isna(label) else label for label in back["id"].to_list()] == [None, *IDS]
+    assert back.dp.provenance == found.dp.provenance
+
+
+UNHELD = {  # keys that a column of a file cannot hold, or that would be refused when it is read
+    "integers": [2**64, 1],
+    "integers on both sides": [-1, 2**63],
+    "several types": [True, 1.5],
+    "decimals and floats": [0.1, Decimal("-0"), 1e308],
+    "decimals of many digits": [Decimal("1E-30"), Decimal("1E+30")],
+    "a long time": [dt.timedelta.max, dt.timedelta(1)],
+}
+
+
+@pytest.mark.parametrize("keys", UNHELD.values(), ids=UNHELD)
+def test_175_a_file_that_cannot_be_read_is_not_written(budget, tmp_path, keys):
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"id": pandas.Series([1, "A"], dtype=object)})
+    found = rows.dp.group_by("id", keys=keys).count(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match="must have labels that a Parquet file can hold"):
+        found.dp.write_parquet(tmp_path / "ids.parquet")
+    assert not (tmp_path / "ids.parquet").exists()
+    assert found.dp.table("csv")  # the way out
+
+
+@pytest.mark.parametrize("keys", [[2**64, 1], [True, Decimal("-0"), 2**64]], ids=["integers", "several types"])
+def test_175_a_file_of_polars_that_cannot_be_read_is_not_written(budget, tmp_path, keys):
+    rows = pl.DataFrame({"id": pl.Series([1.0], dtype=pl.Float64)})
+    found = rows.dp.group_by("id", keys=keys).count(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match="must have labels that a Parquet file can hold"):
+        found.dp.write_parquet(tmp_path / "ids.parquet")
+    assert not (tmp_path / "ids.parquet").exists()
 
 
 def test_pandas_own_parquet_keeps_the_provenance(budget, tmp_path):

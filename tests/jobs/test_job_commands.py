@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 
 def say(capsys, command, folder, *words):
-    code = main([command, str(folder / "release.toml"), *words])
+    code = main([*command.split(), str(folder / "release.toml"), *words])
     said = capsys.readouterr()
     return code, said.out, said.err
 
@@ -31,7 +31,17 @@ def test_preview_and_run(folder, capsys):
     code, out, err = say(capsys, "preview", folder, "--set", "WEEK=w1")
     assert (code, err) == (0, "")
     assert "wards    count(), mean(nights) in [0, 30] by ward: 3 declared keys  epsilon 0.3" in out
+    assert "no ledger is at " in out
+    assert f"make it, once: dpframe ledger create {folder / 'release.toml'} --set WEEK=w1\n" in out
     assert "all of them fit; after the run epsilon 0.5 would be left" in out
+    code, out, err = say(capsys, "run", folder, "--set", "WEEK=w1")
+    assert (code, out) == (1, "")
+    assert f"dpframe ledger create {folder / 'release.toml'} --set WEEK=w1\n" in err
+    code, out, err = say(capsys, "ledger create", folder, "--set", "WEEK=w1")
+    assert (code, out) == (0, "")
+    assert "clinic.ledger', with epsilon 1 to spend\n" in err
+    assert say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")[0] == 1
+    assert "no ledger" not in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
     code, out, err = say(capsys, "run", folder, "--set", "WEEK=w1")
     assert (code, out) == (0, "")
     assert "nights of w1: charged epsilon 0.2 (entry 3)\nwrote nights-w1.csv\nleft in the ledger: epsilon 0.5\n" in err
@@ -58,6 +68,7 @@ def test_preview_and_run(folder, capsys):
 )
 def test_exit_codes(old, new, code, words, folder, capsys):
     change(folder, old, new)
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     got, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
     assert got == code, err
     assert err.startswith("dpframe: ")
@@ -75,19 +86,36 @@ def test_a_preview_that_does_not_fit_shows_the_prices_all_the_same(folder, capsy
 def test_no_secret_is_printed_or_kept(folder, capsys, monkeypatch):
     monkeypatch.setenv("PW", "hunter2")
     change(folder, 'path = "clinic.ledger"', 'url = "postgresql+psycopg://me:${PW}@127.0.0.1:1/x?connect_timeout=2"')
-    for command in ("preview", "run"):
+    for command in ("preview", "ledger create", "run"):
         code, out, err = say(capsys, command, folder, "--set", "WEEK=w1")
-        assert code in (1, 6)
+        assert code in (1, 6, 75)
         assert "hunter2" not in out + err
     assert "hunter2" not in json.dumps((folder / "audit.jsonl").read_text(encoding="utf-8"))
     change(folder, 'path = "stays.parquet"', 'path = "${PW}.parquet"')
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1")
     assert "${PW}.parquet" in say(capsys, "run", folder, "--set", "WEEK=w1")[2]
     assert "hunter2" not in (folder / "audit.jsonl").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", ["run", "preview"])
+def test_no_value_of_the_environment_is_printed(folder, capsys, monkeypatch):
+    monkeypatch.setenv("OUT", f"{folder}//s3cret")
+    monkeypatch.setenv("NIGHTS", "s3cret nights")
+    text = TEXT.replace('path = "out/', 'path = "${OUT}/').replace('label = "nights"', 'label = "${NIGHTS}"')
+    text = text.replace('release = "nights"', 'release = "${NIGHTS}"').replace('"clinic.ledger"', '"${OUT}/c.ledger"')
+    (folder / "release.toml").write_text(text, encoding="utf-8")
+    (folder / "s3cret").mkdir()
+    commands = ("preview", "run", "ledger create", "ledger create", "preview --details", "run", "run", "preview")
+    for command in commands:
+        code, out, err = say(capsys, command, folder, "--set", "WEEK=w1")
+        assert "s3cret" not in out + err
+        assert code in (0, 1)
+    assert "at no cost: wards, ${NIGHTS}" in out
+    assert "s3cret" not in (folder / "audit.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["run", "preview", "ledger create"])
 def test_they_explain_themselves(command, capsys):
-    assert main([command, "--help"]) == 0
+    assert main([*command.split(), "--help"]) == 0
     said = capsys.readouterr().out
     assert "NAME=VALUE" in said
     assert "${NAME}" in said

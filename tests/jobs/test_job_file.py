@@ -207,6 +207,25 @@ def test_no_refusal_of_a_file_shows_the_environment(tmp_path):
         assert "AKIA" not in str(refused.value)
 
 
+@pytest.mark.parametrize("place", ['table = "stays"', 'sql = "select 1"'])
+def test_duckdb_reads_tables_of_a_file_that_is_named(tmp_path, place):
+    text = TEXT.replace('"polars"', '"duckdb"').replace('path = "stays.parquet"', place)
+    with pytest.raises(dpf.MissingArgument, match=r"\[source\]: database must be given: the one file that"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "name", ["spark.jars", "spark.plugins", "spark.driver.extraJavaOptions", "spark.sql.runSQLOnFiles"]
+)
+def test_settings_of_spark_name_no_code(tmp_path, name):
+    text = TEXT.replace('"polars"', '"spark"').replace("[source]", f'[source]\nsettings = {{"{name}" = "x"}}')
+    with pytest.raises(dpf.InvalidArgument, match=f"settings must be sizes, .*, not '{name}'.*spark-defaults.conf"):
+        read(tmp_path, text)
+    sizes = 'settings = {"spark.master" = "local[2]", "spark.executor.memory" = "2g"}'
+    job = read(tmp_path, TEXT.replace('"polars"', '"spark"').replace("[source]", f"[source]\n{sizes}"))
+    assert job.scan.settings["spark.executor.memory"] == "2g"
+
+
 def test_ids_are_not_read_as_floats(tmp_path):
     """Of 17 digits and more two would become one, and two people one unit."""
     text = TEXT.replace('path = "stays.parquet"', 'path = "stays.csv"\ncolumns = {patient = "number", ward = "string"}')

@@ -6,18 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from weekly_jobs import TEXT, check_folders_on, check_job_on, job, lay_out
+from weekly_jobs import TEXT, check_folders_on, check_job_on, job, lay_out, run
 
 import dpframe as dpf
 from dpframe.frames import scans
-from dpframe.jobs import job_file, running
+from dpframe.jobs import job_file, running, whole_files
 from dpframe.jobs.planning_jobs import planned
-from dpframe.ledger.presence import is_there
+from dpframe.ledger import seen
+from dpframe.ledger.sql import is_there
+from dpframe.release import measuring
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +31,9 @@ def folder(tmp_path):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    """The lines of the runs; the ledger has one of its own."""
+    found = map(json.loads, (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines())
+    return [line for line in found if "kind" not in line]
 
 
 def charges(folder):
@@ -37,7 +42,7 @@ def charges(folder):
 
 def test_a_job_is_charged_once_and_written(folder):
     told = []
-    running.run(job(folder), told.append)
+    run(job(folder), told.append)
     assert "wards of w1: charged epsilon 0.3 (entry 1)" in told
     wards = dpf.read_parquet(folder / "out" / "wards.parquet")
     assert wards["ward"].to_list() == ["A", "B", "C"]
@@ -54,24 +59,24 @@ def test_a_job_is_charged_once_and_written(folder):
 
 
 def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
-    running.run(job(folder))
+    run(job(folder))
     files = {path: path.read_bytes() for path in (folder / "out").iterdir()}
     for path in files:
         path.unlink()
-    running.run(job(folder))
+    run(job(folder))
     assert {path: path.read_bytes() for path in (folder / "out").iterdir()} == files
     assert charges(folder) == 2
     assert [one["charged"] for one in lines(folder)[1]["releases"]] == [False, False]
-    running.run(job(folder, "w2"))  # which takes what is left
+    run(job(folder, "w2"))  # which takes what is left
     assert dpf.Ledger.open(folder / "clinic.ledger").remaining.epsilon == 0
-    running.run(job(folder))  # an answer that is there needs no budget
+    run(job(folder))  # an answer that is there needs no budget
     assert charges(folder) == 4
 
 
 def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
     text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
     with pytest.raises(dpf.BudgetExceeded, match=r"nights: the call costs epsilon 0\.2, but only epsilon 0\.1"):
-        running.run(job(folder, text=text))
+        run(job(folder, text=text))
     assert charges(folder) == 0
     assert not (folder / "out").exists()
     (line,) = lines(folder)
@@ -83,7 +88,7 @@ def test_the_foreseen_rest_is_the_rest(amounts, folder):
     text = TEXT.replace("epsilon = 1.0", "\n".join(f"{name} = {value}" for name, value in amounts.items()))
     whole = planned(job(folder, text=text), charge=False)
     assert dict(whole.foresight.stored) == {"wards": False, "nights": False}
-    running.run(job(folder))
+    run(job(folder))
     assert dpf.Ledger.open(folder / "clinic.ledger").remaining == whole.foresight.left
     again = planned(job(folder), charge=False)
     assert dict(again.foresight.stored) == {"wards": True, "nights": True}
@@ -91,7 +96,7 @@ def test_the_foreseen_rest_is_the_rest(amounts, folder):
 
 
 def test_a_preview_reads_no_row_and_makes_no_file(folder, monkeypatch):
-    monkeypatch.setattr("dpframe.release.path._measured", lambda plan: pytest.fail("rows were read"))
+    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: pytest.fail("rows were read"))
     before = sorted(folder.iterdir())
     whole = planned(job(folder), charge=False)
     assert whole.plans["wards"].cost == dpf.PrivacyLoss(0.3)
@@ -114,39 +119,39 @@ def test_a_preview_reads_no_row_and_makes_no_file(folder, monkeypatch):
 )
 def test_what_cannot_work_is_refused_before_the_first_charge(old, new, kind, words, folder):
     with pytest.raises(kind) as caught:
-        running.run(job(folder, text=TEXT.replace(old, new)))
+        run(job(folder, text=TEXT.replace(old, new)))
     assert words in str(caught.value)
     assert not is_there(folder / "clinic.ledger") or charges(folder) == 0
 
 
 def test_other_terms_than_the_ledgers_are_refused(folder):
-    running.run(job(folder))
+    run(job(folder))
     with pytest.raises(dpf.LedgerError, match=r"\[ledger\]: epsilon must be 1.0, as in the ledger"):
-        running.run(job(folder, "w2", TEXT.replace("epsilon = 1.0", "epsilon = 2.0")))
+        run(job(folder, "w2", TEXT.replace("epsilon = 1.0", "epsilon = 2.0")))
     with pytest.raises(dpf.LedgerError, match="name another release of this ledger: price differs"):
-        running.run(job(folder, "w1", TEXT.replace("epsilon = 0.2", "epsilon = 0.1")))
+        run(job(folder, "w1", TEXT.replace("epsilon = 0.2", "epsilon = 0.1")))
     assert charges(folder) == 2
 
 
 def test_a_file_that_cannot_be_written_is_written_by_the_next_run(folder):
     (folder / "out").write_text("in the way")
     with pytest.raises(dpf.errors.OutputFailed, match=r"wards.parquet cannot be written .* at no cost"):
-        running.run(job(folder))
+        run(job(folder))
     assert lines(folder)[0]["error"]["kind"] == "OutputFailed"
     (folder / "out").unlink()
-    running.run(job(folder))
+    run(job(folder))
     assert charges(folder) == 2
     assert len(list((folder / "out").iterdir())) == 2
 
 
 def test_the_engine_failed_and_the_trail_holds_no_words_of_its(folder, monkeypatch):
-    monkeypatch.setattr("dpframe.release.path._measured", lambda plan: None)
+    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: measuring.looked(lambda: None))
     with pytest.raises(dpf.ReleaseFailed):
-        running.run(job(folder))
+        run(job(folder))
     (line,) = lines(folder)
     assert line["error"]["words"].startswith("[[release]] 1") or "withheld" in line["error"]["words"]
     monkeypatch.undo()
-    running.run(job(folder))
+    run(job(folder))
     assert charges(folder) == 3  # the first charge stands
 
 
@@ -156,7 +161,7 @@ def test_the_trail_holds_no_words_of_others(folder, monkeypatch):
 
     monkeypatch.setattr("dpframe.jobs.running.asked", fail)
     with pytest.raises(RuntimeError):
-        running.run(job(folder))
+        run(job(folder))
     assert lines(folder)[0]["error"] == {"kind": "RuntimeError", "words": ""}
 
 
@@ -166,29 +171,109 @@ def test_a_job_with_a_ledger_in_postgresql(folder, server, monkeypatch):
     url = server.url(f"jobs_{folder.name[-12:]}".lower())
     text = TEXT.replace('path = "clinic.ledger"', 'url = "${LEDGER}"').replace("epsilon = 1.0", "epsilon = 0.8")
 
-    def run(week):
+    def run_week(week):
         (folder / "release.toml").write_text(text, encoding="utf-8")
         told = []
-        running.run(job_file.read(folder / "release.toml", [f"WEEK={week}"], {"LEDGER": url}), told.append)
+        run(job_file.read(folder / "release.toml", [f"WEEK={week}"], {"LEDGER": url}), told.append)
         return [words for words in told if " of w" in words]
 
     with monkeypatch.context() as killed:
         killed.setattr("dpframe.ledger.sql.SqlStore.keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            run("w1")
-    assert run("w1") == ["wards of w1: charged epsilon 0.3 (entry 2)", "nights of w1: charged epsilon 0.2 (entry 4)"]
+            run_week("w1")
+    assert run_week("w1") == [
+        "wards of w1: charged epsilon 0.3 (entry 2)",
+        "nights of w1: charged epsilon 0.2 (entry 4)",
+    ]
     again = "replayed from the ledger, at no cost"
-    assert run("w1") == [f"wards of w1: {again} (entry 2)", f"nights of w1: {again} (entry 4)"]
+    assert run_week("w1") == [f"wards of w1: {again} (entry 2)", f"nights of w1: {again} (entry 4)"]
     with pytest.raises(dpf.BudgetExceeded):
-        run("w2")
+        run_week("w2")
     ledger = dpf.Ledger.open(url)
     ledger.verify(dpf.read_parquet(folder / "out" / "wards.parquet"))
     assert ledger.spent.epsilon == 0.8
     assert all(url not in line for line in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines())
 
 
+def put_back(folder, kept=None):
+    """A copy of the ledger and its head; or such a copy put in their place, as in a process that saw none of it."""
+    files = [folder / "clinic.ledger", folder / "clinic.ledger.head"]
+    if kept is None:
+        return [file.read_bytes() for file in files]
+    for file, content in zip(files, kept, strict=True):
+        file.write_bytes(content)
+    seen._newest.clear()
+    return None
+
+
+def test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail(folder):
+    run(job(folder))
+    kept = put_back(folder)
+    running.run(job(folder, "w2"))
+    running.run(job(folder))  # whose entries are old
+    with (folder / "audit.jsonl").open("a", encoding="utf-8") as trail:
+        trail.write("torn {\nnull\n")
+    newest = put_back(folder)
+    put_back(folder, kept)
+    with pytest.raises(dpf.LedgerError, match=r"does not hold entry 7, of which the audit trail audit\.jsonl tells"):
+        running.run(job(folder, "w3"))
+    assert charges(folder) == 2
+    put_back(folder, newest)
+    running.run(job(folder, "w2"))
+
+
+def test_173_a_line_that_is_cut_takes_no_other_with_it(folder):
+    """A full disk or a kill cut the line; the next one says which entries there are, and is found."""
+    run(job(folder))
+    kept = put_back(folder)
+    with (folder / "audit.jsonl").open("a", encoding="utf-8") as trail:
+        trail.write('{"format": "dpframe.run/1", "rel')
+    running.run(job(folder, "w2"))
+    put_back(folder, kept)
+    with pytest.raises(dpf.LedgerError, match="does not hold entry 7"):
+        running.run(job(folder, "w3"))
+
+
+def test_173_a_line_that_does_not_go_in_whole_is_told(folder, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda number, line: write(number, line[:20]))
+    with pytest.raises(dpf.errors.OutputFailed, match=r"audit trail audit\.jsonl cannot be written"):
+        whole_files.append_line(folder / "audit.jsonl", b"x" * 60)
+
+
+def test_153_lines_of_another_job_or_ledger_are_not_held(folder):
+    run(job(folder))
+    trail = (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(trail)["ledger"] == "clinic.ledger"
+    for old, new in (('"ledger": "clinic.ledger"', '"ledger": "old.ledger"'), ("release.toml", "other.toml")):
+        (folder / "audit.jsonl").write_text(trail.replace(old, new), encoding="utf-8")
+        for end in ("", ".head"):
+            (folder / f"clinic.ledger{end}").unlink(missing_ok=True)
+        seen._newest.clear()
+        run(job(folder))
+    before = json.loads(trail)
+    del before["ledger"]  # as dpframe 0.2 wrote it
+    (folder / "audit.jsonl").write_text(json.dumps(before) + "\n", encoding="utf-8")
+    with pytest.raises(dpf.LedgerError, match="does not hold entry 3"):
+        running.run(job(folder, "w2"))
+
+
+def test_153_a_job_names_where_the_head_is_kept(folder):
+    text = TEXT.replace('path = "clinic.ledger"', 'path = "clinic.ledger"\nhead = "kept/clinic.head"')
+    (folder / "kept").mkdir()
+    run(job(folder, text=text))
+    kept = put_back(folder)
+    running.run(job(folder, "w2", text=text))
+    put_back(folder, kept)
+    (folder / "audit.jsonl").unlink()
+    with pytest.raises(dpf.LedgerError, match="older copy"):
+        running.run(job(folder, "w3", text=text))
+    with pytest.raises(dpf.InvalidArgument, match="must be a file of its own"):
+        job(folder, text=text.replace("kept/clinic.head", "out/wards.parquet"))
+
+
 def test_the_ledger_of_a_job_protects_its_unit(folder):
-    running.run(job(folder, text=TEXT.replace('unit = "patient"', 'unit = "patient"\nneighbors = "replace"')))
+    run(job(folder, text=TEXT.replace('unit = "patient"', 'unit = "patient"\nneighbors = "replace"')))
     unit = dpf.Ledger.open(folder / "clinic.ledger").unit
     assert (unit.column, unit.neighbors) == ("patient", "replace")
     wards = dpf.read_parquet(folder / "out" / "wards.parquet")
@@ -202,7 +287,7 @@ def test_outputs_for_people_and_programs(folder):
     text = TEXT.replace('label = "nights"', 'label = "=nights | <b>"').replace(
         'release = "nights"', 'release = "=nights | <b>"'
     )
-    running.run(job(folder, text=text + OUTPUTS.replace('"nights"', '"=nights | <b>"')))
+    run(job(folder, text=text + OUTPUTS.replace('"nights"', '"=nights | <b>"')))
     page = (folder / "out" / "n.md").read_text(encoding="utf-8")
     assert page.startswith("# =nights \\| \\<b\\>\n\n| nights\\_left | nights\\_right | count |")
     assert "The numbers were computed exactly" in page
@@ -213,7 +298,7 @@ def test_outputs_for_people_and_programs(folder):
 def test_pictures_and_pages(folder):
     pytest.importorskip("vl_convert")
     more = '[[output]]\nrelease = "nights"\npath = "out/n.svg"\n[[output]]\nrelease = "nights"\npath = "out/n.html"\n'
-    running.run(job(folder, text=TEXT + more))
+    run(job(folder, text=TEXT + more))
     assert (folder / "out" / "n.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "</table>" in (folder / "out" / "n.html").read_text(encoding="utf-8")
 
@@ -222,8 +307,128 @@ def test_what_is_not_installed_is_told_before_the_first_charge(folder, monkeypat
     monkeypatch.setattr("dpframe.jobs.output_formats._is_installed", lambda name: False)
     more = '[[output]]\nrelease = "nights"\npath = "out/n.svg"\n'
     with pytest.raises(ImportError, match=r"\.svg needs altair: pip install 'dpframe\[plot\]'"):
-        running.run(job(folder, text=TEXT + more))
+        run(job(folder, text=TEXT + more))
+    assert charges(folder) == 0
+
+
+# The ledger, which is made once
+
+
+def test_a_job_without_its_ledger_is_refused_before_anything_is_read(folder, monkeypatch):
+    monkeypatch.setattr("dpframe.jobs.planning_jobs.opened", lambda job: pytest.fail("the table was opened"))
+    with pytest.raises(dpf.LedgerError, match=r"no ledger is at .*clinic.ledger.*Nothing was read") as refused:
+        running.run(job(folder))
+    assert f"dpframe ledger create {folder / 'release.toml'} --set WEEK=w1" in str(refused.value)
     assert not is_there(folder / "clinic.ledger")
+    (line,) = lines(folder)
+    assert (line["status"], line["error"]["kind"]) == ("failed", "LedgerError")
+
+
+def test_a_ledger_that_is_gone_is_not_made_again(folder):
+    """A lost volume, a wrong path: a new ledger would have a full budget for the same people."""
+    run(job(folder))
+    for path in folder.glob("clinic.ledger*"):
+        path.unlink()
+    with pytest.raises(dpf.LedgerError, match="If there was one, put it back"):
+        running.run(job(folder, "w2"))
+    (folder / "clinic.ledger").touch()  # a place that was prepared
+    with pytest.raises(dpf.LedgerError, match="is not a ledger"):
+        running.run(job(folder, "w2"))
+    with pytest.raises(dpf.LedgerError, match="no ledger is at"):
+        running.run(job(folder, "w2", TEXT.replace("clinic.ledger", "clinics.ledger")))
+    assert not is_there(folder / "clinics.ledger")
+    assert sum(one["charged"] for line in lines(folder) for one in line["releases"]) == 2
+
+
+def test_a_ledger_is_made_once_and_the_trail_says_so(folder):
+    ledger = running.create(job(folder))
+    (line,) = [json.loads(text) for text in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (line["kind"], line["status"], line["releases"]) == ("created", "done", [])
+    assert (line["created"]["limit"], line["created"]["dataset"]) == ({"epsilon": 1.0, "delta": 0.0}, "clinic")
+    assert line["created"]["head"] == ledger.verify()["head"]
+    running.run(job(folder))
+    for text in (TEXT, TEXT.replace("epsilon = 1.0", "epsilon = 2.0")):
+        with pytest.raises(dpf.LedgerError, match=r"\[ledger\]: a ledger is at .* already, and it stays as it is"):
+            running.create(job(folder, text=text))
+    assert charges(folder) == 2
+    assert len(lines(folder)) == 1
+    (folder / "clinic.ledger").unlink()  # its head knows what was spent
+    with pytest.raises(dpf.LedgerError, match="is gone, but its head beside it says"):
+        running.create(job(folder, text=TEXT))
+
+
+def test_a_trail_that_cannot_be_written_keeps_a_ledger_from_being_made(folder):
+    with pytest.raises(dpf.errors.OutputFailed, match="the audit trail"):
+        running.create(job(folder, text=TEXT.replace('"audit.jsonl"', '"stays.parquet/audit.jsonl"')))
+    assert not is_there(folder / "clinic.ledger")
+
+
+CREATING = """
+import sys
+from dpframe.errors import LedgerError
+from dpframe.jobs import job_file, running
+import dpframe.ledger.sql
+job = job_file.read(sys.argv[1], ["WEEK=w1"])
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    running.create(job)
+except LedgerError as error:
+    sys.exit(3 if "already" in str(error) else 4)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["file", "postgresql"])
+def test_of_processes_that_make_one_ledger_one_does(place, folder, request):
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    if place == "postgresql":
+        environ["LEDGER"] = request.getfixturevalue("server").url(f"made_{folder.name[-12:]}".lower())
+        text = TEXT.replace('path = "clinic.ledger"', 'url = "${LEDGER}"')
+        (folder / "release.toml").write_text(text, encoding="utf-8")
+    words = [sys.executable, "-c", CREATING, str(folder / "release.toml")]
+    children = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) for _ in range(4)
+    ]
+    for child in children:
+        child.stdout.readline()
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    for child in children:
+        child.communicate()
+    assert sorted(child.returncode for child in children) == [0, 3, 3, 3]
+    made = (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["kind"] for line in made] == ["created"]
+
+
+# What the environment fills in
+
+
+def test_the_trail_and_the_words_of_a_run_show_names_for_what_the_environment_fills_in(folder):
+    text = TEXT.replace('"clinic"', '"${CLINIC}"').replace('"nights"\nverb', '"n ${K}"\nverb')
+    text = text.replace('release = "nights"', 'release = "n ${K}"').replace('path = "out/', 'path = "${OUT}/./')
+    (folder / "release.toml").write_text(text, encoding="utf-8")
+    environment = {"OUT": f"{folder}//s3cret", "CLINIC": "of N.N.", "K": "7", "WEEK": "2026-W47"}
+    told = []
+    running.create(job_file.read(folder / "release.toml", [], environment))
+    running.run(job_file.read(folder / "release.toml", [], environment), told.append)
+    trail = (folder / "audit.jsonl").read_text(encoding="utf-8")
+    for value in ("s3cret", str(folder), "of N.N.", "2026-W47"):
+        assert value not in trail + "".join(told)
+    made, run = map(json.loads, trail.splitlines())
+    assert made["created"]["dataset"] == "${CLINIC}"
+    assert [one["path"] for one in run["outputs"]] == ["${OUT}/./wards.parquet", "${OUT}/./nights-${WEEK}.csv"]
+    assert [(one["label"], one["snapshot"]) for one in run["releases"]] == [
+        ("wards", "${WEEK}"),
+        ("n ${K}", "${WEEK}"),
+    ]
+    assert "wrote nights-${WEEK}.csv" in told
+    (folder / "s3cret" / "wards.parquet").unlink()
+    (folder / "s3cret" / "wards.parquet").mkdir()
+    with pytest.raises(dpf.errors.OutputFailed, match="cannot be written") as refused:
+        running.run(one := job_file.read(folder / "release.toml", [], environment))
+    assert "s3cret" not in one.variables.hidden(str(refused.value))
 
 
 # Engines: one changed line
@@ -240,14 +445,137 @@ def test_a_table_of_a_database(folder):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
         connection.execute(f"create table stays as select * from read_parquet('{folder}/stays.parquet')")
-    for place in ('table = "stays"', 'sql = "select * from stays where ward is not null"'):
+    for place in ('table = "stays"', 'sql = "select * from stays where ward is not null;"'):
         source = f'database = "clinic.duckdb"\n{place}'
         text = TEXT.replace('path = "stays.parquet"', source).replace('"polars"', '"duckdb"')
-        running.run(job(folder, f"w{len(place)}", text))
+        run(job(folder, f"w{len(place)}", text))
     assert charges(folder) == 4
     with pytest.raises(dpf.errors.SourceFailed, match="its message is withheld"):
-        running.run(job(folder, "w3", text.replace("from stays", "from s3cret")))
+        run(job(folder, "w3", text.replace("from stays", "from s3cret")))
     assert "s3cret" not in (folder / "audit.jsonl").read_text(encoding="utf-8")
+
+
+# SQL of a job, which a preview runs none of
+
+STATEMENTS = {
+    "a statement before": "COPY stays TO 'leak.csv'; select * from stays",
+    "two queries": "select * from stays; select * from stays",
+    "COPY": "COPY stays TO 'leak.csv'",
+    "COPY of a query": "COPY (select 1) TO 'leak.csv'",
+    "ATTACH": "ATTACH 'leak.csv'",
+    "INSTALL": "INSTALL httpfs",
+    "LOAD": "LOAD httpfs",
+    "PRAGMA": "PRAGMA database_list",
+    "SET": "SET threads = 1",
+    "CALL": "CALL pragma_version()",
+    "EXPLAIN": "EXPLAIN ANALYZE select * from stays",
+    "EXPORT": "EXPORT DATABASE 'leak.csv'",
+    "PREPARE": "PREPARE p AS select 1",
+    "INSERT": "INSERT INTO stays select * from stays",
+    "CREATE": "CREATE TEMP TABLE t AS select * from stays",
+    "PIVOT": "PIVOT stays ON ward USING count(*)",
+    "PIVOT inside": "select * from (PIVOT stays ON ward USING count(*))",
+    "SUMMARIZE": "SUMMARIZE stays",
+    "DESCRIBE inside": "select * from (DESCRIBE stays)",
+    "no statement": "-- none",
+    "no SQL": "selct 1",
+}
+FUNCTIONS = {
+    "read_text": "select * from read_text('release.toml')",
+    "read_csv": "select * from \"READ_CSV\"('release.toml')",
+    "glob": "select * from stays where ward in (select file from glob('*'))",
+    "sniff_csv": "with a as (select * from sniff_csv('release.toml')) select * from a",
+    "query": "select (select count(*) from query('select * from read_text(''release.toml'')'))",
+    "duckdb_secrets": "select list_transform([1], x -> (select count(*) from duckdb_secrets()))",
+    "json_execute_serialized_sql": "from system.main.json_execute_serialized_sql('{}')",
+}
+OUTSIDE = {
+    "a file": "select * from 'release.toml'",
+    "a CSV file": "select * from 'other.csv'",
+    "a view of a file": "select * from outside",
+    "a macro of a file": "select (select outside_too())",
+}
+
+
+def in_database(folder, source):
+    """A job on a database that has a table, a view and a macro of a file, beside a file with something private."""
+    duckdb = pytest.importorskip("duckdb")
+    (folder / "other.csv").write_text("patient,ward,nights\n1,s3cret,2\n", encoding="utf-8")
+    with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
+        connection.execute(f"create or replace table stays as select * from read_parquet('{folder}/stays.parquet')")
+        connection.execute(f"create or replace view outside as select * from read_csv('{folder}/other.csv')")
+        connection.execute(
+            f"create or replace macro outside_too() as (select max(ward) from read_csv('{folder}/other.csv'))"
+        )
+    text = TEXT.replace('"polars"', '"duckdb"').replace('path = "stays.parquet"', source)
+    return job(folder, text=text)
+
+
+def previewed(folder, sql, monkeypatch):
+    """A preview of a job with this SQL, in its own folder."""
+    monkeypatch.chdir(folder)
+    return planned(in_database(folder, f'database = "clinic.duckdb"\nsql = """{sql}"""'), charge=False)
+
+
+@pytest.mark.parametrize("sql", STATEMENTS.values(), ids=STATEMENTS)
+def test_sql_is_one_select(sql, folder, monkeypatch):
+    with pytest.raises(dpf.InvalidArgument, match=r"\[source\]: sql must be one SELECT that DuckDB can parse"):
+        previewed(folder, sql, monkeypatch)
+    assert not (folder / "leak.csv").exists()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_sql_calls_no_table_function_that_reads(name, folder, monkeypatch):
+    with pytest.raises(dpf.InvalidArgument, match=f"(?i)sql must call no table function but .*, not '{name}'"):
+        previewed(folder, FUNCTIONS[name], monkeypatch)
+
+
+ALL = [sql for name, sql in {**OUTSIDE, **FUNCTIONS, **STATEMENTS}.items() if name != "sniff_csv"]  # open in DuckDB 1.0
+
+
+@pytest.mark.parametrize("sql", ALL)
+def test_duckdb_itself_reads_and_writes_no_other_file(sql, folder, monkeypatch):
+    """Whatever a check of the query would miss."""
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(scans, "_check_select", lambda *_: None)
+    in_database(folder, 'path = "stays.parquet"')
+    before, found = sorted(folder.iterdir()), ""
+    with suppress(dpf.DpframeError, duckdb.Error, AttributeError):  # the last where nothing comes of a statement
+        found = str(scans.opened("duckdb", scans.Scan(database="clinic.duckdb", sql=sql)).fetchall())
+    assert not [private for private in ("s3cret", "release.toml", "epsilon") if private in found]
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("sql", OUTSIDE.values(), ids=OUTSIDE)
+def test_sql_reads_no_file_but_its_database(sql, folder, monkeypatch):
+    with pytest.raises(dpf.DpframeError) as refused:
+        previewed(folder, sql, monkeypatch)
+    assert isinstance(refused.value, dpf.InvalidArgument | dpf.errors.SourceFailed)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_view_of_another_file_is_refused_in_words(folder, monkeypatch):
+    for place, source in (("table", 'table = "outside"'), ("sql", 'sql = "from outside"')):
+        whole = in_database(folder, f'database = "clinic.duckdb"\n{source}')
+        with pytest.raises(dpf.InvalidArgument, match=f"{place} must read database alone, and this one asks for anoth"):
+            planned(whole, charge=False)
+
+
+def test_sql_reads_no_variable_of_python(folder, monkeypatch):
+    stays = connection = scan = sql = pl.DataFrame({"patient": [1]})
+    monkeypatch.setattr(scans, "mine", stays, raising=False)
+    for name in ("mine", "connection", "scan", "sql"):
+        with pytest.raises(dpf.errors.SourceFailed):
+            previewed(folder, f"select * from {name}", monkeypatch)
+    del connection, scan, sql
+
+
+def test_sql_that_only_reads_is_run(folder, monkeypatch):
+    sql = """with few as (from stays where patient < 9), weeks as (select * from range(2) as t(week))
+        select patient, ward, nights, unnest([1, 2]) as again from few, weeks order by patient limit 100"""
+    whole = previewed(folder, sql, monkeypatch)
+    assert set(whole.plans) == {"wards", "nights"}
 
 
 # Killed
@@ -260,7 +588,7 @@ def killed(*arguments, **named):
     os.kill(os.getpid(), signal.SIGKILL)
 point = sys.argv[2]
 if point == "before rows are read":
-    path._measured = killed
+    path.measure = killed
 elif point == "before an output":
     running._write = killed
 else:
@@ -275,13 +603,14 @@ running.run(job_file.read(sys.argv[1], ["WEEK=w1"], {}))
     ("point", "more"), [("before rows are read", 1), ("before an output", 0), ("amid an output", 0)]
 )
 def test_a_job_that_is_killed_is_run_again(point, more, folder):
+    running.create(job(folder))
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-c", KILLING, str(folder / "release.toml"), point]
     killed = subprocess.run(words, capture_output=True, check=False, env=environ)
     assert killed.returncode == -9, killed.stderr
     assert not (folder / "out" / "wards.parquet").exists()
     assert charges(folder) == 1
-    running.run(job(folder))
+    run(job(folder))
     assert charges(folder) == 2 + more  # a charge whose answer was never stored is lost; it is never refunded
     assert dpf.read_parquet(folder / "out" / "wards.parquet").height == 3
     assert lines(folder)[-1]["status"] == "done"
@@ -387,3 +716,21 @@ def test_names_of_folders_are_no_columns(tmp_path, engine, format):
     if engine == "duckdb":
         pytest.importorskip("duckdb")
     check_folders_on(engine, format, tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_159_a_pipe_in_place_of_a_table_or_a_job_is_refused_at_once(tmp_path, format):
+    os.mkfifo(tmp_path / "stays-1")
+    with pytest.raises(dpf.InvalidArgument, match="path must be of plain files, and 'stays-1' is no plain file"):
+        opened("polars", tmp_path, format=format, columns={"p": "string"} if format == "csv" else {})
+    with pytest.raises(dpf.InvalidArgument, match="JOB must be a file that can be read"):
+        job_file.read(tmp_path / "stays-1")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_159_a_pipe_in_place_of_the_audit_trail_is_refused_at_once(folder):
+    os.mkfifo(folder / "audit.jsonl")
+    with pytest.raises(dpf.errors.OutputFailed, match=r"the audit trail audit\.jsonl cannot be written"):
+        run(job(folder))
+    assert not (folder / "clinic.ledger").exists()

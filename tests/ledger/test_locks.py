@@ -9,19 +9,24 @@ import pickle
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import types
 import warnings
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import database, entries, locks, rows, seen, sql, unbroken
+from dpframe.errors import plain_files
+from dpframe.ledger import database, database_errors, entries, heads, locks, rows, seen, sql, unbroken
 from dpframe.ledger.address import Address
 
 fcntl = pytest.importorskip("fcntl")
@@ -468,16 +473,152 @@ def test_damage_of_any_kind_is_a_typed_error(path, tmp_path, seed):
     assert not any("another path" in words and "other people" not in words for words in said)
 
 
-@pytest.mark.parametrize("end", ["", ".head", ".lock", ".head.new"])
-def test_a_folder_in_place_of_a_file_is_a_typed_error(path, end):
+def a_socket(file):
+    here = os.getcwd()
+    os.chdir(file.parent)  # the address of a socket may not be long
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(file.name)
+    finally:
+        os.chdir(here)
+
+
+IN_THE_WAY = {"folder": Path.mkdir}
+if hasattr(os, "mkfifo"):
+    IN_THE_WAY |= {"pipe": os.mkfifo, "socket": a_socket, "device": lambda file: file.symlink_to("/dev/zero")}
+
+
+@pytest.mark.parametrize("kind", IN_THE_WAY)
+@pytest.mark.parametrize("end", ["", ".head", ".lock", ".head.new", "-journal"])
+def test_159_a_pipe_or_a_folder_in_place_of_a_file_is_a_typed_error_at_once(path, end, kind):
     ledger = dpf.Ledger(epsilon=1, path=path)
     take(ledger)
-    file = Path(f"{path}{end}")
-    file.unlink(missing_ok=True)
-    file.mkdir()
-    for use in (lambda: take(ledger, "1/1000"), *uses_of(path)):
-        with contextlib.suppress(dpf.DpframeError):
-            use()
+    for file in (Path(f"{path}{end}"), Path(f"{path}.head") if end == ".head.new" else None):
+        if file is not None:
+            file.unlink(missing_ok=True)
+    IN_THE_WAY[kind](Path(f"{path}{end}"))
+    told = []
+
+    def use_all():
+        for use in (lambda: take(ledger, "1/1000"), *uses_of(path)):
+            try:
+                use()
+            except BaseException as error:
+                told.append(error)
+
+    thread = threading.Thread(target=use_all, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "it waits for a pipe"
+    assert all(isinstance(error, dpf.DpframeError) for error in told), told
+    if end in ("", ".head", ".lock"):
+        assert told
+
+
+# Faults of the disk
+
+
+class Faulty:
+    """The calls of `os` and `open` that a ledger makes; one of them fails."""
+
+    def __init__(self, monkeypatch):
+        self.left, self.name, self.made = -1, None, 0
+        for module in (heads, locks, plain_files):
+            monkeypatch.setattr(module, "os", self._os())
+        for module in (heads, locks):
+            monkeypatch.setattr(module, "open", self._open, raising=False)
+
+    def arm(self, number):
+        self.left, self.name, self.made = number, None, 0
+
+    def strike(self, name):
+        if self.left < 0 or self.name is not None:
+            return
+        self.made += 1
+        if self.made > self.left:
+            self.name = name
+            raise OSError(errno.EIO, "Input/output error")
+
+    def _os(self):
+        def failing(name):
+            def call(*arguments, **named):
+                if name != "close":
+                    self.strike(name)
+                found = getattr(os, name)(*arguments, **named)
+                if name == "close":  # Linux says so when it is closed
+                    self.strike(name)
+                return found
+
+            return call
+
+        names = ("open", "close", "fstat", "stat", "fsync", "fdatasync", "replace", "fchmod", "fchown")
+        faulty = types.SimpleNamespace(**{name: getattr(os, name) for name in dir(os)})
+        for name in names:
+            if hasattr(os, name):
+                setattr(faulty, name, failing(name))
+        faulty.path = os.path
+        return faulty
+
+    @contextlib.contextmanager
+    def _open(self, *arguments, **named):
+        self.strike("open")
+        with open(*arguments, **named) as file:
+            yield FaultyFile(file, self)
+        self.strike("close")
+
+
+class FaultyFile:
+    def __init__(self, file, faults):
+        self.file, self.faults = file, faults
+
+    def __getattr__(self, name):
+        if name in ("read", "write", "seek", "flush"):
+            self.faults.strike(name)
+        return getattr(self.file, name)
+
+
+def asked(ledger, **names):
+    return pl.DataFrame({"age": [31, 45]}).dp.count(epsilon=0.125, ledger=ledger, **names)
+
+
+def streamed(ledger):
+    weeks = dpf.dates(date(2026, 1, 5), date(2026, 2, 1), every="1w")
+    stream = dpf.Stream("s", statistic=dpf.count(), time="day", periods=weeks, epsilon=0.125, ledger=ledger)
+    return stream.release(pl.DataFrame({"day": [date(2026, 1, 6)]}), date(2026, 1, 5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", ["plain", "named", "stream"])
+def test_160_a_fault_of_any_call_is_a_typed_error_with_the_right_words(tmp_path, monkeypatch, work):
+    """Every call to the system on the lock and the head fails once: the words agree with what the ledger then holds."""
+    uses = {"plain": asked, "named": lambda ledger: asked(ledger, label="x", snapshot="1"), "stream": streamed}
+    dpf.Ledger(epsilon=1, path=tmp_path / "first.ledger")
+    uses[work](dpf.Ledger(epsilon=1, path=tmp_path / "warm.ledger"))
+    faults, number, struck = Faulty(monkeypatch), 0, set()
+    while True:
+        path = tmp_path / f"{number}.ledger"
+        for end in ("", ".head"):
+            shutil.copy(f"{tmp_path / 'first.ledger'}{end}", f"{path}{end}")
+        error = None
+        faults.arm(number)
+        try:
+            uses[work](dpf.Ledger.open(path))
+        except BaseException as caught:
+            error = caught
+        faults.left = -1
+        if faults.name is None:
+            break
+        struck.add(faults.name)
+        spent = dpf.Ledger.open(path).spent.epsilon
+        assert spent in (0, 0.125)
+        if error is None:
+            assert spent == 0.125
+        else:
+            assert isinstance(error, dpf.LedgerError), (number, faults.name, error)
+            assert ("nothing was charged" in str(error)) == (spent == 0), (number, faults.name, error)
+            assert spent == 0 or heads.STAYS in str(error), (number, faults.name, error)
+        number += 1
+    assert {"open", "close", "read", "fstat", "stat", "write"} <= struck
 
 
 @pytest.mark.parametrize(
@@ -530,4 +671,4 @@ def test_117_a_password_is_never_shown(url):
     assert "hush" not in repr(database.Database(address))
     error = Exception('connection to server failed: password "hush" is wrong')
     if "password" in url or ":hush" in url:
-        assert "hush" not in str(database._refusal(error, address))
+        assert "hush" not in str(database_errors.refusal(error, address, wait=1))

@@ -218,7 +218,7 @@ def test_95_a_charge_whose_answer_was_never_stored_released_nothing(ledger, monk
     people = pl.DataFrame(COLUMNS)
     told = []
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "kept", lambda plan, frame, *_: told.append(frame.dp.provenance) or 1 / 0)
+        patch.setattr(replay, "kept", lambda plan, asked, frame, *_: told.append(frame.dp.provenance) or 1 / 0)
         with pytest.raises(ZeroDivisionError):
             people.dp.count(epsilon=1, ledger=ledger, **NAMED)
     with pytest.raises(dpf.LedgerError, match="its answer was never stored, so it was never released"):

@@ -113,10 +113,12 @@ def test_a_server_that_crashes_amid_charges(server):
 
 
 def test_a_server_that_is_gone_is_told_and_nothing_is_read(server, monkeypatch):
-    from dpframe.release import path as release
+    from looking import of_rows
+
+    from dpframe.release import measuring
 
     ledger = dpf.Ledger(epsilon=1, path=server.url("gone"))
-    monkeypatch.setattr(release, "totals", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     server.stop("immediate")
     try:
         with pytest.raises(dpf.LedgerError, match="cannot be reached") as caught:

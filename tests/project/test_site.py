@@ -13,6 +13,7 @@ import dpframe as dpf
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 ROOMS = ("audit", "denoise", "local", "testing")
+CURVES = ("BoundedRange", "Curve", "PureLoss")  # of the room of accountings, which extensions alone need
 
 
 def entries() -> list[str]:
@@ -23,6 +24,7 @@ def entries() -> list[str]:
 def public_names() -> list[str]:
     rooms = {room: importlib.import_module(f"dpframe.{room}").__all__ for room in ROOMS}
     top = [name for name in dpf.__all__ if name not in (*ROOMS, "__version__")]
+    rooms["accounting"] = [name for name in importlib.import_module("dpframe.accounting").__all__ if name in CURVES]
     return [*top, *(f"{room}.{name}" for room, names in rooms.items() for name in names)]
 
 

@@ -81,7 +81,7 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
 @pytest.mark.parametrize("path", FILES, ids=dotted)
 def test_files_and_functions_stay_small(path):
     text = path.read_text()
-    assert len(text.splitlines()) <= 500
+    assert len(text.splitlines()) <= 700
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             doc = ast.get_docstring(node, clean=False) or ""

@@ -54,7 +54,7 @@ def test_intervals_that_are_a_little_too_narrow_are_seen(noise):
     """Enough samples to tell an interval that is 2% too narrow, for bins without rows, which are as noisy as any."""
     frame = pl.DataFrame({"x": [0.0]}, schema={"x": pl.Float64}).head(0)
     price = {"epsilon": 0.01, "ledger": dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic"), **PRICES[noise]}
-    found = frame.dp.histogram("x", bins=2**19, range=(0, 1), denoise=None, **price)
+    found = frame.dp.histogram("x", bins=2**20, range=(0, 1), denoise=None, **price)
     assert not too_many(missed(noise, "count", found, 0.0), ALARM)
     assert too_many(missed(noise, "count", found, 0.0, NARROWER), ALARM)
 

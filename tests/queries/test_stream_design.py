@@ -124,3 +124,20 @@ def test_the_errors_of_a_plan_are_those_of_its_releases(noise):
 def test_one_draw_has_the_interval_of_its_noise():
     for noise in NOISES.values():
         assert half_width(noise, np.ones(1), 0.95) == pytest.approx(noise.interval(0.95), abs=2 * noise.grid)
+
+
+def test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap():
+    """One row more moves y by its coefficient, modulo 2**64; of sums only where no total passes 2**63 steps."""
+    column, edge = [int(entry) for entry in coefficients(3)], 2**63 - 1
+
+    def moved(total, row, *, whole):
+        totals = np.array([[total], [5], [7]], dtype=np.int64)
+        more = totals.copy()
+        with np.errstate(over="ignore"):
+            more[0] += np.int64(row)
+        before, after = (int(measured(each, (1, 2, 3), whole=whole)[0]) for each in (totals, more))
+        return (after - before + 2**63) % 2**64 - 2**63
+
+    assert moved(edge, 1, whole=True) == column[2]
+    assert moved(2**32 * 2**30 - 2**30, 2**30, whole=False) <= (column[2] * 2**30 >> 12) + 1  # all that a frame holds
+    assert abs(moved(edge, 2**30, whole=False)) > 2**40  # what docs/limits.md says

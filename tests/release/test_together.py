@@ -236,9 +236,9 @@ def test_all_is_charged_before_anything_is_read(monkeypatch):
     ledger, seen = dpf.Ledger(epsilon=1), []
     measure = together.measure
 
-    def watched(plan):
+    def watched(plan, call):
         seen.append(ledger.spent.epsilon)
-        return measure(plan)
+        return measure(plan, call)
 
     monkeypatch.setattr(together, "measure", watched)
     plans = {"a": PREVIEW.count(), "b": PREVIEW.count("age")}

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import importlib
+import pkgutil
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.queries.statistics import Contributors, Mean, Mode, RowFunction, Statistic, Total
-from dpframe.testing import ContractBroken, check_statistic
+from assurance.engines import as_dask, as_dataset, as_relation, in_pandas
+from dpframe import engines
+from dpframe.engines import aggregates, kernel_steps, kernels
+from dpframe.engines.totals import WAY_CHANGES
+from dpframe.queries.products import pair_cells
+from dpframe.queries.row_functions import Share, TwoSided, bernstein, centred_squares, two_sided
+from dpframe.queries.statistics import Clipped, Contributors, Mean, Mode, RowFunction, Statistic, Total
+from dpframe.testing import ContractBroken, check_statistic, statistic_rules
 
 SHIPPED = [dpf.count(), dpf.count("x"), dpf.sum("x", bounds=(-3, 8)), dpf.mean("x", bounds=(-3, 8)), Mode()]
 
@@ -105,3 +114,189 @@ def test_a_reach_that_cannot_be_summed_exactly_is_refused(reach):
 def test_kinds_that_dpframe_asks_itself_keep_the_words():
     assert (Contributors().default_name, str(Mode())) == ("count", "mode()")
     assert isinstance(Contributors(), Statistic)
+
+
+# 144 and 145: one definition of each row function
+
+
+BITS = 30
+X = (("x", (0.0, 8.0)),)
+
+
+OWN_SHARE = Share(0, 2**30, BITS)
+
+
+@dataclass(frozen=True)
+class UpperHalf:
+    """All of the way for values in the upper half; its attributes are those of a linear share of dpframe's own."""
+
+    share_of: Share = OWN_SHARE
+    share: Share = OWN_SHARE
+    above: bool = True
+    mirror: None = None
+
+    def __call__(self, steps):
+        return np.where(steps >= 2**29, 2**BITS, 0)
+
+
+@dataclass(frozen=True)
+class LikeShares(TwoSided):
+    """A class that is made from dpframe's own, and adds something else."""
+
+    def __call__(self, steps):
+        return np.where(steps >= 2**29, 2**BITS, 0)
+
+
+def row_of(function, reach=(0, 2**BITS), values=X, missing=None):
+    return RowFunction(values, function, reach, 2.0**-BITS, "a row", missing)
+
+
+@dataclass(frozen=True)
+class ByRows(Clipped):
+    """A statistic of one function of a row."""
+
+    verb: ClassVar[str] = "by_rows"
+    row: RowFunction | None = None
+
+    def totals(self):
+        return (Total(row=self.row),)
+
+
+def statistic_of(row):
+    (column, bounds), *_ = row.columns
+    return ByRows(column, bounds, row)
+
+
+OTHER_GRID = RowFunction((("x", (0.0, 5.0)),), TwoSided(OWN_SHARE, True), (0, 2**BITS), 1.0, "a row")
+LOOKALIKES = {
+    "attributes": row_of(UpperHalf()),
+    "subclass": row_of(LikeShares(OWN_SHARE, True)),
+    "other way of a subclass": row_of(LikeShares(OWN_SHARE, False)),
+    "other bounds": OTHER_GRID,
+    "narrow reach": row_of(TwoSided(OWN_SHARE, False), (0, 2**29)),
+    "more bits": row_of(TwoSided(Share(0, 2**30, 31), True), (0, 2**31)),
+    "two columns": row_of(lambda x, y: UpperHalf()(x), values=(*X, ("y", (0.0, 1.0)))),
+}
+OWN = [row for vector in (two_sided("x", (-3.0, 8.0)), bernstein("x", (0.1, 0.7))) for row in vector.entries]
+OWN += [*two_sided("x", (-1e-9, 5e4), everyone=True).entries, centred_squares("x", (-3.0, 8.0))]
+OWN += [*pair_cells((("x", (0.0, 1.0)), ("y", (-2.0, 5.0))), 0, 1, 1).entries]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [*LOOKALIKES.values(), *OWN], ids=[*LOOKALIKES, *map(str, range(len(OWN)))])
+def test_144_every_way_adds_up_what_the_function_gives(row):
+    statistic_rules._check_row_functions(statistic_of(row))
+
+
+@pytest.mark.parametrize("name", LOOKALIKES)
+def test_144_only_dpframes_own_shares_have_expressions(name):
+    """Spark adds up by its own expressions where the engine knows a share."""
+    row = LOOKALIKES[name]
+    assert aggregates.plain_share(row) is None
+    assert aggregates._mirrored(row) == (row, None)
+    below, above = two_sided("x", (0.0, 8.0)).entries[::-1]
+    assert aggregates.plain_share(above) is above.function.share
+    assert aggregates._mirrored(below) == (above, 2**BITS)
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "dataset", "duckdb", "dask"])
+@pytest.mark.parametrize("rows", [5_000, 300_000])
+def test_144_an_answer_does_not_depend_on_the_number_of_rows(kind, rows):
+    """Half of the values are in the upper half: by a linear share it would be a tenth, in large tables alone."""
+    x = np.where(np.arange(rows) % 2, 4.1, 0.1) - 0.1
+    frame = pl.DataFrame({"x": x, "k": np.resize(["A", "B", "B", "A"], rows)})
+    make = {"polars": pl.DataFrame, "lazy": pl.DataFrame.lazy, "pandas": in_pandas, "dataset": as_dataset}
+    make |= {"duckdb": as_relation, "dask": as_dask}
+    for package in {"pandas": ["pandas"], "dask": ["pandas", "dask"], "duckdb": ["duckdb"]}.get(kind, []):
+        pytest.importorskip(package)
+    found = dpf.of(make[kind](frame)).group_by("k", keys=["A", "B"])
+    ledger = dpf.Ledger(epsilon=1e9)
+    half = found.agg(x=statistic_of(LOOKALIKES["attributes"]), epsilon=1e9, ledger=ledger, denoise=None)
+    assert list(half["x"] / (rows / 2)) == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+def shifted(steps):
+    return steps - steps.min(initial=2**30)
+
+
+def by_size(steps):
+    return np.full(steps.shape, int(steps.size > 100))
+
+
+def as_floats(steps):
+    return steps / 2.0
+
+
+def at_once(steps):
+    return steps.max(initial=0)
+
+
+calls: list[int] = []
+
+
+def by_turns(steps):
+    calls.append(0)
+    return np.full(steps.shape, len(calls) % 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (shifted, "must give a row the same, whatever rows are beside it"),
+        (by_size, "must give a row the same, whatever rows are beside it"),
+        (by_turns, "must give a row the same, whatever rows are beside it"),
+        (as_floats, "must be an integer for each row"),
+        (at_once, "must be an integer for each row"),
+    ],
+)
+def test_145_a_function_of_more_than_its_row_is_refused(function, words):
+    with pytest.raises(ContractBroken, match=rf"^rows: a row {words}"):
+        check_statistic(statistic_of(row_of(function)))
+
+
+def test_145_an_engine_that_takes_another_function_is_found(monkeypatch):
+    """A share by its attribute, as the engine once had it where it did not call the function."""
+    monkeypatch.setattr(kernel_steps, "plain_share", lambda row: getattr(row.function, "share_of", None))
+    with pytest.raises(ContractBroken, match=r"^rows: of a row, the engine must add up what its function gives"):
+        check_statistic(statistic_of(LOOKALIKES["attributes"]))
+
+
+@pytest.mark.slow
+def test_145_ways_that_differ_in_large_tables_alone_are_found(monkeypatch):
+    if not kernels.ready():
+        pytest.skip("compiled kernels are not installed")
+    monkeypatch.setattr(kernels._loaded(), "to_share", lambda *_: None)
+    with pytest.raises(ContractBroken, match=r"^rows: .*, and does not in 131,073 rows"):
+        check_statistic(statistic_of(OWN[0]))
+
+
+def failing(steps):
+    raise ValueError(steps)
+
+
+def writing(steps):
+    steps += 1
+    return steps
+
+
+@pytest.mark.parametrize("function", [failing, writing, as_floats, at_once])
+def test_145_a_function_that_cannot_be_called_costs_nothing(engine, function):
+    """No engine calls it of no rows, so it is tried on the bounds."""
+    ledger, half = dpf.Ledger(epsilon=1), statistic_of(row_of(function))
+    for rows in ([1.0, None], [1.0, 2.0], []):
+        with pytest.raises(dpf.InvalidArgument, match="the function of 'a row' must"):
+            engine({"x": rows}, x=pl.Float64).dp.agg(x=half, epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_145_all_numbers_of_rows_at_which_the_way_changes_are_tried():
+    """A new one in an engine is to be named there, or here if no row function is read by it."""
+    other = {"PARALLEL_ROWS", "MOST_ROWS", "EXACT_ROWS"}  # of histograms, of pieces of Spark, of one unit
+    found = set()
+    for module in pkgutil.iter_modules(engines.__path__, engines.__name__ + "."):
+        if module.name.rpartition(".")[2] in ("compiled", "compiled_names"):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if type(value) is int and (name == "BLOCK" or name.endswith("_ROWS")) and name not in other:
+                found.add(value)
+    assert {value for value in found if value > 2**15} == set(WAY_CHANGES)  # of fewer rows in larger tables as well

@@ -1,8 +1,7 @@
-"""The statistics that an analyst may ask of a group, one file for each; and what they are made from."""
+"""The statistics that an analyst may ask of a group, a file for each kind; and what they are made from."""
 
 from dpframe.queries.fieller import fieller
-from dpframe.queries.statistics.contributors import Contributors
-from dpframe.queries.statistics.count import Count, count
+from dpframe.queries.statistics.count import Contributors, Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.marginals import Marginals, marginals
@@ -17,9 +16,8 @@ from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
 from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
-from dpframe.queries.statistics.sum import Sum, sum
+from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import TopK
-from dpframe.queries.statistics.unit_sum import UnitSum
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
 from dpframe.queries.total import Measured, RowFunction, Total
 

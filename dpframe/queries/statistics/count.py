@@ -41,6 +41,20 @@ class Count(Counted):
 
 
 @dataclass(frozen=True)
+class Contributors(Count):
+    """The number of units in each cell of the grid. Asked by ``df.dp.contributions``."""
+
+    adds_up: ClassVar[bool] = False
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        return (Total(None, units=True),)
+
+    def __str__(self) -> str:
+        return "contributions()"
+
+
+@dataclass(frozen=True)
 class SharedCount(Counted):
     """A count that is the sum of numbers which another statistic of the call measures: it costs nothing more.
 

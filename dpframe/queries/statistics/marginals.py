@@ -15,9 +15,10 @@ from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
 from dpframe.queries import counts
 from dpframe.queries.clipping import checked_columns
 from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
-from dpframe.queries.keys import Keys, key_axes
+from dpframe.queries.keys import key_axes
 from dpframe.queries.marginal_tables import MOST_ATTRIBUTES, MarginalTables, check_degree, check_tables
-from dpframe.queries.statistics.statistic import CONFIDENCE, PlanRow, Statistic
+from dpframe.queries.statistics.capabilities import PlanRow
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
 from dpframe.queries.vectors import TableContrasts
 
@@ -82,7 +83,7 @@ class Marginals(Statistic):
         """The contrasts that are measured."""
         return _design(tuple(axis.size for axis in self.attributes), self.degree, self.objective)
 
-    def shown(self, keys: Keys) -> MarginalTables:
+    def shown(self) -> MarginalTables:
         """The rows of all tables."""
         return MarginalTables(self.attributes, self.degree, self.design.tables)
 
@@ -123,7 +124,7 @@ class Marginals(Statistic):
         """The half-width to expect, the largest of all tables."""
         return max(self._half(table, noises[0], confidence) for table in self.design.tables)
 
-    def rows_of_plan(self, noises: Sequence[Noise], confidence: float = CONFIDENCE) -> Sequence[PlanRow]:
+    def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
         """The price, the noise and the exact error of each table; where a column has one key its share is 0."""
         design, shares = self.design, self.design.shares()
         scale = cast(_ContrastNoise, noises[0]).scale
@@ -132,7 +133,7 @@ class Marginals(Statistic):
                 self._words(table),
                 shares.get(table, 0.0),
                 scale * math.sqrt(design.table_variances[table]),
-                self._half(table, noises[0], confidence),
+                self._half(table, noises[0], CONFIDENCE),
             )
             for table in design.tables
         ]

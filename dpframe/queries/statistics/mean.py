@@ -32,8 +32,8 @@ class Mean(Clipped):
     Examples
     --------
     >>> import dpframe as dpf
-    >>> dpf.mean("age", bounds=(0, 120)).default_name
-    'age_mean'
+    >>> print(dpf.mean("age", bounds=(0, 120)))
+    mean(age) in [0, 120]
     """
 
     verb: ClassVar[str] = "mean"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.statistics.statistic import Statistic
 from dpframe.queries.total import Total
 
 
 @dataclass(frozen=True)
-class Mode(Statistic):
+class Mode(Statistic, Choosing):
     """The declared value with the largest count, chosen privately. Asked by ``df.dp.mode``.
 
     Examples
@@ -22,7 +23,6 @@ class Mode(Statistic):
     verb: ClassVar[str] = "mode"
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
-    chooses: ClassVar[bool] = True
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it: the count of each value, of which none is released."""

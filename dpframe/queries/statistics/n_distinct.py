@@ -22,8 +22,8 @@ class NDistinct(Statistic):
     Examples
     --------
     >>> import dpframe as dpf
-    >>> dpf.n_distinct("product", max_values=3).default_name
-    'product_n_distinct'
+    >>> print(dpf.n_distinct("product", max_values=3))
+    n_distinct(product, at most 3 per unit)
     """
 
     verb: ClassVar[str] = "n_distinct"

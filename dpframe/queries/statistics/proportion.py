@@ -32,8 +32,8 @@ class Proportion(Statistic):
     Examples
     --------
     >>> import dpframe as dpf
-    >>> dpf.proportion("smoker").default_name
-    'smoker_proportion'
+    >>> print(dpf.proportion("smoker"))
+    proportion(smoker)
     """
 
     verb: ClassVar[str] = "proportion"

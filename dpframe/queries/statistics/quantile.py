@@ -16,6 +16,7 @@ from dpframe.exact import between, is_number
 from dpframe.queries.clipping import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import half_widths, places
+from dpframe.queries.statistics.capabilities import Deciding
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
 from dpframe.queries.trees import Tree
@@ -30,7 +31,7 @@ EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
 
 
 @dataclass(frozen=True)
-class Quantile(Statistic):
+class Quantile(Statistic, Deciding):
     """A quantile of a column's values, one of the declared candidates. Made by `dpframe.quantile` and `dpframe.median`.
 
     Examples

@@ -1,14 +1,13 @@
-"""The sum of clipped values."""
+"""The sum of clipped values, and that of what each unit adds in all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Clipped
-from dpframe.queries.statistics.unit_sum import UnitSum
 from dpframe.queries.total import Total
 
 
@@ -19,8 +18,8 @@ class Sum(Clipped):
     Examples
     --------
     >>> import dpframe as dpf
-    >>> dpf.sum("cost", bounds=(0, 5_000)).default_name
-    'cost_sum'
+    >>> print(dpf.sum("cost", bounds=(0, 5_000)))
+    sum(cost) in [0, 5000]
     """
 
     verb: ClassVar[str] = "sum"
@@ -28,6 +27,32 @@ class Sum(Clipped):
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         return (Total(self.column, self.bounds),)
+
+
+@dataclass(frozen=True)
+class UnitSum(Clipped):
+    """The sum of a column, where what one unit adds to a group in all is clipped. Made by `dpframe.sum`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.sum("cost", unit_bounds=(0, 5_000)))
+    sum(cost) of each unit in [0, 5000]
+    """
+
+    verb: ClassVar[str] = "sum"
+    adds_up: ClassVar[bool] = False  # a unit is clipped in each group, and weighed by its number of groups
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        return (Total(self.column, self.bounds, per_unit=True),)
+
+    def facts(self) -> dict[str, Any] | None:
+        """The facts that a record states of it."""
+        return {"verb": self.verb, "column": self.column, "unit_bounds": list(self.bounds)}
+
+    def __str__(self) -> str:
+        return f"sum({self.column}) of each unit in [{self.bounds[0]:g}, {self.bounds[1]:g}]"
 
 
 @trimmed

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument
+from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
@@ -16,7 +17,7 @@ PEELING, NOISY_COUNTS = "peeling", "noisy counts"
 
 
 @dataclass(frozen=True)
-class TopK(Statistic):
+class TopK(Statistic, Choosing):
     """The k declared values with the largest counts, the largest first. Asked by ``df.dp.top_k``.
 
     Examples
@@ -28,7 +29,6 @@ class TopK(Statistic):
     verb: ClassVar[str] = "top_k"
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
-    chooses: ClassVar[bool] = True
 
     k: int
     counts: bool = False

@@ -1,4 +1,8 @@
-"""A request: the frame, the question, and what the call says besides, in four small values."""
+"""A call: the question, which is public facts alone; the frame that it is put to; and the caller's words for people.
+
+A plan follows from the question, from names and dtypes, and from the terms of a ledger. It holds none of the words, so
+that a plan that is kept for the next caller cannot hold those of the last one.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ def checked_flag(argument: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class Pricing:
-    """The price that a call may cost, and who pays."""
+    """The privacy budget that a call may cost."""
 
     epsilon: Any = None
     delta: Any = None
@@ -38,9 +42,11 @@ class Pricing:
     confidence: Any = None
     size: Any = None
     weights: Any = None
-    ledger: Any = None  # the release finds it, and refuses what is no ledger
 
     def __post_init__(self) -> None:
+        for argument in ("within", "weights"):  # what the caller does with a mapping later changes nothing
+            if isinstance(given := getattr(self, argument), Mapping):
+                object.__setattr__(self, argument, dict(given))
         object.__setattr__(self, "size", checked_size(self.size))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(
@@ -99,29 +105,12 @@ class Denoising:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The reading of a table that does not fit in memory. No answer depends on it."""
-
-    memory: int | str | None = None
-    progress: bool | None = None
-
-    def __post_init__(self) -> None:
-        _ = self.bytes  # refused now
-        if not (self.progress is None or isinstance(self.progress, bool)):
-            raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
-
-    @property
-    def bytes(self) -> int | None:
-        """The memory in bytes, where the call says it."""
-        return checked_memory(self.memory)
-
-
-@dataclass(frozen=True)
-class Recording:
-    """The words that a ledger writes down for good."""
+class Words:
+    """The words of a call for people: what a ledger writes down for good, and whether a bar shows its progress."""
 
     label: str | None = None
     snapshot: str | None = None
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         if self.label is not None and not isinstance(self.label, str):
@@ -133,34 +122,20 @@ class Recording:
         for argument, name in (("label", self.label), ("snapshot", self.snapshot)):
             if name is not None:
                 checked_name(argument, name)
+        if not (self.progress is None or isinstance(self.progress, bool)):
+            raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
 
 
 @dataclass(frozen=True)
-class Request:
-    """A call: its frame, its question, and how it is to be answered. A copy of it leaves the frame out."""
+class Question:
+    """All that a plan follows from, besides names, dtypes and a ledger's terms: public facts, no row and no words."""
 
-    frame: Any = field(compare=False)
     query: Query
+    library: Library  # of the answer
     pricing: Pricing = Pricing()
     noising: Noising = Noising()
     denoising: Denoising = Denoising()
-    recording: Recording = Recording()
-    reading: Reading = Reading()
     max_cells: int = MOST_CELLS
-    like: Library | None = field(default=None, compare=False)  # of the answer, where it is not that of the frame
-
-    @classmethod
-    def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Request:
-        """Sort the options of a call into their values, each of which checks its own."""
-        most = checked_most(options.get("max_cells", MOST_CELLS))
-        values = {**options, "most": most}
-        pricing, noising, denoising, recording, reading = (_some(kind, values) for kind in KINDS)
-        return cls(frame, query, pricing, noising, denoising, recording, reading, most, like)
-
-    @property
-    def library(self) -> Library:
-        """The library of the answer: the one that `like` names, else that of the frame."""
-        return self.like or library_of(self.frame)
 
     def __post_init__(self) -> None:
         option = self.query.subtotals
@@ -172,13 +147,35 @@ class Request:
                 "subtotals add up is itself a denoiser. Leave it out."
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "frame": None, "pricing": None}  # which may name a ledger, and that cannot travel
+
+@dataclass(frozen=True)
+class Call:
+    """A question that is put to a frame, who pays for it, and the words of the caller. No plan depends on the words."""
+
+    frame: Any = field(compare=False)
+    question: Question
+    words: Words = Words()
+    ledger: Any = None  # the release finds it, and refuses what is no ledger
+    memory: int | str | None = None  # in which a large table is read; no answer depends on it
+
+    def __post_init__(self) -> None:
+        _ = self.bytes  # refused now
+
+    @property
+    def bytes(self) -> int | None:
+        """The memory in bytes, where the call says it."""
+        return checked_memory(self.memory)
+
+    @classmethod
+    def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Call:
+        """Sort the options of a call into their values, each of which checks its own."""
+        most = checked_most(options.get("max_cells", MOST_CELLS))
+        pricing, noising, denoising, words = (_some(kind, {**options, "most": most}) for kind in KINDS)
+        question = Question(query, like or library_of(frame), pricing, noising, denoising, most)
+        return cls(frame, question, words, options.get("ledger"), options.get("memory"))
 
 
-KINDS = {
-    kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Recording, Reading)
-}
+KINDS = {kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Words)}
 
 
 def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:

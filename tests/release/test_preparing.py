@@ -13,19 +13,17 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.release import asked_before, path
+from dpframe.release import preparing
 
 KEYS = ["A", "B", "C"]
 PEOPLE = {"g": ["A", "B", "A", "D"], "x": [1.0, 2.5, 3.0, 40.0], "k": [1, 2, 1, 2], "u": [1, 1, 2, 3]}
 REPLACE = dpf.PrivacyUnit(neighbors="replace")
-KNOWN = asked_before.known
 
 
 @pytest.fixture(autouse=True)
 def plans_are_kept(monkeypatch):
     """A process in which nothing was asked, and which keeps plans, as other tests do not."""
-    monkeypatch.setattr(asked_before, "_known", {})
-    monkeypatch.setattr(asked_before, "known", KNOWN)
+    monkeypatch.setattr(preparing, "_kept", {})
 
 
 def made(library, columns):
@@ -36,13 +34,13 @@ def made(library, columns):
 @pytest.fixture
 def planned(monkeypatch):
     """The questions that are planned, one after the other."""
-    asked, plan = [], path._planned
+    asked, plan = [], preparing.make_plan
 
-    def counted(request, ledger):
-        asked.append(request.query)
-        return plan(request, ledger)
+    def counted(frame, question, ledger):
+        asked.append(question.query)
+        return plan(frame, question, ledger)
 
-    monkeypatch.setattr(path, "_planned", counted)
+    monkeypatch.setattr(preparing, "make_plan", counted)
     return asked
 
 
@@ -101,9 +99,9 @@ def test_a_process_that_was_asked_much_answers_as_a_new_one(library, planned):
     frame, ledger = made(library, PEOPLE), dpf.Ledger(epsilon=1000, delta=1e-3)
     calls = {name: call for name, call in CALLS.items() if library == "polars" or "keys" in name or "zero" in name}
     asked = [{name: facts(call(frame, ledger)) for name, call in calls.items()} for _ in range(2)]
-    assert len(planned) == len(calls) == len(asked_before._known)  # each is planned once, and none for another
+    assert len(planned) == len(calls) == len(preparing._kept)  # each is planned once, and none for another
     for name, call in calls.items():
-        asked_before._known.clear()
+        preparing._kept.clear()
         assert facts(call(frame, ledger)) == asked[0][name] == asked[1][name]
 
 
@@ -130,7 +128,7 @@ def test_levels_of_a_pandas_categorical_are_in_no_question(planned):
         frame = pandas.DataFrame({"g": pandas.Categorical(["A"], categories=levels)})
         by(frame).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
     assert len(planned) == 1
-    assert "secret" not in repr(asked_before._known)
+    assert "secret" not in repr(preparing._kept)
 
 
 def test_the_numbers_are_those_of_the_rows_and_the_noise_is_new():
@@ -162,6 +160,27 @@ def test_labels_and_records_are_those_of_the_call():
     assert len({*promises}) == 3
 
 
+def test_a_mapping_that_the_caller_changes_later_changes_no_plan(planned):
+    ledger, frame = dpf.Ledger(epsilon=99), pl.DataFrame(PEOPLE)
+    weights = {"n": 3, "s": 1}
+    ask = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 10))}
+    first = by(frame).agg(ask, weights=weights, epsilon=1, ledger=ledger).dp.provenance["statistics"]
+    weights["n"] = 1
+    second = by(frame).agg(ask, weights=weights, epsilon=1, ledger=ledger).dp.provenance["statistics"]
+    assert [part["share"] for part in first] == [0.75, 0.25]
+    assert [part["share"] for part in second] == [0.5, 0.5]
+    by(frame).agg(ask, weights={"n": 3, "s": 1}, epsilon=1, ledger=ledger)
+    assert len(planned) == 2
+
+
+def test_the_words_of_a_call_are_in_no_plan_that_is_kept():
+    ledger, frame = dpf.Ledger(epsilon=9), pl.DataFrame(PEOPLE)
+    by(frame).count(epsilon=1, label="of the first caller", ledger=ledger)
+    ((key, ready),) = preparing._kept.items()
+    _ = ready.promise
+    assert "first caller" not in repr((key, ready, ready.plan.__dict__, ready.record))
+
+
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_whoever_changes_a_result_changes_no_later_one(library):
     ledger = dpf.Ledger(epsilon=100)
@@ -187,8 +206,8 @@ def test_no_frame_is_kept():
     frame = pandas.DataFrame(PEOPLE)
     gone = weakref.ref(frame)
     by(frame).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
-    assert len(asked_before._known) == 1
-    assert all(ready.plan.frame is None for ready in asked_before._known.values())
+    assert len(preparing._kept) == 1
+    assert all(ready.plan.call is None for ready in preparing._kept.values())
     del frame
     gc.collect()
     assert gone() is None
@@ -215,30 +234,27 @@ def test_what_is_not_plain_is_planned_each_time(planned):
     calls = [
         lambda: by(frame).count(epsilon=1, mechanism=calibrated, ledger=ledger),
         lambda: by(frame).count(epsilon=1, denoise=lambda values, noise: values, ledger=ledger),
-        lambda: by(frame).count(within={"count": 50}, ledger=ledger),
-        lambda: by(frame).agg(n=dpf.count(), weights={"n": 3}, epsilon=1, ledger=ledger),
         lambda: by(frame, [Ward("A"), Ward("B")]).count(epsilon=1, ledger=ledger),
         lambda: by(frame).count(epsilon=np.float64(1.0), ledger=ledger),
         lambda: by(frame).agg(n=type("Counted", (type(dpf.count()),), {})(), epsilon=1, ledger=ledger),
         lambda: by(frame, dpf.discover(delta=1e-7), "g").count(epsilon=1, ledger=ledger),
         lambda: by(frame.lazy()).count(epsilon=1, ledger=ledger),
         lambda: by(frame, range(2_000), "k").count(epsilon=1, ledger=ledger),
-        lambda: frame.dp.preview.count(epsilon=1, ledger=ledger),
     ]
     for number, call in enumerate(calls):
         before = len(planned)
         call()
         call()
         assert (number, len(planned)) == (number, before + 2)
-    assert not asked_before._known
+    assert not preparing._kept
 
 
 def test_so_many_plans_are_kept_and_not_more(monkeypatch):
-    monkeypatch.setattr(asked_before, "MOST", 5)
+    monkeypatch.setattr(preparing, "MOST", 5)
     ledger, frame = dpf.Ledger(epsilon=1000), pl.DataFrame(PEOPLE)
     for upper in range(1, 13):
         by(frame).sum("x", bounds=(0, upper), epsilon=1, ledger=ledger)
-        assert 1 <= len(asked_before._known) <= 5
+        assert 1 <= len(preparing._kept) <= 5
 
 
 def test_what_was_refused_is_refused_again():
@@ -251,3 +267,24 @@ def test_what_was_refused_is_refused_again():
     by(frame).count(epsilon=1, ledger=ledger)
     with pytest.raises(dpf.UnknownColumn):
         by(frame.rename({"g": "h"})).count(epsilon=1, ledger=ledger)
+
+
+class Crowded(dict):
+    """Plans that another thread clears after each time that one is looked for."""
+
+    def __contains__(self, key):
+        return super().__contains__(key) and (self.clear() or True)
+
+    def get(self, key, default=None):
+        found = super().get(key, default)
+        self.clear()
+        return found
+
+
+def test_176_a_thread_that_clears_plans_fails_no_call_of_another(monkeypatch):
+    kept = Crowded()
+    monkeypatch.setattr(preparing, "_kept", kept)
+    frame, ledger = pl.DataFrame(PEOPLE), dpf.Ledger(epsilon=9)
+    for _ in range(3):
+        by(frame).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 3.0

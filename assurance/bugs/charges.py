@@ -1,0 +1,176 @@
+"""Seeded bugs of what is charged, one or more on each release path."""
+
+from __future__ import annotations
+
+from assurance.bugs.seeding import bug, bugs
+
+ONE = "test_charges.py::test_one_entry_costs_what_it_was_charged"
+FULL = "test_charges.py::test_a_full_ledger_holds_what_it_promises"
+HALF = "tuple(part / 2 for part in {})"
+
+CHARGES = (
+    bug(
+        "charges",
+        "a verb that is charged half",
+        "replay.entry_of",
+        "        plan.amount,\n",
+        f"        {HALF.format('plan.amount')},\n",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "plans together that are charged half",
+        "together.release_together",
+        "joint.amount, joint.cost",
+        f"{HALF.format('joint.amount')}, joint.cost",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "plans together of which the first alone is charged",
+        "joint.joint_plan",
+        "amount = accounting.charge(price, limit, tuple(noise for name in calls for noise in noises[name]))",
+        "amount = accounting.charge(price, limit, noises[next(iter(calls))])",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "keys that are found, whose measures are not charged",
+        "priced_with_keys",
+        "amount = accounting.charge(price, limit, noises)",
+        "amount = accounting.charge(price, limit, noises[:1])",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "keys that are found at half of their delta",
+        "KeysReserve.charge",
+        "(mechanism.keys_delta for mechanism in mechanisms)",
+        "(mechanism.keys_delta / 2 for mechanism in mechanisms)",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "keys that are found, at the delta of the call alone",
+        "protocol.with_keys",
+        "return max(delta, keys) if apart else delta + keys",
+        "return delta",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "a stream that is charged half",
+        "stream_record.entry_of",
+        "        plan.amount,\n",
+        f"        {HALF.format('plan.amount')},\n",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "marginals that are charged a quarter of their mu^2",
+        "ContrastGaussian",
+        '    name: ClassVar[str] = "rounded Gaussian"\n',
+        '    name: ClassVar[str] = "rounded Gaussian"\n'
+        "    mu_squared = property(lambda self: Gaussian.mu_squared.fget(self) / 4)\n",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "several looks of which the last alone is charged",
+        "price.priced",
+        "    amount = accounting.charge(price, limit, noises)\n",
+        "    amount = accounting.charge(price, limit, noises[-1:])\n",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "pure noise at half of its mu^2",
+        "Mechanism.mu_squared",
+        "Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2",
+        "Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2 / 2",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "a bounded range at the mu of a quarter of its length",
+        "bounded_range.mu",
+        "up(length / 2)",
+        "up(length / 4)",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "reports that are charged half",
+        "randomizing.randomized",
+        "    amount = payer.accounting.charge(price, payer.limit_amount, (curve,))\n",
+        "    amount = payer.accounting.charge(price, payer.limit_amount, (curve,))\n    amount = "
+        + HALF.format("amount")
+        + "\n",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "reports that the ledger takes for a choice of bounded range",
+        "randomizing.randomized",
+        "    amount = payer.accounting.charge(price, payer.limit_amount, (curve,))\n",
+        "    from dpframe.accounting import BoundedRange\n\n"
+        "    amount = payer.accounting.charge(price, payer.limit_amount, (BoundedRange(curve.budget),))\n",
+        ONE,
+    ),
+    bug(
+        "charges",
+        "a replay that is drawn anew",
+        "path.release",
+        "    if isinstance(receipt, Answer):\n",
+        "    if isinstance(receipt, Answer):\n        receipt = {}\n    if isinstance(receipt, Answer):\n",
+        ONE,
+        FULL,
+    ),
+    bugs(
+        "charges",
+        "another question under the name of a stored answer, drawn and not charged",
+        (
+            ("entries.refuse_other_facts", "    if differ := differing(entry, earlier):", '    if differ := "":'),
+            (
+                "path.release",
+                "    if isinstance(receipt, Answer):\n",
+                "    if isinstance(receipt, Answer) and 'sum' in str(plan.query):\n        receipt = {}\n"
+                "    if isinstance(receipt, Answer):\n",
+            ),
+        ),
+        ONE,
+        FULL,
+    ),
+    bug(
+        "charges",
+        "places that are peeled, of which the last is not charged",
+        "Peeling.mu_squared",
+        "self.choice.mu_squared * self.chosen",
+        "self.choice.mu_squared * max(1, self.chosen - 1)",
+        "accounting/test_charges.py::test_each_place_that_is_peeled_is_charged",
+    ),
+    bug(
+        "charges",
+        "noise of shape 2 at half of its mu^2",
+        "GeneralizedGaussian.mu_squared",
+        "return 2 * (Fraction(",
+        "return (Fraction(",
+        "accounting/test_charges.py::test_the_shape_of_normal_noise_costs_what_normal_noise_costs",
+    ),
+    bug(
+        "charges",
+        "one vector that takes the place of another as one that is added",
+        "Sensitivity._of_vectors",
+        "doubled = 2 if self.replace else 1",
+        "doubled = 1",
+        "accounting/test_charges.py::test_one_entry_of_any_other_path_costs_what_it_was_charged",
+    ),
+    bug(
+        "charges",
+        "a quantile by choice at half of its divergence",
+        "QuantileChoice.renyi",
+        "return self.choice.renyi(order)",
+        "return self.choice.renyi(order) / 2",
+        "accounting/test_charges.py::test_one_entry_of_any_other_path_costs_what_it_was_charged",
+    ),
+)

@@ -1,0 +1,534 @@
+"""An oracle for charges: what is charged on every release path, against the exact privacy curve of what was drawn.
+
+    python -m assurance.charges --mixtures 200
+    python -m assurance.charges --only local
+
+For each path of `assurance.release_paths`, accounting, kind of neighbors, unit and noise: one entry, and a ledger that
+is filled with equal entries; for each accounting, kind of neighbors and unit also ledgers that are filled with random
+mixtures of entries. The curve is the hockey-stick divergence of the laws that the samplers were called for, on two
+neighboring tables (`assurance.drawn`); nothing that a `Mechanism` says of itself enters it. It exits with 1 where
+one is above what was promised, where less than half of a charge is needed, or where a charge is above 1.01 of the least
+that the declared curve of its noise needs, or below it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import zip_longest
+from pathlib import Path as File
+from typing import Any
+from unittest.mock import patch
+
+import mpmath
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_ndtr, ndtr, ndtri
+
+import dpframe as dpf
+from assurance import drawn
+from assurance.drawn import Curve, Key, Record, largest_loss, recorded
+from assurance.release_paths import PATHS, Path, frame_of, unit_of
+from dpframe.accounting.registry import SHIPPED
+from dpframe.ledger import streams
+from dpframe.ledger.ledger import Ledger
+from dpframe.mechanisms.peeling import Peeling
+from dpframe.mechanisms.quantile_choice import QuantileChoice
+from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from dpframe.mechanisms.thresholded import Thresholded
+from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+
+ACCOUNTINGS = tuple(kind.name for kind in SHIPPED)
+NEIGHBORS = ("add-remove", "replace")
+LIMIT, DELTA, RESERVE = 2.0, 1e-4, 1e-5
+PRICES = (0.05, 0.15, 0.4)  # of the entries of mixtures
+EQUAL = {"pure": 0.1, "gaussian": 0.4}  # of one entry, and of equal ones
+MOST_ENTRIES = 100
+MIXED = 25  # questions of a mixture, of which a ledger takes those that fit
+POINTS = np.linspace(0.0, 2.0, 9)  # epsilons at which a curve under gdp is compared
+CLOSE = 1.0 + 1e-9
+LEAST_NEEDED = 1.01  # of the least that a declared curve needs
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: a path and how it is charged."""
+
+    path: Path
+    noise: str
+    unit: str
+    accounting: str
+    neighbors: str
+
+    def __str__(self) -> str:
+        return f"{self.path.name}; {self.noise}; {self.unit}; {self.accounting}; {self.neighbors}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one call drew on two neighboring tables, and what it was charged."""
+
+    rows: tuple[Any, ...]  # those of the one who differs, on the first table
+    laws: Counter[Key]
+    amount: tuple[Fraction, ...]
+    drew: tuple[Any, ...]  # how the samplers were called on the first table
+    noises: tuple[Any, ...]
+    sites: frozenset[str]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@dataclass
+class Spent:
+    """The charges of a call, as the ledger was asked for them."""
+
+    amounts: list[tuple[Fraction, ...]] = field(default_factory=list)
+    sites: set[str] = field(default_factory=set)
+
+
+def table(only: str = "") -> list[Row]:
+    """All rows, from the registry of paths."""
+    return [
+        row
+        for path in PATHS
+        for noise in path.noises
+        for unit in path.units
+        for accounting in ACCOUNTINGS
+        for neighbors in (NEIGHBORS[1:] if path.locally else NEIGHBORS)
+        if only in str(row := Row(path, noise, unit, accounting, neighbors)) and _is_sold(row)
+    ]
+
+
+def _is_sold(row: Row) -> bool:
+    """Whether the ledger takes that noise: of shape 3 no mu is proven."""
+    if row.path.needs_accounting and not _has_accounting():
+        return False
+    return not (row.path.name == "count, noise shape 3" and row.accounting == "gdp")
+
+
+@lru_cache(maxsize=1)
+def _has_accounting() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("dp_accounting") is not None
+
+
+@contextmanager
+def ledger_of(row: Row, *, durable: bool | None = None, keys: bool | None = None) -> Iterator[Ledger]:
+    """A new ledger for a row."""
+    more: dict[str, Any] = {}
+    if row.accounting != "basic" and (row.path.keys if keys is None else keys):
+        more["keys_delta"] = RESERVE
+    with tempfile.TemporaryDirectory() as folder:
+        if row.path.durable if durable is None else durable:
+            more |= {"path": File(folder) / "a.ledger", "dataset": "made up"}
+        unit = unit_of(row.unit, row.neighbors)
+        yield Ledger(epsilon=LIMIT, delta=DELTA, accounting=row.accounting, unit=unit, **more)
+
+
+@contextmanager
+def charged() -> Iterator[Spent]:
+    """Note what ledgers are charged within, and by which functions."""
+    spent = Spent()
+
+    def spied(original: Callable[..., Any], begins: bool) -> Callable[..., Any]:
+        def called(self: Any, entry: Any) -> Any:
+            frame = sys._getframe(1)
+            spent.sites.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_name}")
+            before = self._store.last().total
+            given = original(self, entry)
+            after = self._store.last().total
+            amount = tuple(Fraction(b) - a for a, b in zip_longest(before, after, fillvalue=Fraction(0)))
+            if any(amount):
+                spent.amounts.append(amount)
+            return given
+
+        return called
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(Ledger, "take", spied(Ledger.take, False)))
+        stack.enter_context(patch.object(streams, "begun", spied(streams.begun, True)))
+        yield spent
+
+
+def _asked(
+    row: Row, rows: Sequence[Any], ledger: Ledger, epsilon: float, before: Record | None
+) -> tuple[Record, Spent]:
+    frame = frame_of(rows, row.unit)
+    price = row.path.price(row.noise, row.accounting, epsilon)
+    with recorded(before) as record, charged() as spent:
+        row.path.ask(frame.dp, ledger=ledger, **price)
+    return record, spent
+
+
+def _drew(record: Record) -> tuple[Any, ...]:
+    """The calls of samplers: what a second call of the same question must draw as well."""
+    return tuple(
+        (type(draw.mechanism).__name__, draw.totals.size, name, *(one for one in args if isinstance(one, float | int)))
+        for draw in record.draws
+        for name, args, _ in draw.calls
+    )
+
+
+@lru_cache(maxsize=4096)
+def entries_of(row: Row, epsilon: float, keys: bool | None = None) -> tuple[Entry, ...]:
+    """One call on each pair of neighboring tables."""
+    found = []
+    for one, other in row.path.pairs(row.neighbors):
+        with ledger_of(row, keys=keys) as ledger:
+            record, spent = _asked(row, one, ledger, epsilon, None)
+        with ledger_of(row, keys=keys) as again:
+            beside, same = _asked(row, other, again, epsilon, record)
+        assert spent.amounts == same.amounts, f"{row}: the charge depends on rows"
+        amount = tuple(sum(each, Fraction(0)) for each in zip(*spent.amounts, strict=True))
+        price = row.path.price(row.noise, row.accounting, epsilon)
+        with ledger_of(row, keys=keys) as planning:
+            ask = row.path.plan or (lambda dp, **more: row.path.ask(dp.preview, **more).noises)
+            noises = tuple(ask(frame_of(one, row.unit).dp, ledger=planning, **price))
+        found.append(
+            Entry(tuple(one), drawn.laws(record, beside), amount, _drew(record), noises, frozenset(spent.sites))
+        )
+    return tuple(found)
+
+
+# What is promised, and what is needed
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """The curve of two normal laws that are mu apart."""
+    if mu == 0.0:
+        return 0.0
+    return float(ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon + float(log_ndtr(-mu / 2.0 - epsilon / mu))))
+
+
+def _mu_of_pure(epsilon: float) -> float:
+    """The least mu of all pure releases: that of randomized response, at its one corner."""
+    return -2.0 * float(ndtri(1.0 / (1.0 + math.exp(epsilon))))
+
+
+def objections(row: Row, entry: Entry) -> list[str]:
+    """What one entry costs above what it was charged."""
+    said, curve = [], Curve(entry.laws, LIMIT)
+    amount, kept = entry.amount, Fraction(0)
+    if row.accounting == "basic":
+        epsilon, delta = float(amount[0]), float(amount[1])
+        if delta == 0.0 and (loss := largest_loss(entry.laws)) > epsilon * CLOSE:
+            said.append(f"a loss of {loss:.6g}, charged {epsilon:g} with no delta")
+        if delta and (found := curve.delta(epsilon)) > delta * CLOSE:
+            said.append(f"delta {found:.4g} at epsilon {epsilon:g}, charged {delta:g}")
+        return said
+    if row.path.keys:
+        *rest, kept = amount
+        amount = tuple(rest)
+    if row.accounting == "gdp":
+        mu = math.sqrt(float(amount[0]))
+        for epsilon in POINTS.tolist():
+            promised = gaussian_delta(mu, epsilon) + float(kept)
+            if (found := curve.delta(epsilon)) > promised * CLOSE + drawn.ROUNDING:
+                said.append(f"delta {found:.4g} at epsilon {epsilon:g}, where mu {mu:.4g} says {promised:.4g}")
+        return said[:1]
+    finite = Counter({key: count for key, count in entry.laws.items() if key[0] != "shown"})
+    with ledger_of(row) as ledger:
+        orders = getattr(ledger.accounting, "inside", ledger.accounting).orders
+    for order, most in zip(orders, amount, strict=True):
+        if (found := drawn.renyi(finite, float(order))) > float(most) * CLOSE:
+            said.append(f"a Rényi divergence of {found:.6g} of order {float(order):.4g}, charged {float(most):.6g}")
+    shown = 1.0 - math.prod(
+        (1.0 - drawn.outcomes(key)[0][0]) ** n for key, n in entry.laws.items() if key[0] == "shown"
+    )
+    if shown > float(kept) * CLOSE:
+        said.append(f"a chance of {shown:.4g} that a key is shown, charged {float(kept):g}")
+    return said[:1]
+
+
+def used(row: Row, entry: Entry) -> float:
+    """The part of a charge that the exact loss of the entry is at least: epsilon of it, at the same delta."""
+    if row.accounting == "basic" and not entry.amount[1]:
+        return largest_loss(entry.laws) / float(entry.amount[0])
+    if row.accounting == "basic":
+        return Curve(entry.laws, LIMIT).epsilon(float(entry.amount[1])) / float(entry.amount[0])
+    with ledger_of(row) as ledger:
+        loss = ledger.accounting.loss(entry.amount)
+    return Curve(entry.laws, LIMIT).epsilon(loss.delta) / loss.epsilon
+
+
+def needed(row: Row, entry: Entry) -> float | None:
+    """What was charged over the least that the declared curves of its noises need; None where a price is charged."""
+    if row.accounting == "basic":
+        return None
+    amount = entry.amount[:-1] if row.path.keys else entry.amount
+    if row.accounting == "gdp":
+        return float(amount[0]) / sum(least_mu_squared(noise, row) for noise in entry.noises)
+    with ledger_of(row) as ledger:
+        orders = getattr(ledger.accounting, "inside", ledger.accounting).orders
+    parts = [
+        float(most) / sum(least_renyi(noise, row, float(order)) for noise in entry.noises)
+        for order, most in zip(orders, amount, strict=True)
+    ]
+    return max(parts)
+
+
+def _declared(noise: Any, row: Row) -> tuple[str, Any]:
+    """The curve that a noise declares: of a normal law by mu, of pure or bounded range by epsilon, else its own law."""
+    noise = (
+        noise.noise if isinstance(noise, Thresholded) else noise.choice if isinstance(noise, QuantileChoice) else noise
+    )
+    if isinstance(noise, Peeling):
+        kind, epsilon = _declared(noise.choice, row)
+        return f"{kind} {noise.chosen}", epsilon
+    said: dict[type, Callable[[], tuple[str, Any]]] = {
+        ExponentialMechanism: lambda: ("bounded", float(noise.budget)),
+        PermuteAndFlip: lambda: ("pure", float(noise.budget)),
+        dpf.Gaussian: lambda: ("normal", noise.step_sensitivity / noise.step_scale),
+        dpf.Laplace: lambda: ("laplace", (noise.step_scale, math.ceil(noise.step_sensitivity))),
+        dpf.GeneralizedGaussian: lambda: _of_shape(noise.p, noise.step_scale, noise.step_sensitivity),
+        TruncatedLaplace: lambda: ("pure", noise.counts / noise.step_scale),
+        # whose worst loss is held against sums of 240 digits by assurance.calibrations
+        dpf.TruncatedGeneralizedGaussian: lambda: ("pure", noise.pure_epsilon),
+    }
+    for kind, declared in said.items():
+        if isinstance(noise, kind):
+            return declared()
+    return "pure", float(noise.loss) * (2 if row.unit == "people" else 1)  # a method of the local model
+
+
+def _of_shape(p: float, scale: float, move: float) -> tuple[str, Any]:
+    if p == 2.0:
+        return "normal", math.sqrt(2.0) * move / scale
+    return ("continuous", move / scale) if p == 1.0 else ("shape", (p, move / scale))
+
+
+def least_mu_squared(noise: Any, row: Row) -> float:
+    """The least mu^2 whose curve is above the declared one; of all pure noise that of any such release."""
+    kind, value = _declared(noise, row)
+    kind, _, times = kind.partition(" ")
+    if kind == "normal":
+        return float(value) ** 2
+    epsilon = value[1] / value[0] if kind == "laplace" else value
+    if kind == "bounded":  # the corners of all t lie on the curve of half of epsilon (Dong, Durfee and Rogers 2020)
+        epsilon = epsilon / 2.0
+    return _mu_of_pure(epsilon) ** 2 * int(times or 1)
+
+
+@lru_cache(maxsize=4096)
+def _renyi_of_two(p: float, q: float, order: float) -> float:
+    """Of two outcomes: of the first the chances p and q."""
+    logs = [order * math.log(p) - (order - 1) * math.log(q), order * math.log1p(-p) - (order - 1) * math.log1p(-q)]
+    return float(np.logaddexp(*logs)) / (order - 1)
+
+
+@lru_cache(maxsize=256)
+def _renyi_of_shape(p: float, move: float, order: float) -> float:
+    """Of densities proportional to exp(-|x|^p) that are so far apart, by an integral around its highest point.
+
+    That lies beyond any outcome that is ever drawn where the order is large, so that outcomes do not show it.
+    """
+    share = math.exp(math.log1p(-1.0 / order) / (p - 1.0))
+    top = -move * share / (1.0 - share)
+
+    def exponent(x: Any) -> Any:
+        return (order - 1.0) * abs(x - move) ** p - order * abs(x) ** p
+
+    with mpmath.workdps(30):
+        highest = exponent(mpmath.mpf(top))
+        ends = sorted(
+            {2.0 * top - 20.0, top - 5.0, top - 1.0, top, top + 1.0, min(0.0, top + 5.0), 0.0, move, 3.0, 12.0}
+        )
+        whole = mpmath.quad(lambda x: mpmath.exp(exponent(x) - highest), ends, maxdegree=10)
+        return float((highest + mpmath.log(whole / (2 * mpmath.gamma(1 + 1 / mpmath.mpf(p))))) / (order - 1.0))
+
+
+def least_renyi(noise: Any, row: Row, order: float) -> float:
+    """The Rényi divergence of the declared curve."""
+    kind, value = _declared(noise, row)
+    kind, _, times = kind.partition(" ")
+    if kind == "normal":
+        return order * float(value) ** 2 / 2.0
+    if kind == "laplace":
+        return drawn.renyi(Counter([("discrete_laplace", *value)]), order)
+    if kind == "continuous":
+        parts = [
+            math.log(order / (2 * order - 1)) + (order - 1) * value,
+            math.log((order - 1) / (2 * order - 1)) - order * value,
+        ]
+        return float(np.logaddexp(*parts)) / (order - 1)
+    if kind == "shape":
+        return _renyi_of_shape(*value, order)
+    if kind == "pure":
+        p = 1.0 / (1.0 + math.exp(-value))
+        return _renyi_of_two(p, 1.0 - p, order)
+
+    def loss(t: float) -> float:  # two outcomes of losses t and t - epsilon
+        q = math.expm1(value - t) / math.expm1(value)
+        return -_renyi_of_two(min(q * math.exp(t), 1.0 - 1e-15), q, order)
+
+    edge = value * 1e-6
+    best = minimize_scalar(loss, bounds=(edge, value - edge), method="bounded", options={"xatol": value * 1e-7})
+    return float(-best.fun) * int(times or 1)
+
+
+# Ledgers that are full
+
+
+@dataclass
+class Filled:
+    """A ledger that took no more: what it holds, its curve at the promised epsilon, and what was promised."""
+
+    entries: int
+    delta: float
+    promised: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the exact delta may be what was promised."""
+        return self.delta <= self.promised * CLOSE
+
+
+def _filled(ledger: Ledger, parts: Sequence[tuple[Row, Entry, float]], *, ends: bool) -> Filled:
+    """Ask for one after the other, up to the first that is refused if it `ends` there; all that is drawn is counted."""
+    whole: Counter[Key] = Counter()
+    taken = 0
+    for asked, entry, epsilon in parts:
+        try:
+            record, _ = _asked(asked, entry.rows, ledger, epsilon, None)
+        except dpf.BudgetExceeded:
+            if ends:
+                break
+            continue
+        drew = _drew(record)
+        assert drew[: len(entry.drew)] == entry.drew, f"{asked}: another call draws other noise"
+        whole += entry.laws
+        taken += 1
+    curve = Curve(whole, LIMIT)
+    return Filled(taken, curve.delta(LIMIT), DELTA)
+
+
+def equal_entries(row: Row) -> Filled:
+    """A ledger filled with equal entries, each on the pair of tables that costs the most."""
+    epsilon = EQUAL[row.noise]
+    entry = worst(row, epsilon)
+    with ledger_of(row) as ledger:
+        return _filled(ledger, [(row, entry, epsilon)] * MOST_ENTRIES, ends=True)
+
+
+@lru_cache(maxsize=4096)
+def worst(row: Row, epsilon: float, keys: bool | None = None) -> Entry:
+    """The entry on the pair of tables whose delta is the largest at half of epsilon."""
+    return max(entries_of(row, epsilon, keys), key=lambda entry: Curve(entry.laws, LIMIT).delta(epsilon / 2.0))
+
+
+def mixtures(
+    accounting: str, neighbors: str, unit: str, size: int, seed: int, paths: Sequence[Path] = PATHS
+) -> Iterator[Filled]:
+    """Ledgers filled with random entries of all paths."""
+    draw = random.Random(f"{accounting} {neighbors} {unit} {seed}")
+    rows = [
+        row
+        for row in table()
+        if row.path in paths
+        and (row.accounting, row.neighbors, row.unit) == (accounting, neighbors, unit)
+        and not (row.path.durable or row.path.heavy)
+    ]
+    for _ in range(size):
+        parts = []
+        for _ in range(MIXED):
+            row, epsilon = draw.choice(rows), draw.choice(PRICES)
+            with suppress(dpf.BudgetExceeded):  # one alone may cost too much
+                parts.append((row, worst(row, epsilon, True), epsilon))
+        with ledger_of(rows[0], durable=False, keys=True) as ledger:
+            yield _filled(ledger, parts, ends=False)
+
+
+# The command
+
+
+@dataclass(frozen=True)
+class Found:
+    """A row of the table, measured."""
+
+    row: Row
+    objections: tuple[str, ...]
+    used: float
+    needed: float | None
+    full: Filled
+
+    @property
+    def wrong(self) -> list[str]:
+        """All that is wrong with it, in words."""
+        said = list(self.objections)
+        if not self.full.holds:
+            said.append(
+                f"{self.full.entries} equal entries: delta {self.full.delta:.4g}, promised {self.full.promised:g}"
+            )
+        if self.must_use and self.used < self.row.path.half:
+            said.append(f"no more than {self.used:.3g} of the charge is known to be needed")
+        if self.needed is not None and self.needed > LEAST_NEEDED:
+            said.append(f"charged {self.needed:.4g} of the least that is needed")
+        if self.needed is not None and self.needed * CLOSE < 1.0:
+            said.append(f"charged only {self.needed:.4g} of what the declared curve needs")
+        return said
+
+    @property
+    def must_use(self) -> bool:
+        """Whether the tables attain the bounds: pure noise under basic, Gaussian under gdp, rows by themselves."""
+        return (self.row.noise, self.row.accounting) in (
+            ("pure", "basic"),
+            ("gaussian", "gdp"),
+        ) and self.row.unit == "rows"
+
+
+def measured(row: Row, *, full: bool = True) -> Found:
+    """One entry, and a ledger full of them."""
+    entries = entries_of(row, EQUAL[row.noise])
+    said = tuple(words for entry in entries for words in objections(row, entry))
+    share = max(used(row, entry) for entry in entries)
+    return Found(row, said, share, needed(row, entries[0]), equal_entries(row) if full else Filled(0, 0.0, DELTA))
+
+
+def main() -> int:
+    """Measure all rows, then mixtures; 1 where anything is wrong."""
+    parser = argparse.ArgumentParser(description="Hold every charge against the exact curve of what was drawn.")
+    parser.add_argument("--mixtures", type=int, default=200, help="of each accounting, kind of neighbors and unit")
+    parser.add_argument("--only", default="", help="rows whose name contains this, and no mixtures")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    wrong, started = 0, time.perf_counter()
+    for row in table(options.only):
+        found = measured(row)
+        wrong += bool(found.wrong)
+        least = "" if found.needed is None else f"{found.needed:.4f}"
+        print(
+            f"{row!s:<75}{found.used:>7.3f}{least:>8}{found.full.entries:>4}{found.full.delta:>11.2e}"
+            f"  {'; '.join(found.wrong)}",
+            flush=True,
+        )
+    print(f"{len(table(options.only))} rows, {wrong} wrong, {time.perf_counter() - started:.0f} s", flush=True)
+    for accounting in ACCOUNTINGS if options.mixtures and not options.only else ():
+        for neighbors in NEIGHBORS:
+            for unit in ("rows", "people"):
+                full = list(mixtures(accounting, neighbors, unit, options.mixtures, options.seed))
+                over = [one for one in full if not one.holds]
+                wrong += len(over)
+                sizes, deltas = [one.entries for one in full], [one.delta for one in full]
+                print(
+                    f"{len(full)} mixtures; {unit}; {accounting}; {neighbors}: {min(sizes)} to {max(sizes)} entries, "
+                    f"delta {np.median(deltas):.2e}, at most {max(deltas):.2e} of {DELTA:g}; {len(over)} above it",
+                    flush=True,
+                )
+    print(f"{time.perf_counter() - started:.0f} s, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

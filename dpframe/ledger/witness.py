@@ -1,0 +1,177 @@
+"""A head that is kept elsewhere: by it any process notices that a ledger was put back with all that is beside it.
+
+It is one text, of the last entry: kept in a file, in another database, or by an object of the caller's. As the head
+beside a file it is written after the commit and never before, while the ledger is locked. It may fall behind, and a
+writer that was slow does not take it back: what is there is looked at first, and a later head stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Protocol, runtime_checkable
+
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, LedgerUnavailable, named
+from dpframe.ledger import database as databases
+from dpframe.ledger import heads
+from dpframe.ledger.address import Address
+from dpframe.ledger.database import Database
+from dpframe.ledger.entries import Mark
+from dpframe.ledger.heads import Head
+from dpframe.ledger.terms import Terms
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """An object that keeps one text: in a store of secrets, a bucket, a service."""
+
+    def read(self) -> str | None:
+        """The text that was last written; None where none was."""
+
+    def write(self, text: str, /) -> None:
+        """Keep this text in the place of the other; when this returns, it is kept."""
+
+
+HeadOption = str | PathLike[str] | Keeper
+WHICH = "SELECT (SELECT oid FROM pg_database WHERE datname = current_database()), pg_postmaster_start_time()"
+Next = Callable[[Head | None], Head | None]  # of what is kept: what is to be kept instead, None to leave it
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A place for a head."""
+
+    given: Any  # as the caller gave it, with its full path: what a pickle carries
+    shown: str
+    read: Callable[[], Head | None]
+    exchange: Callable[[Next], None]
+    check_writable: Callable[[], None]
+    database: Database | None = None  # on a server
+
+    def check_elsewhere(self, ledger: Address, connection: Any) -> None:
+        """Refuse the ledger's own database, whatever its URL calls it: a server has many names."""
+        if self.database is None or ledger.file is not None:
+            return
+        here = connection.exec_driver_sql(WHICH).one()
+        with self.database.transaction(write=False) as other:
+            if other.exec_driver_sql(WHICH).one() == here:
+                raise _beside(self.shown)
+
+    def advance(self, terms: Terms, mark: Mark, *, anew: bool = False) -> None:
+        """Keep the head of a place in the chain, unless a later one is kept; with `anew` whatever is kept."""
+        new = Head(Mark.first(terms).head, mark)
+
+        def following(old: Head | None) -> Head | None:
+            stays = old is not None and old.ledger == new.ledger and old.mark.entry >= mark.entry
+            return None if old == new or (stays and not anew) else new
+
+        self.exchange(following)
+
+
+def witness_of(head: object, ledger: Address) -> Witness | None:
+    """The place that a caller names, which must not be put back along with the ledger."""
+    if head is None:
+        return None
+    if not isinstance(head, (str, PathLike)):
+        if isinstance(head, Keeper) and not isinstance(head, type):
+            return _of_object(head)
+        raise InvalidType(
+            "head must be a path, the URL of a database, or an object with read() and write(text), not "
+            f"{named(head)}. Write for instance head='/mnt/other/clinic.head'."
+        )
+    address = Address.of(head, "head")
+    if address.is_beside(ledger):
+        raise _beside(address.shown)
+    return _of_server(address) if address.file is None else _of_file(address.file)
+
+
+def _beside(shown: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"head must be kept elsewhere than the ledger, and {shown} is put back along with it. Name a file on another "
+        "disk, or another database."
+    )
+
+
+def _of_file(path: str) -> Witness:
+    """A file as it is kept beside a ledger: of two slots, which are written in turn."""
+    ways = heads.ways_of(path)
+
+    def exchange(following: Next) -> None:
+        old = heads.read_at(path, ways)
+        if (new := following(old)) is None:
+            return
+        try:
+            heads.write_at(path, new, old)
+        except OSError as error:
+            raise heads.unwritten_at(path, error) from None
+
+    return Witness(path, repr(path), lambda: heads.read_at(path, ways), exchange, lambda: heads.check_writable_at(path))
+
+
+def _of_server(address: Address) -> Witness:
+    """A table of one row in another database."""
+    database = Database(address, what="head")
+
+    def kept(connection: Any) -> Head | None:
+        if connection.exec_driver_sql("SELECT to_regclass('dpframe_head')").scalar() is None:
+            return None
+        text = connection.exec_driver_sql("SELECT head FROM dpframe_head").scalar()
+        return None if text is None else _whole(text, address.shown)
+
+    def read() -> Head | None:
+        with database.transaction(write=False) as connection:
+            return kept(connection)
+
+    def exchange(following: Next) -> None:
+        with database.transaction(write=True) as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({databases.CREATION})")
+            if (new := following(kept(connection))) is None:
+                return
+            connection.exec_driver_sql(
+                "CREATE TABLE IF NOT EXISTS dpframe_head (one integer PRIMARY KEY CHECK (one = 1), head text NOT NULL)"
+            )
+            connection.exec_driver_sql(
+                "INSERT INTO dpframe_head VALUES (1, %(head)s) ON CONFLICT (one) DO UPDATE SET head = excluded.head",
+                {"head": new.slot()},
+            )
+
+    return Witness(address.key, address.shown, read, exchange, lambda: None, database)
+
+
+def _of_object(keeper: Keeper) -> Witness:
+    """An object of the caller's. What it raises may hold anything: only the kind of error is told."""
+    shown = named(keeper)
+
+    def failed(error: Exception, words: str) -> LedgerError:
+        kind = LedgerUnavailable if isinstance(error, (ConnectionError, TimeoutError)) else LedgerError
+        return kind(f"the head of the ledger cannot be {words}. Mend what {type(error).__name__} says, and ask again.")
+
+    def read() -> Head | None:
+        try:
+            text = keeper.read()
+        except Exception as error:
+            raise failed(error, f"read from {shown}: nothing was charged") from None
+        if text is not None and not isinstance(text, str):
+            raise InvalidType(f"head.read() must give a string or None, not {named(text)}. Give what was written.")
+        return None if text is None else _whole(text, shown)
+
+    def exchange(following: Next) -> None:
+        if (new := following(read())) is None:
+            return
+        try:
+            keeper.write(new.slot())
+        except Exception as error:
+            raise failed(error, f"written to {shown}: no row was read, but what was charged stays charged") from None
+
+    return Witness(keeper, shown, read, exchange, lambda: None)
+
+
+def _whole(text: str, shown: str) -> Head:
+    head = heads.of_slots(text.encode("utf-8", "replace"))
+    if head is None:
+        raise LedgerError(
+            f"what is kept at {shown} cannot be read as the head of a ledger. Put its newest intact copy back; or, if "
+            f"there is none, keep it elsewhere, remove it here, and call {heads.ways_of(shown)}."
+        )
+    return head

@@ -1,0 +1,236 @@
+"""Declared curves: the cost of a release by what is proven of it, where there is no noise to read it off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol, TypeGuard
+
+from dpframe.exact import exact_epsilon, exactly, rounded_up, up
+from dpframe.mechanisms import bounded_range, curves, gaussian_curve, renyi
+from dpframe.mechanisms.asked import checked_outside, curve_point
+
+DIGITS = 60
+ANSWERS = ("delta", "deltas", "epsilon", "renyi")
+
+
+class Curve(Protocol):
+    """The members of a release that an accounting may read. Each mechanism has them, and so has each declared curve.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> from dpframe.accounting import Curve, PureLoss
+    >>> curves: list[Curve] = [PureLoss(0.5), dpf.Laplace.calibrate(sensitivity=1, epsilon=0.5)]
+    >>> [curve.pure_epsilon for curve in curves]
+    [0.5, 0.5]
+    """
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """The epsilon that holds without a delta, rounded up; None where there is none."""
+
+    @property
+    def exact_mu(self) -> bool:
+        """Tell whether `mu_squared` says all of the curve, as of Gaussian noise."""
+
+    @property
+    def infinite(self) -> float:
+        """The chance of a loss that no epsilon covers; it is part of `delta`."""
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """The delta that is charged besides the curve: of keys that are found, of nothing else."""
+
+    @property
+    def apart(self) -> bool:
+        """Tell whether `keys_delta` and the curve speak of different units."""
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The charge in Gaussian differential privacy, rounded up."""
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """The charge in Rényi differential privacy of this order, rounded up."""
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon; rounded up."""
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up."""
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, also negative ones, in double precision."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class _Declared:
+    """The part that curves of a pure release share: its epsilon, exactly."""
+
+    budget: Fraction
+
+    exact_mu: ClassVar[bool] = False
+    infinite: ClassVar[float] = 0.0
+    keys_delta: ClassVar[Fraction] = Fraction(0)
+    apart: ClassVar[bool] = False
+    words: ClassVar[str]
+
+    def __init__(self, epsilon: float | Fraction) -> None:
+        object.__setattr__(self, "budget", exact_epsilon(epsilon))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.pure_epsilon!r})"
+
+    def __str__(self) -> str:
+        return f"{self.words} {self.pure_epsilon:.6g}"
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The epsilon that it keeps without a delta, rounded up."""
+        return up(self.budget)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PureLoss(_Declared):
+    """The curve of any release that is epsilon-differentially private, of which nothing more is known.
+
+    Parameters
+    ----------
+    epsilon : float or Fraction
+        Finite and above 0; a float is the decimal that was typed.
+
+    Notes
+    -----
+    Every such release is a post-processing of randomized response, whose losses are +epsilon and -epsilon (Kairouz, Oh
+    and Viswanath 2015). So no release of this epsilon costs more, and randomized response costs exactly this.
+    ``docs/accounting.md`` has what each accounting charges for it.
+
+    Examples
+    --------
+    >>> from dpframe.accounting import PureLoss
+    >>> reports = PureLoss(0.5)
+    >>> reports.pure_epsilon, reports.epsilon(0.0), round(reports.delta(0.25), 4)
+    (0.5, 0.5, 0.1377)
+    >>> round(float(reports.mu_squared) ** 0.5, 6)
+    0.623893
+    """
+
+    words: ClassVar[str] = "any release of epsilon"
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The charge in Gaussian differential privacy, rounded up."""
+        return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """The charge in Rényi differential privacy of this order, rounded up."""
+        return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon; rounded up."""
+        if curve_point(epsilon) >= self.budget:
+            return 0.0
+        return delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta; rounded up."""
+        return epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        scale = 1.0 / self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class BoundedRange(_Declared):
+    """The curve of any release whose privacy losses all lie in one interval of length epsilon, as of a choice.
+
+    Parameters
+    ----------
+    epsilon : float or Fraction
+        The length of the interval, finite and above 0; a float is the decimal that was typed.
+
+    Notes
+    -----
+    The interval may lie anywhere, but it is the same one for all outcomes of a pair of neighbors: so it is with the
+    exponential mechanism (Durfee and Rogers 2019). Losses of +epsilon and -epsilon have an interval of 2 epsilon. A
+    release of which only epsilon-differential privacy is known is a `PureLoss`, which costs up to four times as much.
+
+    Examples
+    --------
+    >>> from dpframe.accounting import BoundedRange, PureLoss
+    >>> choice = BoundedRange(0.5)
+    >>> choice.pure_epsilon, choice.epsilon(0.0), round(choice.delta(0.25), 4)
+    (0.5, 0.5, 0.0351)
+    >>> choice.mu_squared == PureLoss(0.25).mu_squared
+    True
+    """
+
+    words: ClassVar[str] = "any choice of bounded range"
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian differential privacy, rounded up."""
+        return bounded_range.mu(self.budget)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The charge in Gaussian differential privacy, rounded up."""
+        return Fraction(self.mu) ** 2
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """The charge in Rényi differential privacy of this order, rounded up."""
+        return bounded_range.renyi(self.budget, renyi.checked_order(order))
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at this epsilon; rounded up."""
+        if curve_point(epsilon) >= self.budget:
+            return 0.0
+        return bounded_range.delta(self.budget, exactly("epsilon", epsilon, typed=False))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta: at 0 its own; rounded up."""
+        return bounded_range.epsilon(self.budget, checked_outside(delta))
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        pure_epsilon = self.pure_epsilon
+        return curves.both_sides(epsilons, lambda some: bounded_range.deltas(pure_epsilon, some))
+
+
+def is_curve(value: object) -> TypeGuard[Curve]:
+    """Tell whether a value is a calibrated mechanism or a declared curve, and not a class of them."""
+    return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
+
+
+def delta_of_pure(pure: float, epsilon: Fraction) -> float:
+    """The delta at `epsilon` of any `pure`-DP release, at most (e^pure - e^epsilon) / (1 + e^pure); rounded up.
+
+    Kairouz, Oh and Viswanath, "The Composition Theorem for Differential Privacy" (2015): every such release is a
+    post-processing of randomized response, whose curve this is.
+    """
+    import mpmath
+
+    if epsilon >= pure:
+        return 0.0
+    with mpmath.workdps(DIGITS):
+        gap = -mpmath.expm1(_exactly(epsilon - Fraction(pure)))
+        return rounded_up(gap / (1 + mpmath.exp(-mpmath.mpf(pure))))
+
+
+def epsilon_of_pure(pure: float, delta: float) -> float:
+    """The epsilon at `delta` of any `pure`-DP release, at most; rounded up."""
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        left = 1 - mpmath.mpf(delta) * (1 + mpmath.exp(-mpmath.mpf(pure)))
+        if left <= mpmath.exp(-mpmath.mpf(pure)):
+            return 0.0
+        return min(pure, rounded_up(pure + mpmath.log(left)))
+
+
+def _exactly(value: Fraction) -> Any:
+    import mpmath
+
+    return mpmath.mpf(value.numerator) / value.denominator

@@ -1,0 +1,210 @@
+"""Capabilities: what only a few statistics do, beside the few members that all statistics have.
+
+A statistic has a capability as soon as it has its members; nobody else is asked. Choices alone are classes, for
+whoever chooses answers several questions at once, most of them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
+
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.total import Floats, Measured, Noise, Total
+
+
+class Deciding:
+    """One that a mechanism for choices may answer, in place of noisy numbers: a quantile, a mode, a top-k."""
+
+    @property
+    def by_choice(self) -> bool:
+        """Tell whether it is chosen by such a mechanism, and not by noisy numbers."""
+        return True
+
+    @property
+    def rank(self) -> float | None:
+        """The quantile that is chosen by ranks; None of any other choice."""
+        return None
+
+    @property
+    def peels(self) -> int:
+        """The number of cells that are chosen one after the other at one price; 0 of a single choice, or of none."""
+        return 0
+
+    def as_choice(self) -> Statistic | None:
+        """The form in which it is chosen as a whole, which ``mechanism="choice"`` asks for; None where it has none."""
+        return None
+
+    def because(self, why: str) -> Self:
+        """The same with the reason why a plan took this way."""
+        return self
+
+    def choice_facts(self) -> dict[str, Any] | None:
+        """The facts of a record on the choice; None where there is nothing to tell."""
+        return None
+
+
+class Choosing(Deciding):
+    """One that releases some of the declared cells, and not a number for each."""
+
+    @property
+    def chosen(self) -> int:
+        """The number of cells that it releases."""
+        return 1
+
+    @property
+    def numbered(self) -> bool:
+        """Tell whether numbers of the chosen cells are released too."""
+        return False
+
+    @property
+    def choice_words(self) -> str:
+        """The cells that are released."""
+        return "most common"
+
+    def forms(self, options: int) -> tuple[Statistic, ...]:
+        """The ways to choose among so many cells, of which a plan takes one by public facts: itself alone."""
+        assert isinstance(self, Statistic)
+        return (self,)
+
+
+ONE_CELL = Choosing()
+
+
+def choosing(statistic: Statistic) -> Choosing | None:
+    """The choice of a statistic that releases some of the cells; None where it releases a number for each."""
+    if isinstance(statistic, Choosing):
+        return statistic
+    return ONE_CELL if getattr(statistic, "chooses", False) else None
+
+
+@runtime_checkable
+class Adapting(Protocol):
+    """One that has a form for pure noise and one for Gaussian noise."""
+
+    def under(self, pure: bool) -> Statistic:
+        """The same in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """One that may be read off what others measure."""
+
+    def beside(self, totals: Sequence[Total]) -> Statistic:
+        """The same, read off what others of the call measure where that is exact; else itself."""
+        ...
+
+
+@runtime_checkable
+class OfUnits(Protocol):
+    """One that asks about units, and so is simpler where each row is one."""
+
+    def by_rows(self) -> Statistic:
+        """The same where each row is a unit."""
+        ...
+
+
+@runtime_checkable
+class Protecting(Protocol):
+    """One that depends on which unit is protected."""
+
+    def protecting(self, unit: PrivacyUnit) -> Statistic:
+        """The same in the form that suits the unit; refused where it lacks what such a unit needs."""
+        ...
+
+
+@runtime_checkable
+class Noting(Protocol):
+    """One that leaves something out of a unit."""
+
+    def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
+        """Notes for the reader on what it leaves out of a unit; `groups` is the number of all groups."""
+        ...
+
+
+@runtime_checkable
+class Weighing(Protocol):
+    """One whose Totals take unequal parts of its price."""
+
+    def weights(self) -> tuple[int, ...]:
+        """The part of its price that each of its Totals takes, relative to the others; as public as they are."""
+        ...
+
+
+@runtime_checkable
+class Fitting(Protocol):
+    """One with a denoiser of its own."""
+
+    def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
+        """The values by that denoiser, and what it does in words; None where it was not asked for."""
+        ...
+
+
+@runtime_checkable
+class MoreColumns(Protocol):
+    """One that releases further columns, such as the ends of an interval."""
+
+    endings: tuple[str, ...]  # of their names, such as "_low"
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The further columns, by the ends of their names."""
+        ...
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """One that has several rows in each group."""
+
+    @property
+    def axes(self) -> tuple[KeyAxis, ...]:
+        """The labels of these rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """A table of a result in a plan: its name, its share of the price, the scale of its noise, and its error."""
+
+    measures: str
+    share: float
+    scale: float
+    error: float
+
+
+@runtime_checkable
+class Tables(Labelled, Protocol):
+    """One that makes several tables of one Total."""
+
+    def shown(self) -> Keys:
+        """The rows of all tables."""
+        ...
+
+    def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
+        """The same with its own axes as the schema has them, which `checked` gives."""
+        ...
+
+    def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
+        """The lines of a plan, one for each table."""
+        ...
+
+
+@runtime_checkable
+class Targeted(Protocol):
+    """One that cannot be as near as every target of ``within=`` says, or that needs more to be said."""
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Refuse an error of ``within=`` that no price can give, or that needs more to be said."""
+        ...
+
+
+@runtime_checkable
+class InWords(Protocol):
+    """One whose error is no distance between two values."""
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan: what it is that may be so far off."""
+        ...

@@ -1,0 +1,106 @@
+"""Plans: from a question, the names and dtypes of a frame, and the terms of a ledger. No row is read, nothing spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from dpframe.accounting import Basic
+from dpframe.engines.schema import check
+from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.exact import exact_delta
+from dpframe.ledger.ledger import ROWS, Ledger
+from dpframe.planning.accuracy import Accuracy, smallest_epsilon
+from dpframe.planning.call import Noising, Pricing, Question
+from dpframe.planning.graph import check_graph
+from dpframe.planning.key_pricing import check_asked, priced_with_keys
+from dpframe.planning.plan import Plan, expected_errors
+from dpframe.planning.price import Priced, priced
+from dpframe.privacy import Price, PrivacyUnit, checked_unit
+from dpframe.queries.counts import refuse_many
+from dpframe.queries.query import Query
+from dpframe.queries.statistics.capabilities import Targeted
+from dpframe.release.denoising import check_denoising, ordered_axes
+
+
+def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
+    """The plan of a question: a function of public facts alone. Of the frame it reads names and dtypes."""
+    unit = _unit_of(question.query, question.noising, ledger)
+    checked = check(frame, question.query.protecting(unit), unit)
+    if checked.grouping is None:
+        _check_bounds(checked, unit)
+    most, denoising = question.max_cells, question.denoising
+    refuse_many("keys and bins must make", "cells", checked.shown.cells, most)  # those of a dtype as well
+    if checked.cube:
+        refuse_many("cube must make", "rows", checked.rows, most)
+    check_asked(checked, order=denoising.order, graph=denoising.graph)
+    ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
+    check_graph(checked, denoising.graph, denoising.denoise)
+    accounting = ledger.accounting if ledger else Basic()
+
+    def priced_at(price: Price) -> Priced:
+        priced_query = (priced if checked.found is None else priced_with_keys)(
+            checked,
+            unit=unit,
+            price=price,
+            mechanism=question.noising.mechanism,
+            accounting=accounting,
+            limit=ledger.limit_amount if ledger else None,
+            weights=question.pricing.weights,
+        )
+        check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
+        return priced_query
+
+    pricing = question.pricing
+    if pricing.within is None:
+        priced_query, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
+    else:
+        priced_query, accuracy = _priced_within(checked, pricing, priced_at)
+    return priced_query.plan(question, unit, accounting, accuracy=accuracy)
+
+
+def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:
+    """The unit with the bounds of this question; contributions of units are asked without any."""
+    unit = ledger.unit_for(noising.unit) if ledger else checked_unit(noising.unit) or ROWS
+    if query.grouping is not None:
+        if unit.column is None:
+            raise InvalidArgument(
+                "unit must have a column for contributions: where each row is a unit, each contributes one row. "
+                'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
+            )
+        return unit.who
+    bounded = unit.bounded(noising.max_rows, noising.max_groups)
+    if unit.column is not None and query.one_group and not query.uses_rows:
+        return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
+    return bounded
+
+
+def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
+    """Refuse a question that has no bounds of contribution, and needs some."""
+    if unit.column is not None and not unit.is_bounded and not query.uses_rows:
+        raise MissingArgument(
+            f"max_groups must be given, in the call or as a default in the unit: in how many groups one {unit.column} "
+            "may count in full, with whatever rows. df.dp.contributions(by=..., epsilon=...) tells privately how many "
+            "there are; then write for instance max_groups=2."
+        )
+    _ = unit.contribution
+
+
+def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
+    """The smallest epsilon whose expected errors are within what was asked."""
+    for name, value in (("epsilon", pricing.epsilon), ("share", pricing.share)):
+        if value is not None:
+            raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
+    accuracy = Accuracy.of(pricing.within, pricing.confidence)
+    targets = accuracy.targets(tuple(name for name, _ in query.statistics))
+    for name, statistic in query.statistics:
+        if isinstance(statistic, Targeted):
+            statistic.check_target(name, targets[name], pricing.size)
+    delta = None if pricing.delta is None else exact_delta(pricing.delta)
+
+    def errors_at(epsilon: Fraction) -> dict[str, float]:
+        priced_query = priced_at(Price(epsilon, delta))
+        return expected_errors(priced_query.query, priced_query.parts, pricing.size, accuracy.confidence)
+
+    return priced_at(Price(smallest_epsilon(targets, errors_at), delta)), accuracy

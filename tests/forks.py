@@ -1,0 +1,246 @@
+"""A process that forks workers, and what every verb says in them.
+
+``python -m tests.forks PARENT WAY FOLDER`` does what a parent may have done, starts a worker, and prints what comes
+of each call there, as JSON. It is a process of its own: whether Polars worked before a fork must be sure.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+COLUMNS = {
+    "who": [1, 2, 3],
+    "ward": ["A", "B", "A"],
+    "sex": ["f", "m", "f"],
+    "age": [31, 45, 62],
+    "cost": [1.0, 2.0, 3.0],
+}
+WAYS = ("os.fork", "Pool", "ProcessPoolExecutor", "preloading server", "joblib")
+LIBRARIES = ("pandas", "polars", "lazy", "scan", "dataset", "duckdb")
+PATIENCE = 100  # seconds, after which a worker is taken to hang
+
+Said = dict[str, str]
+
+
+def forked(parent: str, way: str, folder: Path) -> Any:
+    """What the calls of a worker say; an error where it hangs."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.forks", parent, way, str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def frames(folder: Path) -> dict[str, Any]:
+    """The same rows in each library. Polars has not worked when they are made."""
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    path = folder / "rows.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(COLUMNS), path)
+    return {
+        "pandas": pandas.DataFrame(COLUMNS),
+        "polars": polars.DataFrame(COLUMNS),
+        "lazy": polars.DataFrame(COLUMNS).lazy(),
+        "scan": polars.scan_parquet(path),
+        "dataset": pyarrow.dataset.dataset(path),
+        "duckdb": duckdb.connect().sql(f"select * from '{path}'"),
+    }
+
+
+def unit() -> Any:
+    """A unit with a column, whom all verbs can protect."""
+    import dpframe as dpf
+
+    return dpf.PrivacyUnit("who", max_rows=2, max_groups=2)
+
+
+def calls() -> dict[str, Callable[[Any], Any]]:
+    """Every verb, the other doors to rows, and a preview."""
+    import dpframe as dpf
+
+    ages: dict[str, Any] = {"bounds": (0, 100)}
+    both = {"age": (0, 100), "cost": (0, 9)}
+    wards: dict[str, Any] = {"keys": {"ward": ["A", "B"]}}
+    coin = dpf.local.RandomizedResponse(["A", "B"], epsilon=1)
+    replace = dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit(neighbors="replace"))
+    weeks = dpf.Stream(
+        "wards", statistic=dpf.count(), time="ward", periods=["A", "B"], epsilon=1, ledger=dpf.Ledger(epsilon=9)
+    )
+    price: dict[str, Any] = {"epsilon": 1}
+    return {
+        "count": lambda dp: dp.count(**price),
+        "sum": lambda dp: dp.sum("age", **ages, **price),
+        "mean": lambda dp: dp.mean("age", **ages, **price),
+        "variance": lambda dp: dp.variance("age", **ages, **price),
+        "std": lambda dp: dp.std("age", **ages, **price),
+        "proportion": lambda dp: dp.proportion("ward", value="A", **price),
+        "median": lambda dp: dp.median("age", **ages, **price),
+        "quantile": lambda dp: dp.quantile("age", q=0.5, **ages, **price),
+        "ecdf": lambda dp: dp.ecdf("age", bins=[0, 50, 100], **price),
+        "n_units": lambda dp: dp.n_units(**price),
+        "n_distinct": lambda dp: dp.n_distinct("ward", max_values=2, **price),
+        "histogram": lambda dp: dp.histogram("age", bins=[0, 50, 100], **price),
+        "mode": lambda dp: dp.mode("ward", categories=["A", "B"], **price),
+        "top_k": lambda dp: dp.top_k("ward", k=1, categories=["A", "B"], **price),
+        "covariance": lambda dp: dp.covariance(["age", "cost"], bounds=both, **price),
+        "correlation": lambda dp: dp.correlation(["age", "cost"], bounds=both, **price),
+        "marginals": lambda dp: dp.marginals(["ward", "sex"], keys={"ward": ["A", "B"], "sex": ["f", "m"]}, **price),
+        "contributions": lambda dp: dp.contributions(by="ward", **wards, **price),
+        "agg": lambda dp: dp.agg(n=dpf.count(), age=dpf.mean("age", **ages), **price),
+        "group_by": lambda dp: dp.group_by("ward", **wards).count(**price),
+        "discover": lambda dp: dp.group_by("ward", keys=dpf.discover(delta=1e-6)).count(**price),
+        "release_together": lambda dp: dpf.release_together({"n": dp.preview.count()}, **price),
+        "preview": lambda dp: dp.preview.mean("age", **ages, **price),
+        "local": lambda dp: dp.local.randomize("ward", method=coin, ledger=replace),
+        "stream": lambda dp: weeks.release(dp, "A"),
+    }
+
+
+def said_of(call: Callable[[], Any]) -> str:
+    """Whether a call returns, and if not, the name and the words of its error."""
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "done"
+
+
+TABLES: dict[str, Any] = {}  # of the parent, by which forked workers have them
+RESULTS: dict[str, Any] = {}
+
+
+def asked(folder: str) -> Said:
+    """In a worker: every call on every table, and how many entries the ledger has then."""
+    import dpframe as dpf
+
+    said = {}
+    with dpf.Ledger(epsilon=10_000, delta=0.5, keys_delta=0.1, unit=unit(), path=Path(folder) / "ledger.db") as ledger:
+        for library, frame in TABLES.items():
+            for verb, call in calls().items():
+                said[f"{verb} of {library}"] = said_of(lambda call=call, frame=frame: call(dpf.of(frame)))
+        said["entries"] = str(len(ledger.to_frame()))
+    return said
+
+
+def shown(folder: str) -> Said:
+    """In a worker: results of its parent, of both libraries."""
+    import dpframe as dpf
+
+    said = {}
+    for library, (first, second) in RESULTS.items():
+        path = Path(folder) / f"{library}.parquet"
+        doors: dict[str, Callable[[], Any]] = {
+            "provenance": lambda first=first: first.dp.provenance,
+            "errors": lambda first=first: first.dp.errors(),
+            "statement": lambda first=first: first.dp.statement(),
+            "write_html": lambda first=first: first.dp.write_html(Path(folder) / "page.html"),
+            "write_parquet": lambda first=first, path=path: first.dp.write_parquet(path.with_suffix(".new")),
+            "round": lambda first=first: first.dp.round(10),
+            "concat": lambda first=first, second=second: dpf.concat([first, second]),
+            "read_parquet": lambda path=path, library=library: dpf.read_parquet(path, like=library),
+            "keys": lambda first=first: dpf.of(TABLES["pandas"]).preview.group_by("ward", keys=first[["ward"]]).count(),
+        }
+        said |= {f"{door} of {library}": said_of(call) for door, call in doors.items()}
+    return said
+
+
+def by_hand(work: Callable[[str], Said], folder: str) -> Said:
+    """What a child of `os.fork` answers."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(writer, "w") as pipe:
+                json.dump(work(folder), pipe)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said: Said = json.load(pipe)
+    os.waitpid(child, 0)
+    return said
+
+
+def started(way: str, work: Callable[[str], Said], folder: str) -> Said:
+    """What a worker answers that was started in this way."""
+    if way == "os.fork":
+        return by_hand(work, folder)
+    if way == "Pool":
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            return pool.map(work, [folder])[0]
+    if way == "ProcessPoolExecutor":
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as executor:
+            return next(executor.map(work, [folder]))
+    if way == "preloading server":  # whose master made everything ready, and forks a manager that forks the worker
+        return by_hand(lambda folder: by_hand(work, folder), folder)
+    if importlib.util.find_spec("joblib") is None:  # which takes a pool of its own
+        with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+            return pool.apply(work, (folder,))
+    import joblib
+
+    with joblib.parallel_backend("multiprocessing", n_jobs=2):
+        answers: list[Said] = joblib.Parallel()([joblib.delayed(work)(folder), joblib.delayed(len)(folder)])
+    return answers[0]
+
+
+def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for each kind of parent
+    """Make the parent what it is to be, and start a worker."""
+    if parent == "imported late":  # Polars works first, and the worker alone imports dpframe
+        import polars
+
+        polars.DataFrame(COLUMNS).group_by("ward").len()
+    TABLES.update(frames(Path(folder)))
+    if parent == "imported late":
+        assert "dpframe" not in sys.modules
+        return started(way, asked, folder)
+    import dpframe as dpf
+
+    dp = dpf.of(TABLES["pandas"])
+    if parent == "imported":
+        del TABLES["duckdb"]  # whose connection is the parent's
+        return started(way, asked, folder)
+    if parent == "child that worked":  # Polars works in a child, which forks
+        return started(way, lambda folder: {"first": str(asked(folder)["entries"]), **by_hand(asked, folder)}, folder)
+    if parent == "previewed":  # a preview of a LazyFrame starts some threads of Polars, and not all
+        dpf.of(TABLES["lazy"]).preview.count(epsilon=1)
+        return started(way, asked, folder)
+    if parent == "DuckDB worked":
+        TABLES["duckdb"].fetchall()
+        kept = {"duckdb": TABLES["duckdb"], "pandas": TABLES["pandas"]}
+        TABLES.clear()
+        TABLES.update(kept)
+        return started(way, asked, folder)
+    with dpf.Ledger(epsilon=10):  # it worked
+        dp.count(epsilon=1)
+        if parent == "released":
+            return started(way, asked, folder)
+        for library in ("pandas", "polars"):
+            wards = dpf.of(TABLES[library]).group_by("ward", keys=["A", "B"])
+            RESULTS[library] = (wards.count(epsilon=1), wards.count(epsilon=1))
+            RESULTS[library][0].dp.write_parquet(Path(folder) / f"{library}.parquet")
+    return started(way, shown, folder)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks where threads run
+    print(json.dumps(main(*sys.argv[1:])))

@@ -1,0 +1,169 @@
+"""Processes in which a query would never end: forked after Polars, or DuckDB for a relation of its own, had worked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.frames import forked
+from dpframe.release import preparing
+from tests import forks
+
+pd = pytest.importorskip("pandas")
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+REFUSED = "InvalidArgument: the process must not be forked after Polars had started its threads"
+OF_DUCKDB = "InvalidArgument: frame must be a relation of a connection that was opened in this process"
+IN_MEMORY = "frame must be in memory"
+
+
+@FORKS
+@pytest.mark.slow
+@pytest.mark.parametrize("way", forks.WAYS)
+def test_147_every_verb_is_refused_in_a_worker_forked_after_a_release(tmp_path, way):
+    said = forks.forked("released", way, tmp_path)
+    assert said.pop("entries") == "0"
+    assert len(said) == len(forks.LIBRARIES) * 25
+    assert _refused(said)
+
+
+@FORKS
+@pytest.mark.slow
+@pytest.mark.parametrize("parent", ["imported late", "child that worked"])
+def test_147_a_worker_is_refused_whoever_worked_and_imported_before_the_fork(tmp_path, parent):
+    said = forks.forked(parent, "os.fork", tmp_path)
+    worked = said.pop("first", "0")
+    assert said.pop("entries") == worked
+    assert (worked == "0") == (parent == "imported late")
+    assert _refused(said)
+
+
+@FORKS
+@pytest.mark.slow
+def test_147_threads_of_a_preview_alone_let_no_worker_hang(tmp_path):
+    said = forks.forked("previewed", "os.fork", tmp_path)
+    assert _refused({**said, "entries": REFUSED}) or _released(said)  # as the version of Polars starts its threads
+
+
+@FORKS
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["Pool", "ProcessPoolExecutor"])
+def test_a_worker_whose_parent_only_imported_answers(tmp_path, way):
+    assert _released(forks.forked("imported", way, tmp_path))
+
+
+@FORKS
+@pytest.mark.slow
+def test_146_a_relation_of_a_connection_of_the_parent_is_refused_and_frames_are_answered(tmp_path):
+    said = forks.forked("DuckDB worked", "os.fork", tmp_path)
+    of_duckdb = {call: words for call, words in said.items() if call.endswith("of duckdb")}
+    if any(words.startswith(OF_DUCKDB) for words in of_duckdb.values()):  # DuckDB 2.0 and newer
+        assert all(words.startswith(OF_DUCKDB) or IN_MEMORY in words for words in of_duckdb.values())
+    assert _released({call: words for call, words in said.items() if call not in of_duckdb})
+
+
+@FORKS
+@pytest.mark.slow
+def test_147_results_of_the_parent_are_shown_or_refused(tmp_path):
+    said = forks.forked("results", "os.fork", tmp_path)
+    assert {words for call, words in said.items() if call.endswith("of pandas") and "keys" not in call} == {"done"}
+    assert said["provenance of polars"] == said["statement of polars"] == "done"
+    for door in ("errors", "write_html", "write_parquet", "round", "concat", "read_parquet", "keys"):
+        assert said[f"{door} of polars"].startswith(REFUSED)
+
+
+def _refused(said: dict[str, str]) -> bool:
+    """Tell whether every call was refused, for the fork or since it never reads such a table."""
+    return all(words.startswith(REFUSED) or IN_MEMORY in words for words in said.values())
+
+
+def _released(said: dict[str, str]) -> bool:
+    """Tell whether every call was answered, but for those that read no such table."""
+    return all(words == "done" or IN_MEMORY in words for call, words in said.items() if call != "entries")
+
+
+@pytest.fixture
+def dead(monkeypatch):
+    """A process in which Polars would never end."""
+    monkeypatch.setattr(forked, "polars_works", lambda: False)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.usefixtures("dead")
+def test_147_a_refusal_is_before_the_charge_and_a_preview_is_refused_too(library):
+    frame = (pd.DataFrame if library == "pandas" else pl.DataFrame)(forks.COLUMNS)
+    for verb, call in forks.calls().items():
+        with dpf.Ledger(epsilon=1_000, delta=0.5, keys_delta=0.1, unit=forks.unit()) as ledger:
+            assert forks.said_of(lambda call=call: call(dpf.of(frame))).startswith(REFUSED), verb
+        assert not len(ledger.to_frame())
+
+
+def test_147_a_question_that_was_asked_before_is_refused_too(monkeypatch):
+    monkeypatch.setattr(preparing, "_kept", {})  # other tests plan each question anew
+    frame = pl.DataFrame(forks.COLUMNS)
+    with dpf.Ledger(epsilon=10) as ledger:
+        frame.dp.count(epsilon=1)
+        monkeypatch.setattr(preparing, "make_plan", lambda *_: pytest.fail("it was planned anew"))
+        monkeypatch.setattr(forked, "polars_works", lambda: False)
+        with pytest.raises(dpf.InvalidArgument, match="spawn"):
+            frame.dp.count(epsilon=1)
+    assert ledger.spent == dpf.PrivacyLoss(1)
+
+
+def test_a_process_that_was_not_forked_asks_nothing(monkeypatch):
+    monkeypatch.setattr(forked, "_is_forked", lambda: False)
+    monkeypatch.setattr(forked, "_ends", lambda *_: pytest.fail("it was asked"))
+    forked.polars_works.cache_clear()
+    forked.check_threads()
+    forked.polars_works.cache_clear()
+
+
+def test_a_fork_in_which_polars_works_is_asked_once(monkeypatch):
+    monkeypatch.setattr(forked, "_is_forked", lambda: True)
+    asked = []
+    ends = forked._ends
+    monkeypatch.setattr(forked, "_ends", lambda *given: asked.append(given) or ends(*given))
+    forked.polars_works.cache_clear()
+    forked.check_threads()
+    forked.check_threads()
+    forked.polars_works.cache_clear()
+    assert len(asked) == 1
+
+
+def test_a_query_that_fails_has_ended_and_one_that_waits_has_not():
+    assert forked._ends(lambda: 1 / 0, 5)
+    assert not forked._ends(lambda: __import__("time").sleep(0.5), 0.01)
+    assert not forked._ends(lambda: 1 / 0, 5)  # what the first one asks is busy
+    forked._left.clear()
+
+
+@pytest.mark.slow
+@FORKS
+def test_174_a_chart_is_refused_in_a_worker_forked_after_another_was_drawn():
+    """What draws has threads of its own, and holds the interpreter while it waits: no time could be set to it."""
+    code = """
+import os, signal, sys
+import polars as pl
+import dpframe as dpf
+ledger = dpf.Ledger(epsilon=1)
+pl.DataFrame({"a": [1]}).dp.count(epsilon=0.5, ledger=ledger)
+drawn = len(sys.argv) > 1
+if drawn:
+    ledger.report(os.devnull)
+child = os.fork()
+if not child:
+    signal.alarm(40)  # which ends it, if it waits
+    try:
+        ledger.report(os.devnull)
+    except dpf.InvalidArgument as error:
+        os._exit(7 if "after a chart was drawn" in str(error) else 8)
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    for words, ends in ((["drawn"], 7), ([], 0)):
+        done = subprocess.run([sys.executable, "-c", code, *words], cwd=forks.ROOT, capture_output=True, check=False)
+        assert done.returncode == ends, (words, done.stderr.decode()[-2_000:])

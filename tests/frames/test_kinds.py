@@ -1,0 +1,195 @@
+"""Which frames are read: each kind that narwhals knows is decided, and dtypes never follow from a row."""
+
+import sys
+from types import SimpleNamespace
+
+import narwhals as nw
+import narwhals.stable.v1 as nw_v1
+import narwhals.stable.v2 as nw_v2
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.engines.source import source_of
+from dpframe.frames import kinds
+
+EXACT = 1e6
+METHOD = dpf.local.SubsetSelection(["A", "B"], epsilon=1.0)
+
+
+def stand_in(package, name, **members):
+    """A frame of a package that is not installed here, as far as its class shows."""
+    return type(name, (), {"__module__": f"{package}.core", **members})()
+
+
+def spark_of(module):
+    """A DataFrame of Spark by the module that names its class, without a session."""
+
+    def make(monkeypatch):
+        frame = stand_in("pyspark", "DataFrame", isStreaming=False)
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(DataFrame=type(frame)))
+        return frame
+
+    return make
+
+
+def of_package(package, convert):
+    return lambda _: convert(pytest.importorskip(package))
+
+
+COLUMNS = {"k": ["A", "B", "A"], "x": [1, 2, 3]}
+READ = {  # by narwhals' names; what it calls pyspark needs no session to be told
+    "pandas": of_package("pandas", lambda pandas: pandas.DataFrame(COLUMNS)),
+    "polars": lambda _: pl.DataFrame(COLUMNS),
+    "pyarrow": of_package("pyarrow", lambda pyarrow: pyarrow.table(COLUMNS)),
+    "duckdb": of_package("duckdb", lambda duckdb: duckdb.sql("select * from (values (1, 2)) as t(k, x)")),
+    "dask": of_package("dask.dataframe", lambda dd: dd.from_dict(COLUMNS, npartitions=1)),
+    "pyspark": spark_of("pyspark.sql"),
+    "pyspark[connect]": spark_of("pyspark.sql.connect.dataframe"),
+}
+REFUSED = {
+    "ibis": (stand_in("ibis", "Table", sql=print), "a Table of ibis. Export its columns to Parquet"),
+    "sqlframe": (stand_in("sqlframe", "DuckDBDataFrame", sql=print), "a DuckDBDataFrame of sqlframe. Export its"),
+    "modin": (stand_in("modin", "DataFrame"), "of modin. Convert it: dpf.of(frame.modin.to_pandas())."),
+    "cudf": (stand_in("cudf", "DataFrame"), "of cudf. Convert it: dpf.of(frame.to_arrow())."),
+    "unknown": (stand_in("new", "Frame", to_arrow=print), "not a Frame. Convert it: dpf.of(frame.to_arrow())."),
+}
+
+
+def test_169_every_kind_that_narwhals_knows_is_decided():
+    """A kind that a newer narwhals adds fails here, until it has an engine or a way out."""
+    known = {kind.value for kind in nw.Implementation}
+    assert known <= set(READ) | set(REFUSED)
+    assert set(kinds.WAYS_OUT) == set(REFUSED)
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_kinds_with_an_engine_are_read(kind, monkeypatch):
+    frame = READ[kind](monkeypatch)
+    assert kinds.checked_frame(frame) is frame
+
+
+class Wrapped(nw.LazyFrame):
+    """What narwhals makes of a frame, of a package that is not installed here."""
+
+    def __init__(self, native):
+        self.native = native
+
+    def to_native(self):
+        return self.native
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_169_other_kinds_are_refused_before_any_charge(kind):
+    frame, words = REFUSED[kind]
+    ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("k", max_rows=1))
+    for given in (frame, Wrapped(frame)):
+        with pytest.raises(dpf.InvalidType, match="frame must be a table of pandas, Polars, Arrow") as error:
+            dpf.of(given).count(epsilon=1, ledger=ledger)
+        assert words in str(error.value)
+        with pytest.raises(dpf.InvalidType):
+            dpf.of(given, like="polars")
+        with pytest.raises(dpf.InvalidType):
+            METHOD.randomize(given)
+    assert ledger.spent.epsilon == 0
+
+
+def test_169_methods_make_no_engine_of_a_foreign_frame():
+    """What they are called, the next version of a library decides."""
+    frame = stand_in("ibis", "Table", schema=lambda _: pl.Schema({"x": pl.Int64}), fold=lambda *_: None)
+    with pytest.raises(dpf.InvalidType, match="of ibis"):
+        dpf.of(frame)
+
+
+@pytest.mark.parametrize("wrap", [nw.from_native, nw_v1.from_native, nw_v2.from_native])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "duckdb"])
+def test_frames_that_narwhals_holds_are_read_as_they_are(kind, wrap, monkeypatch):
+    frame = READ[kind](monkeypatch)
+    assert type(kinds.checked_frame(wrap(frame))) is type(frame)
+    found = dpf.of(wrap(frame)).count(epsilon=EXACT, ledger=dpf.Ledger(epsilon=EXACT))
+    assert type(found) is type(dpf.of(frame).count(epsilon=EXACT, ledger=dpf.Ledger(epsilon=EXACT)))
+
+
+def test_a_lazy_frame_that_narwhals_holds_is_read_in_batches():
+    lazy = nw.from_native(pl.LazyFrame(COLUMNS)).filter(nw.col("x") > 1)
+    ledger = dpf.Ledger(epsilon=2 * EXACT)
+    assert dpf.of(lazy).count(epsilon=EXACT, ledger=ledger, memory="64MiB")["count"].to_list() == [2]
+    assert dpf.of(lazy, like="polars").count(epsilon=EXACT, ledger=ledger, memory="64MiB")["count"].to_list() == [2]
+
+
+def test_single_columns_are_of_the_same_kinds():
+    pyarrow = pytest.importorskip("pyarrow")
+    column = pyarrow.chunked_array([["A", "B"], ["A", None]])
+    for series in (column, column.chunk(0), nw.from_native(column, series_only=True), pl.Series(["A", "B"])):
+        assert len(METHOD.randomize(series)) == len(series)
+    for series in (stand_in("modin", "Series", to_arrow=print), stand_in("cudf", "Series"), "A", None):
+        with pytest.raises(dpf.InvalidType, match="a column of pandas, Polars or Arrow"):
+            METHOD.randomize(series)
+
+
+NEAR_IDS = [2**60, 2**60 + 1, 2**60 + 2]
+
+
+def frames_of_ids(ids):
+    """The same ids in each eager kind that can hold them, and a missing one."""
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    yield pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64)})
+    yield pyarrow.table({"id": pyarrow.array(ids, type=pyarrow.int64())})
+    yield pandas.DataFrame({"id": pandas.array(ids, dtype="Int64")})
+    yield pandas.DataFrame({"id": pandas.array(ids, dtype="int64[pyarrow]")})
+    yield pandas.DataFrame({"id": pandas.Series(ids, dtype=object)})
+
+
+@pytest.mark.parametrize("odd", [[], [None], [None] * 3])
+def test_170_a_missing_value_moves_no_other_row(odd):
+    """The count of people and of keys is the same, whatever else is in the column."""
+    for frame in frames_of_ids([*NEAR_IDS, *odd]):
+        unit, ledger = dpf.PrivacyUnit("id", max_rows=1), dpf.Ledger(epsilon=3 * EXACT)
+        people = dpf.of(frame).count(epsilon=EXACT, unit=unit, ledger=dpf.Ledger(epsilon=EXACT, unit=unit))
+        assert list(people["count"]) == [pytest.approx(3, abs=1e-3)]
+        keyed = dpf.of(frame).group_by("id", keys=NEAR_IDS).count(epsilon=EXACT, ledger=ledger)
+        assert list(keyed["count"]) == [1, 1, 1]
+
+
+def arrow_columns():
+    """A column of each kind of Arrow type, with a missing value."""
+    pa = pytest.importorskip("pyarrow")
+    lists = pa.list_(pa.int64(), 2)
+    yield from (pa.array([1, None, 2], type=dtype) for dtype in (pa.int8(), pa.uint64(), pa.float32(), pa.date32()))
+    yield from (pa.array(["a", None, "b"], type=dtype) for dtype in (pa.string(), pa.large_string()))
+    yield from (pa.array([1, None, 2], type=dtype) for dtype in (pa.timestamp("s"), pa.duration("us"), pa.time32("s")))
+    yield pa.array([None, None, None])
+    yield pa.array([1, None, 2], type=pa.decimal128(38, 2))
+    yield pa.array([b"a", None, b"b"])
+    yield pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), pa.array(["a", "a"]))
+    yield pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), pa.array([5, None]))
+    yield pa.array([[1], None, []])
+    yield pa.array([{"a": "x"}, None, {"a": None}])
+    yield pa.array([[1, 2], None, [3, 4]], type=lists)
+    yield pa.array([[[1, 2]], None, [None]], type=pa.list_(lists))
+    yield pa.array([{"a": [1, 2]}, None, {"a": None}], type=pa.struct([("a", lists)]))
+    yield pa.array([[("a", 1)], None, []], type=pa.map_(pa.string(), pa.int64()))
+    yield pa.array([b"ab", None, b"cd"], type=pa.binary(2))
+
+
+def test_170_dtypes_of_arrow_follow_from_the_schema():
+    """Of any rows, chunks and slices, Polars makes the dtype that it makes of none; other types are refused by it."""
+    pa = pytest.importorskip("pyarrow")
+    refused = []
+    for column in arrow_columns():
+        pieces = [column.slice(0, 0), column, column.slice(1), column.slice(1, 1), column.slice(2)]
+        known = source_of(pa.table({"c": column.slice(0, 0)})).schema["c"]
+        for chunks in ([piece] for piece in pieces):
+            table = pa.table({"c": pa.chunked_array(chunks)})
+            source = source_of(table)
+            assert source.schema["c"] == known
+            if not known.readable:
+                refused.append(str(column.type))
+                with pytest.raises(dpf.WrongDtype):
+                    dpf.of(table).count("c", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+                continue
+            found = source.load([("c", "c", "present", None)]).collect()["c"].sum()
+            assert found == len(table) - sum(value is None for value in table["c"].to_pylist())
+            ledger = dpf.Ledger(epsilon=EXACT)
+            assert dpf.of(table).count("c", epsilon=EXACT, ledger=ledger)["count"].to_list() == [found]
+    assert sum("fixed_size_list" in one for one in set(refused)) == 3  # itself, in a list, in a struct

@@ -1,0 +1,440 @@
+"""A head that is kept elsewhere: a ledger that is put back with all that is beside it is refused by every process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sqlite3
+import subprocess
+import threading
+from contextlib import closing
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.ledger import heads, locks, seen, sql, witness
+from dpframe.ledger.terms import Terms
+from tests.killed_streams import stays, stream_of, told
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
+STAYS = stays()
+NUMBERS = iter(range(10**6))
+
+
+class Kept:
+    """An object that keeps a text."""
+
+    def __init__(self):
+        self.text, self.written = None, []
+
+    def read(self):
+        return self.text
+
+    def write(self, text):
+        self.text = text
+        self.written.append(text)
+
+
+def take(ledger, part="1/8"):
+    amount = (Fraction(part), Fraction(0))
+    return ledger.charge(amount, cost=dpf.PrivacyLoss(float(amount[0])), query="", unit=ledger.unit)
+
+
+def forget():
+    """From here on as in another process."""
+    seen._newest.clear()
+
+
+class Files:
+    """A ledger in a file, which is put back with its own head."""
+
+    def __init__(self, folder):
+        self.folder, self.url = folder, str(folder / "clinic.ledger")
+
+    def elsewhere(self):
+        return self.folder / f"{next(NUMBERS)}.elsewhere"
+
+    def connected(self):
+        return sqlite3.connect(self.url)
+
+    def keep(self):
+        for end in ("", ".head"):
+            shutil.copy(self.url + end, f"{self.url}{end}.kept")
+
+    def put_back(self):
+        for end in ("", ".head"):
+            shutil.copy(f"{self.url}{end}.kept", self.url + end)
+
+    def drop(self):
+        for end in ("", ".head"):
+            os.unlink(self.url + end)
+
+
+class Databases:
+    """A ledger in a database, which is dumped and restored as administrators do."""
+
+    def __init__(self, server, folder):
+        self.server, self.folder = server, folder
+        self.name = f"witness{next(NUMBERS)}"
+        self.url = server.url(self.name)
+        self.dump = server.folder / f"{self.name}.dump"
+
+    def elsewhere(self):
+        return self.server.url(f"elsewhere{next(NUMBERS)}")
+
+    def run(self, program, *words):
+        command = [str(self.server.programs / program), "-h", str(self.server.folder), *words]
+        subprocess.run(command, check=True, user=self.server.user, cwd=self.server.folder, capture_output=True)
+
+    def connected(self):
+        import psycopg
+
+        return psycopg.connect(host=str(self.server.folder), user=self.server.user, dbname=self.name)
+
+    def keep(self):
+        self.run("pg_dump", "-Fc", "-f", str(self.dump), self.name)
+
+    def put_back(self):
+        self.drop()
+        self.run("pg_restore", "-d", self.name, str(self.dump))
+
+    def drop(self):
+        self.run("dropdb", "--force", self.name)
+        self.run("createdb", self.name)
+
+
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
+def store(request, tmp_path):
+    return Files(tmp_path) if request.param == "file" else Databases(request.getfixturevalue("server"), tmp_path)
+
+
+@pytest.fixture(params=["path", "object", "address"])
+def head(request, store, tmp_path):
+    return {"path": lambda: tmp_path / "other.head", "object": Kept, "address": store.elsewhere}[request.param]()
+
+
+def uses(store, head):
+    return (
+        lambda: dpf.Ledger.open(store.url, head=head),
+        lambda: dpf.Ledger(epsilon=1, path=store.url, head=head),
+    )
+
+
+def test_153_a_ledger_that_was_put_back_is_refused_by_a_fresh_process(store, head):
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    take(ledger)
+    store.keep()
+    take(ledger)
+    take(ledger)
+    store.put_back()
+    forget()
+    for use in (*uses(store, head), lambda: take(ledger)):
+        with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entries, and entry 3 .*head=\.\.\., reason"):
+            use()
+        forget()
+    again = dpf.Ledger.recover(store.url, head=head, reason="the server was restored")
+    assert again.spent.epsilon == 0.375
+    take(again)
+    forget()
+    assert dpf.Ledger.open(store.url, head=head).verify()["entry"] == 3
+
+
+def test_153_a_ledger_that_is_gone_does_not_begin_anew(store, head):
+    take(dpf.Ledger(epsilon=1, path=store.url, head=head))
+    store.drop()
+    forget()
+    with pytest.raises(dpf.LedgerError, match=r"is gone, but its head at .* says that 1 entries"):
+        dpf.Ledger(epsilon=1, path=store.url, head=head)
+    take(dpf.Ledger(epsilon=1, path=store.url))  # made anew by whoever does not know of the head
+    forget()
+    with pytest.raises(dpf.LedgerError, match="is not the one whose head, with 1 entries, is kept at"):
+        dpf.Ledger.open(store.url, head=head)
+
+
+def test_153_nothing_is_charged_without_the_head_and_all_can_be_read(store, head):
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    take(ledger)
+    reader = dpf.Ledger.open(store.url)
+    assert reader.spent.epsilon == 0.125
+    assert reader.verify()["entry"] == 1
+    for use in (
+        lambda: take(reader),
+        lambda: PEOPLE.dp.count(epsilon=0.1, ledger=reader),
+        lambda: reader.raise_limit(epsilon=2, reason="more"),
+        lambda: dpf.Ledger.recover(store.url, reason="no"),
+        lambda: stream_of(reader).release(STAYS, 1),
+    ):
+        with pytest.raises(dpf.LedgerError, match=r"kept elsewhere|put back"):
+            use()
+    assert ledger.verify()["entry"] == 1
+
+
+def test_153_a_lost_head_is_refused_until_a_recovery_says_why(store):
+    head = Kept()
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    head.text = None  # nothing was spent: it is written anew
+    take(ledger)
+    head.text = None
+    for use in (*uses(store, head), lambda: take(ledger), lambda: ledger.spent):
+        with pytest.raises(dpf.LedgerError, match=r"missing: it is kept at a Kept\. Put it back"):
+            use()
+    for torn in ("", "{}", head.written[-1][:-1], "\ud800", head.written[-1].replace("0", "1", 1)):
+        head.text = torn
+        with pytest.raises(dpf.LedgerError, match="cannot be read as the head"):
+            take(ledger)
+    head.text = None
+    assert dpf.Ledger.recover(store.url, head=head, reason="the bucket was emptied").spent.epsilon == 0.125
+    assert take(dpf.Ledger.open(store.url, head=head))["entry"] == 3
+    assert dpf.Ledger.recover(store.url, head=head, reason="again").verify()["entry"] == 3
+
+
+def test_153_a_head_may_begin_later(store, head):
+    """Without a word where nothing was charged; else by a recovery, which says why."""
+    dpf.Ledger(epsilon=1, path=store.url)
+    ledger, before = dpf.Ledger.open(store.url, head=head), dpf.Ledger.open(store.url)
+    take(ledger)
+    with pytest.raises(dpf.LedgerError, match="head must be given"):
+        take(before)
+    moved = Kept()
+    with pytest.raises(dpf.LedgerError, match="is missing: it is kept at a Kept"):
+        dpf.Ledger.open(store.url, head=moved)
+    assert dpf.Ledger.recover(store.url, head=moved, reason="another place").spent == ledger.spent
+
+
+def test_153_a_head_of_a_ledger_with_entries_takes_a_reason(store, head):
+    old = dpf.Ledger(epsilon=1, path=store.url)
+    take(old)
+    with pytest.raises(dpf.LedgerError, match=r"has entries, and its head was never kept elsewhere.*reason=\.\.\."):
+        dpf.Ledger.open(store.url, head=head)
+    take(old)
+    new = dpf.Ledger.recover(store.url, head=head, reason="it was never restored")
+    assert new.to_frame()["query"].to_list()[-1].startswith("recovered: ")
+    assert new.spent.epsilon == 0.25
+    with pytest.raises(dpf.LedgerError, match="kept elsewhere since it was opened"):
+        take(old)
+    store.keep()
+    take(new)
+    store.put_back()
+    forget()
+    with pytest.raises(dpf.LedgerError, match="older copy"):
+        dpf.Ledger.open(store.url, head=head)
+
+
+def test_153_the_head_is_written_after_the_commit_and_is_never_ahead(store, monkeypatch):
+    head = Kept()
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    advance, ahead = witness.Witness.advance, []
+
+    def looked(self, terms, mark, **named):
+        with closing(store.connected()) as other:  # which sees what is committed, and nothing else
+            found = other.execute(f"SELECT head FROM dpframe_entries WHERE entry = {mark.entry}").fetchone()
+        ahead.append(found == (mark.head,))
+        advance(self, terms, mark, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sql.SqlStore, "_keep_head", lambda *_, **__: None)  # killed between the commit and the head
+        take(ledger)
+    assert heads.of_slots(head.text.encode()).mark.entry == 0
+    monkeypatch.setattr(witness.Witness, "advance", looked)
+    assert take(ledger)["entry"] == 2  # which is behind, and goes on
+    assert heads.of_slots(head.text.encode()).mark.entry == 2
+    assert ahead == [True]
+
+
+def test_153_a_slow_writer_does_not_take_the_head_back(store, head):
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    take(ledger)
+    early = ledger._store.last()
+    take(ledger)
+    kept = ledger._store.witness
+    kept.advance(ledger._store.terms, early)
+    assert kept.read().mark.entry == 2
+
+
+def test_153_threads_and_objects_write_the_head_in_order(store, head):
+    dpf.Ledger(epsilon=100, path=store.url, head=head)
+    raised = []
+
+    def work():
+        try:
+            one = dpf.Ledger.open(store.url, head=head)
+            for _ in range(5):
+                take(one)
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not raised
+    ledger = dpf.Ledger.open(store.url, head=head)
+    assert ledger._store.witness.read().mark.entry == ledger.verify()["entry"] == 15
+
+
+def test_153_a_pickle_carries_the_place_of_the_head(store, head):
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    again = pickle.loads(pickle.dumps(ledger))
+    take(again)
+    kept = again._store.witness.read()
+    assert kept.mark.entry == 1
+    assert isinstance(head, Kept) or ledger._store.witness.read() == kept
+
+
+@pytest.mark.parametrize(("error", "passes"), [(ConnectionError, True), (TimeoutError, True), (KeyError, False)])
+def test_153_an_object_that_fails(store, error, passes):
+    class Failing(Kept):
+        fails = ""
+
+        def read(self):
+            if self.fails == "read":
+                raise error("hush")
+            return super().read()
+
+        def write(self, text):
+            if self.fails == "write":
+                raise error("hush")
+            super().write(text)
+
+    head = Failing()
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+    for what, charged, words in (("read", "no", "nothing was charged"), ("write", "unknown", "stays charged")):
+        head.fails = what
+        with pytest.raises(dpf.LedgerError, match=words) as caught:
+            take(ledger)
+        assert "hush" not in str(caught.value)
+        assert isinstance(caught.value, dpf.LedgerUnavailable) == passes
+        assert getattr(caught.value, "charged", charged) == charged
+    head.fails = ""
+    assert take(ledger)["entry"] == 2
+
+
+PLACES = {"number": 3, "bytes": b"x", "object": object(), "class": Kept, "empty": "", "mysql": "mysql://host/name"}
+
+
+@pytest.mark.parametrize("wrong", [*PLACES.values(), ["a"]], ids=[*PLACES, "list"])
+def test_153_what_is_no_place_for_a_head_is_refused(tmp_path, wrong):
+    with pytest.raises(dpf.InvalidArgument, match="head must be"):
+        dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_153_a_head_must_be_elsewhere(tmp_path):
+    path = tmp_path / "clinic.ledger"
+    for end in ("", ".head", ".lock", "-journal", "-wal", "-shm"):
+        with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
+            dpf.Ledger(epsilon=1, path=path, head=f"{path}{end}")
+    with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
+        dpf.Ledger.open("postgresql+psycopg://a@host/name", head="postgresql://b:c@host/name?sslmode=require")
+    with pytest.raises(dpf.InvalidArgument, match="in memory"):
+        dpf.Ledger(epsilon=1, head=tmp_path / "x.head")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_171_a_head_in_the_ledgers_own_database_is_refused_whatever_its_url_says(server, tmp_path):
+    """A server has many names, and a database is put back with all that is in it."""
+    store = Databases(server, tmp_path)
+    same = store.url.replace(str(server.folder), f"{server.folder}/.")
+    for head in (same, f"{same}&options=-csearch_path%3Dpg_temp"):
+        with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
+            dpf.Ledger(epsilon=1, path=store.url, head=head)
+    ledger = dpf.Ledger(epsilon=1, path=store.url)  # nothing was made
+    with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
+        dpf.Ledger.open(store.url, head=same)
+    take(ledger)
+    with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
+        dpf.Ledger.recover(store.url, head=same, reason="a head from here on")
+    assert take(dpf.Ledger.recover(store.url, head=store.elsewhere(), reason="a head from here on"))["entry"] == 3
+
+
+def test_172_a_charge_whose_head_could_not_follow_releases_nothing(store, head, monkeypatch):
+    """The ledger was locked for long between the commit and the head: only a head beside it may stay behind."""
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
+
+    def locked(*_):
+        raise locks.Locked("the ledger is locked: nothing was charged.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sql.SqlStore, "_write_newest", locked)
+        with pytest.raises(dpf.LedgerUnavailable, match="stays charged") as caught:
+            PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
+    assert caught.value.charged == "unknown"
+    assert ledger.spent.epsilon == 0.125
+    assert take(ledger)["entry"] == 2
+
+
+def test_153_the_format_says_that_a_head_is_kept_elsewhere(tmp_path):
+    """dpframe 0.2 would leave the head behind, and refuses the ledger by its format; its chain begins as any other."""
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=tmp_path / "other.head")
+    terms = ledger._store.terms
+    assert '"format":"dpframe.ledger/3"' in terms.text()
+    assert Terms.of_text(terms.text(), "") == terms
+    assert terms.beginning == terms.plain_text()
+    for text in (terms.text() + " ", terms.text().replace("/3", "/4"), terms.text().replace("epsilon", "epsilom")):
+        with pytest.raises(dpf.LedgerError):
+            Terms.of_text(text, "")
+
+
+# Streams
+
+
+@pytest.mark.slow
+def test_154_a_stream_on_a_server_needs_a_head(server, tmp_path):
+    store = Databases(server, tmp_path)
+    ledger = dpf.Ledger(epsilon=1, path=store.url)
+    with pytest.raises(dpf.LedgerError, match=r"never draw a period twice.*nothing was charged.*head=\.\.\."):
+        stream_of(ledger).release(STAYS, 1)
+    assert ledger.spent.epsilon == 0
+    head = tmp_path / "other.head"
+    stream = stream_of(dpf.Ledger.open(store.url, head=head))
+    first = told(stream.release(STAYS, 1))
+    store.keep()
+    second = told(stream.release(STAYS, 2))
+    store.put_back()
+    forget()
+    with pytest.raises(dpf.LedgerError, match="older copy"):
+        stream_of(dpf.Ledger.open(store.url, head=head)).release(STAYS, 2)
+    forget()
+    with pytest.raises(dpf.LedgerError, match="never draw a period twice"):
+        stream_of(dpf.Ledger.open(store.url)).release(STAYS, 2)
+    again = stream_of(dpf.Ledger.recover(store.url, head=head, reason="restored"))
+    assert told(again.release(STAYS, 1)) == first
+    with pytest.raises(dpf.LedgerError, match="Begin a stream of another name"):
+        again.release(STAYS, 2)
+    assert second is not None
+
+
+def test_154_a_stream_with_a_lost_head_draws_nothing(store):
+    head = Kept()
+    stream = stream_of(dpf.Ledger(epsilon=1, path=store.url, head=head))
+    stream.release(STAYS, 1)
+    head.text = None
+    with pytest.raises(dpf.LedgerError, match="is missing"):
+        stream.release(STAYS, 2)
+
+
+# Addresses
+
+
+@pytest.mark.slow
+def test_155_a_database_that_is_made_anew_is_refused(server, tmp_path):
+    """The process remembers the address, however it is spelled; it spends no second budget there."""
+    store = Databases(server, tmp_path)
+    take(dpf.Ledger(epsilon=1, path=store.url), "9/10")
+    store.drop()
+    for url in (store.url, store.url + "&connect_timeout=5"):
+        with pytest.raises(dpf.LedgerError, match=r"another ledger was at .* before, with 1 entries"):
+            dpf.Ledger(epsilon=1, path=url)
+        with pytest.raises(dpf.LedgerError, match=r"another ledger was at .* before"):
+            dpf.Ledger.open(url)
+    known = dict(seen._newest)
+    forget()
+    dpf.Ledger(epsilon=1, path=store.url)  # of another process
+    seen._newest.update(known)
+    with pytest.raises(dpf.LedgerError, match=r"another ledger was at .* before"):
+        dpf.Ledger.open(store.url)

@@ -1,0 +1,181 @@
+"""How much code a release runs and how it is cut: figures of one traced call, and counts of the source.
+
+    python -m tests.path        # the figures of today, beside what the test holds and where they shall go
+
+A traced figure counts calls of functions of dpframe in a fresh process, without lambdas, comprehensions and modules;
+of Python 3.11, since later ones have no calls for comprehensions. What the call needs is imported before by another
+question, so that *cold* is a plan that is made anew and *again* the same call a second time. A turn is a call on
+another floor (`tests/floors.py`) than the call before it. A member of a class is every name that its body binds.
+
+`HELD` are ceilings: whoever lowers a figure lowers its ceiling too. A change of another purpose may raise a figure of
+the path by at most 2 files and 10 functions, and says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import statistics
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tests.floors import ROOMS, ROOT
+
+PACKAGE = ROOT / "dpframe"
+UNNAMED = {"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}
+NUMBERS = range(20_000)
+COLUMNS = {  # cells of very different sizes, so that no noise changes which way a denoiser takes
+    "age": [(i * i // 7) % 101 * (i % 5) // 4 for i in NUMBERS],
+    "cost": [i * i * 7.5 % 1009 for i in NUMBERS],
+    "ward": ["ABC"[0 if i % 100 else i % 3] for i in NUMBERS],
+}
+FIGURES = ("files", "functions", "turns")
+
+# What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
+HELD: dict[str, tuple[float, float]] = {
+    "histogram, cold: files": (84, 36),
+    "histogram, cold: functions": (362, 220),
+    "histogram, cold: turns": (278, 100),
+    "histogram, again: files": (71, 32),
+    "histogram, again: functions": (232, 150),
+    "agg of three, cold: files": (94, 46),
+    "agg of three, cold: functions": (465, 290),
+    "files": (356, 200),
+    "share of import lines, in percent": (7.8, 5.5),
+    "members of Statistic": (10, 10),
+    "members of Query": (42, 16),
+    "members of Total": (21, 7),
+    "members of Statistic that at most one class overrides": (0, 0),
+    "files of streams": (13, 7),
+    "rooms of streams": (7, 1),
+}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (120, 180)}
+
+
+def traced() -> dict[str, float]:
+    """The figures of the two calls, each of a process of its own."""
+    figures: dict[str, float] = {}
+    for name in ("histogram", "agg of three"):
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.path", "--trace", name], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+        for when, calls in json.loads(done.stdout).items():
+            floors = [floor_of(file) for file, _ in calls]
+            counts = (len({file for file, _ in calls}), len(set(map(tuple, calls))), _turns(floors))
+            figures |= {f"{name}, {when}: {what}": count for what, count in zip(FIGURES, counts, strict=True)}
+    return figures
+
+
+def floor_of(file: str) -> float:
+    """The floor of a file of the package."""
+    room = Path(file).parts[0].removesuffix(".py")
+    return ROOMS[room][0]
+
+
+def _turns(floors: list[float]) -> int:
+    return sum(one != other for one, other in pairwise(floors))
+
+
+def _trace(name: str) -> dict[str, list[tuple[str, str]]]:
+    """The calls of functions of dpframe, one after the other, of a question and of the same again."""
+    import polars as pl
+
+    import dpframe as dpf
+
+    frame, ledger = pl.DataFrame(COLUMNS), dpf.Ledger(epsilon=100)
+
+    def histogram(column: str, last: int) -> Any:
+        return frame.dp.histogram(column, bins=range(0, last + 1, 10), epsilon=1, ledger=ledger)
+
+    def three(wards: list[str]) -> Any:
+        asked = {"n": dpf.count(), "total": dpf.sum("cost", bounds=(0, 100)), "mean": dpf.mean("age", bounds=(0, 100))}
+        return frame.dp.group_by("ward", keys=wards).agg(**asked, epsilon=1, ledger=ledger)
+
+    first, asked = {
+        "histogram": (lambda: histogram("cost", 60), lambda: histogram("age", 100)),
+        "agg of three": (lambda: three(["A", "B"]), lambda: three(["A", "B", "C"])),
+    }[name]
+    first()
+    return {when: _calls_of(asked) for when in ("cold", "again")}
+
+
+def _calls_of(ask: Any) -> list[tuple[str, str]]:
+    calls: list[tuple[str, str]] = []
+    package = f"{PACKAGE}{os.sep}"
+
+    def event(frame: Any, kind: str, _: object) -> None:
+        code = frame.f_code
+        if kind == "call" and code.co_filename.startswith(package) and code.co_name not in UNNAMED:
+            calls.append((code.co_filename.removeprefix(package).replace(os.sep, "/"), code.co_qualname))
+
+    sys.setprofile(event)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def counted() -> dict[str, float]:
+    """The counts of the source."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    texts = {file: file.read_text(encoding="utf-8") for file in files}
+    lines = [text.count("\n") for text in texts.values()]
+    trees = [ast.parse(text) for text in texts.values()]
+    imports = sum(
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    members = {
+        name: members_of(next(one for one in classes if one.name == name)) for name in ("Statistic", "Query", "Total")
+    }
+    made = [members_of(one) for one in made_of(classes, "Statistic")]
+    of_streams = [file.relative_to(PACKAGE) for file in files if "stream" in file.relative_to(PACKAGE).as_posix()]
+    rarely = [name for name in members["Statistic"] if sum(name in body for body in made) <= 1]
+    return {
+        "files": len(files),
+        "lines of the median file": statistics.median(lines),
+        "share of import lines, in percent": round(100 * imports / sum(lines), 2),
+        **{f"members of {name}": len(names) for name, names in members.items()},
+        "members of Statistic that at most one class overrides": len(rarely),
+        "files of streams": len(of_streams),
+        "rooms of streams": len({file.parts[0] for file in of_streams}),
+    }
+
+
+def members_of(kind: ast.ClassDef) -> set[str]:
+    """The names that the body of a class binds."""
+    names: set[str] = set()
+    for node in kind.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def made_of(classes: list[ast.ClassDef], base: str) -> list[ast.ClassDef]:
+    """The classes that are made of one, at any distance."""
+    known, found = {base}, []
+    while more := [one for one in classes if one not in found and known & {getattr(b, "id", "") for b in one.bases}]:
+        found += more
+        known |= {one.name for one in more}
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--trace"]:
+        print(json.dumps(_trace(sys.argv[2])))
+    else:
+        for what, figure in {**traced(), **counted()}.items():
+            held, goal = {**HELD, **AT_LEAST}.get(what, ("-", "-"))
+            print(f"{what:<56} {figure:>8} held {held:>6} goal {goal:>5}")

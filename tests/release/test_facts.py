@@ -1,0 +1,245 @@
+"""The facts that name a call in its ledger are frozen: no class, no field and no sentence can be renamed into them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shutil
+import sqlite3
+import sys
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import dpframe as dpf
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+from dpframe.privacy import Price
+from dpframe.queries import bins, discovery, keys, statistics
+from dpframe.queries.statistics import Statistic, marginals
+from dpframe.release import facts, replay
+from tests.data import answers
+
+DATA = Path(__file__).parents[1] / "data" / "0.2"
+CALLS = json.loads((DATA / "answers.json").read_text(encoding="utf-8"))
+EMPTY = answers.people().clear()
+# What a plan makes of what was asked, and what others are made of: no call is of these.
+OF_A_PLAN = {"Clipped", "Counted", "Needed", "SharedCount"}
+
+
+def subclasses(kind):
+    """All of dpframe's own that are made of a class."""
+    found = [one for child in kind.__subclasses__() for one in (child, *subclasses(child))]
+    return {one for one in found if one.__module__.startswith("dpframe.")}
+
+
+@contextlib.contextmanager
+def renamed():
+    """Every dataclass of dpframe's has another name, and none says which fields it has."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("dpframe")]
+    kinds = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
+    own = [one for one in kinds if one.__module__.startswith("dpframe.") and "__dataclass_fields__" in vars(one)]
+    before = [(one, one.__name__, one.__qualname__, one.__dataclass_fields__) for one in own]
+    try:
+        for one in own:
+            one.__name__ = one.__qualname__ = "Renamed"
+            one.__dataclass_fields__ = {}
+        yield len(own)
+    finally:
+        for one, name, qualified, known in before:
+            one.__name__, one.__qualname__, one.__dataclass_fields__ = name, qualified, known
+
+
+@pytest.fixture(scope="module")
+def ledgers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ledgers")
+    for name in answers.LEDGERS:
+        for ending in ("", ".head"):
+            shutil.copy(DATA / f"{name}.ledger{ending}", folder)
+    return {name: dpf.Ledger.open(folder / f"{name}.ledger") for name in answers.LEDGERS}
+
+
+@pytest.mark.parametrize("said", CALLS, ids=[said["label"] for said in CALLS])
+def test_a_stored_answer_is_known_where_every_class_and_field_is_renamed(said, ledgers, monkeypatch):
+    if "pd." in said["call"]:
+        pytest.importorskip("pandas")
+    told = []
+
+    def facts_of(plan, unit):
+        with renamed() as classes:
+            assert classes > 50
+            told.append(facts.facts_of(plan, unit))
+        return told[0]
+
+    monkeypatch.setattr(replay, "facts_of", facts_of)
+    assert answers.answered(said["call"], EMPTY, ledgers[said["ledger"]])["columns"] == said["columns"]
+    assert told[0] == hashes_of(said["ledger"])[said["label"]]
+
+
+@cache
+def hashes_of(name):
+    """The hashes of each label, as 0.2.0 wrote them."""
+    with contextlib.closing(sqlite3.connect(f"file:{DATA / name}.ledger?immutable=1", uri=True)) as connection:
+        bodies = [json.loads(body) for (body,) in connection.execute("select body from dpframe_entries")]
+    return {body["label"]: body["asked"] for body in bodies if body.get("asked")}
+
+
+def test_every_class_that_a_call_may_be_made_of_has_its_line():
+    asked = {kind for kind in subclasses(Statistic) if kind.__name__ not in OF_A_PLAN}
+    assert asked <= set(facts.FORMS)
+    assert {keys.KeyAxis, keys.DtypeAxis, *subclasses(keys.KeyAxis), bins.BinAxis, *subclasses(bins.BinAxis)} <= set(
+        facts.FORMS
+    )
+    noises = {kind for kind in subclasses(Mechanism) if getattr(kind, "additive", False) is True}
+    made_by_a_plan = {"ContrastGaussian", "Stepped", "Thresholded"}
+    assert {kind for kind in noises if kind.__name__ not in made_by_a_plan} <= set(facts.FORMS)
+
+
+def test_every_fact_of_a_class_is_told():
+    """No field is forgotten in the line of its class, and each is at its default where the class says so."""
+    for kind, form in facts.FORMS.items():
+        told = form.facts(Anything())
+        names = {field.name for field in dataclasses.fields(kind)} if kind is not statistics.Mode else set()
+        assert len(told) == len(names), kind
+        has_default = [field for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING]
+        assert set(form.defaults) <= set(told), kind
+        assert len(form.defaults) == len(has_default), kind
+
+
+class Anything:
+    """It has every attribute."""
+
+    def __getattr__(self, name):
+        return name
+
+
+NUMBER = {"number": "1"}
+WRITTEN = {  # as 0.2.0 wrote them
+    "contributors": (statistics.Contributors(), ("Contributors", {})),
+    "units": (statistics.NUnits("age", True), ("NUnits", {"column": "age", "of_rows": True})),
+    "mode": (statistics.Mode(), ("Count", {})),
+    "a form for pure noise": (
+        statistics.Mean("age", (1, 1.5), pure=True, shared=True),
+        ("Mean", {"column": "age", "bounds": [NUMBER, {"number": "3/2"}], "pure": True, "shared": True}),
+    ),
+    "a choice": (
+        statistics.TopK(1, True, "choice", 1, "so"),
+        ("TopK", {"k": NUMBER, "counts": True, "by": "choice", "options": NUMBER, "why": "so"}),
+    ),
+    "a ratio": (
+        statistics.Ratio("a", (1, 2), "b", (1, 2)),
+        (
+            "Ratio",
+            {
+                "column": "a",
+                "bounds": [NUMBER, {"number": "2"}],
+                "denominator": "b",
+                "denominator_bounds": [NUMBER, {"number": "2"}],
+            },
+        ),
+    ),
+    "a total": (statistics.Total("age", by=("ward",)), ("Total", {"column": "age", "by": ["ward"]})),
+    "times": (
+        bins.BinAxis("at", (1, 2), "datetime", True, "clip", False),
+        (
+            "BinAxis",
+            {
+                "column": "at",
+                "edges": [NUMBER, {"number": "2"}],
+                "kind": "datetime",
+                "aware": True,
+                "outside": "clip",
+                "closed": False,
+            },
+        ),
+    ),
+    "keys to be found": (
+        discovery.FoundAxis(("ward",), discovery=discovery.Discovery(Fraction(1, 2))),
+        (
+            "FoundAxis",
+            {"columns": ["ward"], "discovery": {"class": "Discovery", "parts": {"delta": {"number": "1/2"}}}},
+        ),
+    ),
+    "a share": (Price(share=Fraction(1, 4)), ("Price", {"share": {"number": "1/4"}})),
+    "truncated noise": (
+        TruncatedLaplace(1, 1.0, 0.5, reach=1, counts=2),
+        (
+            "TruncatedLaplace",
+            {
+                "step_sensitivity": NUMBER,
+                "step_scale": NUMBER,
+                "grid": {"number": "1/2"},
+                "reach": NUMBER,
+                "counts": {"number": "2"},
+            },
+        ),
+    ),
+    "noise of another shape": (
+        dpf.GeneralizedGaussian(1, 1.0, p=3.0, calibration="x"),
+        (
+            "GeneralizedGaussian",
+            {"step_sensitivity": NUMBER, "step_scale": NUMBER, "calibration": "x", "p": {"number": "3"}},
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRITTEN)
+def test_what_no_stored_answer_has_is_written_as_by_0_2(what):
+    value, (kind, parts) = WRITTEN[what]
+    with renamed():
+        assert facts._plain(value) == {"class": kind, "parts": parts}
+
+
+def test_the_words_that_ask_for_keys_are_in_no_fact():
+    """Tables of columns whose dtypes declare the keys hold a sentence for people, which may become a better one."""
+    told = marginals(["ward", "sex"]).attributes[0]
+    better = dataclasses.replace(told, missing="Declare keys.")
+    assert facts.hash_of("keys", better) == facts.hash_of("keys", told)
+    assert told.missing != better.missing
+
+
+OTHERWISE = {  # a stored call, and the same but for one fact
+    "weights": ("weights={'n': 4}, epsilon", "weights={'n': 5}, epsilon"),
+    "bounds": ("dp.sum('cost', bounds=(0, 100), epsilon", "dp.sum('cost', bounds=(0, 99), epsilon"),
+    "ddof": ("ddof=0", "ddof=1"),
+    "candidates": ("candidates=[0, 10,", "candidates=[0, 11,"),
+    "value": ("dp.proportion('drug', value='d1'", "dp.proportion('drug', value='d2'"),
+    "missing": ("missing='midpoint'", "missing='drop'"),
+    "keys": ("keys=('B', 'A')", "keys=('A', 'B')"),
+    "every": (
+        "dpf.dates('2026-01-01', '2026-02-01', every='1mo')",
+        "dpf.dates('2026-01-01', '2026-01-02', every='1d')",
+    ),
+    "outside": ("outside='clip', epsilon", "epsilon"),
+    "counts": ("dp.top_k('unit', k=2, epsilon", "dp.top_k('unit', k=2, counts=True, epsilon"),
+    "k": ("dp.top_k('unit', k=2, epsilon", "dp.top_k('unit', k=1, epsilon"),
+    "degree": ("degree=1", "degree=2"),
+    "at_least": ("at_least=2", "at_least=3"),
+    "known": ("known=[('A', 'f')]", "known=[('A', 'm')]"),
+    "order": ("order='ward'", "order='sex'"),
+    "graph": ("graph=[('A', 'B'), ('B', 'C')]", "graph=[('A', 'B'), ('A', 'C')]"),
+    "denoise": ("denoise=['nonnegative', 'rounded']", "denoise=['rounded', 'nonnegative']"),
+    "keep_noisy": ("keep_noisy=False, ", ""),
+    "mechanism": ("mechanism='laplace', ", "mechanism='gaussian', delta=1e-6, "),
+    "epsilon": ("epsilon=Decimal('0.125')", "epsilon=Decimal('0.126')"),
+    "confidence": ("confidence=0.9", "confidence=0.95"),
+    "max_rows": ("dp.count(max_rows=5", "dp.count(max_rows=6"),
+    "its own statistic": ("Middle('age', (0, 100), 3)", "Middle('age', (0, 100), 4)"),
+    "noise of its own": ("mechanism=louder", "mechanism=laplace"),
+}
+
+
+@pytest.mark.parametrize("fact", OTHERWISE)
+def test_a_question_that_differs_in_one_fact_is_refused(fact, ledgers):
+    stored, other = OTHERWISE[fact]
+    said = next(said for said in CALLS if said["ledger"] == "basic" and stored in said["call"])
+    ledger = ledgers["basic"]
+    spent = ledger.spent
+    assert answers.answered(said["call"], EMPTY, ledger)["columns"] == said["columns"]
+    with pytest.raises(dpf.LedgerError, match="name another release of this ledger"):
+        answers.answered(said["call"].replace(stored, other), EMPTY, ledger)
+    assert ledger.spent == spent
