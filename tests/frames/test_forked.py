@@ -58,6 +58,7 @@ def test_a_worker_whose_parent_only_imported_answers(tmp_path, way):
 
 @FORKS
 @pytest.mark.slow
+@pytest.mark.skipif(not forks.HAS_DUCKDB, reason="DuckDB is not installed")
 def test_146_a_relation_of_a_connection_of_the_parent_is_refused_and_frames_are_answered(tmp_path):
     said = forks.forked("DuckDB worked", "os.fork", tmp_path)
     of_duckdb = {call: words for call, words in said.items() if call.endswith("of duckdb")}
