@@ -6,9 +6,10 @@ whoever chooses answers several questions at once, most of them alike.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import KeyAxis, Keys
@@ -81,88 +82,94 @@ def choosing(statistic: Statistic) -> Choosing | None:
     return ONE_CELL if getattr(statistic, "chooses", False) else None
 
 
-@runtime_checkable
-class Adapting(Protocol):
+class Capability(ABC):  # noqa: B024, what is abstract are the members of each
+    """Members that make a statistic one of those that have them, whatever its class inherits.
+
+    It is asked often, so that it is asked of the class, which ABC remembers: a Protocol would look at each object.
+    """
+
+    @classmethod
+    def __subclasshook__(cls, kind: type) -> bool:
+        fields = getattr(kind, "__dataclass_fields__", ())
+        return all(hasattr(kind, name) or name in fields for name in cls.__abstractmethods__)
+
+
+class Adapting(Capability):
     """One that has a form for pure noise and one for Gaussian noise."""
 
+    @abstractmethod
     def under(self, pure: bool) -> Statistic:
         """The same in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
-        ...
 
 
-@runtime_checkable
-class Sharing(Protocol):
+class Sharing(Capability):
     """One that may be read off what others measure."""
 
+    @abstractmethod
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """The same, read off what others of the call measure where that is exact; else itself."""
-        ...
 
 
-@runtime_checkable
-class OfUnits(Protocol):
+class OfUnits(Capability):
     """One that asks about units, and so is simpler where each row is one."""
 
+    @abstractmethod
     def by_rows(self) -> Statistic:
         """The same where each row is a unit."""
-        ...
 
 
-@runtime_checkable
-class Protecting(Protocol):
+class Protecting(Capability):
     """One that depends on which unit is protected."""
 
+    @abstractmethod
     def protecting(self, unit: PrivacyUnit) -> Statistic:
         """The same in the form that suits the unit; refused where it lacks what such a unit needs."""
-        ...
 
 
-@runtime_checkable
-class Noting(Protocol):
+class Noting(Capability):
     """One that leaves something out of a unit."""
 
+    @abstractmethod
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
         """Notes for the reader on what it leaves out of a unit; `groups` is the number of all groups."""
-        ...
 
 
-@runtime_checkable
-class Weighing(Protocol):
+class Weighing(Capability):
     """One whose Totals take unequal parts of its price."""
 
+    @abstractmethod
     def weights(self) -> tuple[int, ...]:
         """The part of its price that each of its Totals takes, relative to the others; as public as they are."""
-        ...
 
 
-@runtime_checkable
-class Fitting(Protocol):
+class Fitting(Capability):
     """One with a denoiser of its own."""
 
+    @abstractmethod
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
         """The values by that denoiser, and what it does in words; None where it was not asked for."""
-        ...
 
 
-@runtime_checkable
-class MoreColumns(Protocol):
+class MoreColumns(Capability):
     """One that releases further columns, such as the ends of an interval."""
 
-    endings: tuple[str, ...]  # of their names, such as "_low"
+    @property
+    @abstractmethod
+    def endings(self) -> tuple[str, ...]:
+        """The ends of their names, such as ``_low``."""
 
+    @abstractmethod
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """The further columns, by the ends of their names."""
-        ...
 
 
-@runtime_checkable
-class Labelled(Protocol):
+class Labelled(Capability):
     """One that has several rows in each group."""
 
     @property
+    @abstractmethod
     def axes(self) -> tuple[KeyAxis, ...]:
         """The labels of these rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -175,36 +182,33 @@ class PlanRow:
     error: float
 
 
-@runtime_checkable
-class Tables(Labelled, Protocol):
+class Tables(Labelled):
     """One that makes several tables of one Total."""
 
+    @abstractmethod
     def shown(self) -> Keys:
         """The rows of all tables."""
-        ...
 
+    @abstractmethod
     def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
         """The same with its own axes as the schema has them, which `checked` gives."""
-        ...
 
+    @abstractmethod
     def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
         """The lines of a plan, one for each table."""
-        ...
 
 
-@runtime_checkable
-class Targeted(Protocol):
+class Targeted(Capability):
     """One that cannot be as near as every target of ``within=`` says, or that needs more to be said."""
 
+    @abstractmethod
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Refuse an error of ``within=`` that no price can give, or that needs more to be said."""
-        ...
 
 
-@runtime_checkable
-class InWords(Protocol):
+class InWords(Capability):
     """One whose error is no distance between two values."""
 
+    @abstractmethod
     def error_words(self, error: str) -> str:
         """An error in a plan: what it is that may be so far off."""
-        ...
