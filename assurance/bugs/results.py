@@ -109,8 +109,8 @@ RESULTS = (
         "results",
         "a plan for keys that are equal, whatever their type",
         "preparing._key",
-        "return (dtypes, text.getvalue())",
-        "return (dtypes, pickle.loads(text.getvalue()))",
+        "else (dtypes, text.getvalue())",
+        "else (dtypes, pickle.loads(text.getvalue()))",
         f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(
@@ -133,8 +133,8 @@ RESULTS = (
         "results",
         "a plan for columns of any dtype",
         "preparing._key",
-        "return (dtypes, text",
-        "return (text",
+        "else (dtypes, text",
+        "else (text",
         f"{PREPARED}::test_another_frame_is_another_question_by_its_dtypes_alone",
     ),
     bug(

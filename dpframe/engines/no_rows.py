@@ -32,7 +32,10 @@ def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
 
 
 def dtypes_of_all(frame: Any) -> Hashable:
-    """The names and dtypes of all columns of a frame in memory; None of any other table."""
+    """The names and dtypes of all columns of a frame, lazy ones by their schema; None of any other table."""
+    if isinstance(frame, pl.LazyFrame):
+        schema = frame.collect_schema()
+        return ("lazy", tuple(schema.names()), tuple(schema.dtypes()))
     if isinstance(frame, pl.DataFrame):
         return ("polars", tuple(frame.columns), tuple(frame.dtypes))
     if is_pandas(frame):

@@ -32,9 +32,9 @@ from dpframe.release.shown_labels import labels_of
 Integers = NDArray[np.int64]
 
 
-def try_rest(plan: Plan, frame: Any, empty: Any) -> None:
-    """The second look and the labels, of no keys and no rows."""
-    labels_of(plan, frame, measured(plan, empty))
+def try_rest(plan: Plan, frame: Any, empty: Any, nothing: Any) -> None:
+    """The second look and the labels, of no rows and of `nothing`, the keys that are found in them."""
+    labels_of(plan, frame, nothing)
     rest = _rest(plan, ())
     if rest.query.statistics:
         measured(rest, empty)

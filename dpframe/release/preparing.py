@@ -57,11 +57,11 @@ _kept: dict[Hashable, Prepared] = {}
 def prepared(call: Call, ledger: Ledger) -> Prepared:
     """The question of a call, made ready; as it was, where the same was asked before."""
     check_reading(call.frame, memory=call.memory, progress=call.words.progress)
+    check_threads(call.frame)
     key = _key(call, ledger)
     known = _kept.get(key)  # looked up once: another thread may clear them at any time
     if known is not None:
-        check_threads(call.frame)  # which no plan knows, nor
-        check_quiet()
+        check_quiet()  # which no plan knows
         return known
     plan = make_plan(call.frame, call.question, ledger)
     ready = tried_on_no_rows(call.frame, plan)
@@ -74,17 +74,18 @@ def prepared(call: Call, ledger: Ledger) -> Prepared:
 
 def _key(call: Call, ledger: Ledger) -> Hashable:
     """All public facts that a plan depends on; None where one of them is no plain value, or there are many cells."""
-    question, dtypes = call.question, dtypes_of_all(call.frame)
-    if dtypes is None or question.query.found is not None or question.query.keys.cells > FEW_ROWS:
+    question = call.question
+    if question.query.found is not None or question.query.keys.cells > FEW_ROWS:
         return None
     if not noise.is_secure():
         return None
     text = io.BytesIO()
     try:
         _Facts(text, protocol=5).dump((question, ledger.unit, ledger.accounting, ledger.limit_amount))
-    except Exception:  # what is not plain may fail in any way
+        dtypes = dtypes_of_all(call.frame)
+    except Exception:  # what is not plain may fail in any way, and so may the schema of a lazy frame
         return None
-    return (dtypes, text.getvalue())
+    return None if dtypes is None else (dtypes, text.getvalue())
 
 
 class _Facts(pickle.Pickler):
@@ -125,9 +126,9 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     empty = emptied(frame, columns_of(plan.query, plan.unit))
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
-        measured(plan, empty)
+        exact = measured(plan, empty)
         if plan.query.found is not None:
-            discovering.try_rest(plan, frame, empty)
+            discovering.try_rest(plan, frame, empty, exact)
     library, names = plan.asked.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
@@ -159,7 +160,7 @@ def _try_function(row: RowFunction) -> None:
 def _is_own(plan: Plan) -> bool:
     """Tell whether all that speaks in a record is dpframe's: statistics, noise and accounting."""
     speakers = (*(statistic for _, statistic in plan.query.statistics), *plan.noises, plan.accounting)
-    return all(type(speaker).__module__.startswith("dpframe.") for speaker in speakers)
+    return all(is_own(type(speaker)) for speaker in speakers)
 
 
 def _record_of_zeros(ready: Prepared) -> dict[str, Any]:

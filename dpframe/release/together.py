@@ -240,6 +240,6 @@ def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
 
 def _entry(plan: Plan, ledger: Ledger) -> Entry:
     """The entry of its charge; a ledger that is yet to be made stores nothing, and knows no snapshot."""
-    assert plan.call is not None, "a plan that was copied cannot be released"
-    words = plan.call.words if ledger.is_durable else replace(plan.call.words, snapshot=None)
-    return entry_of(tried_on_no_rows(plan.call.frame, plan), words, ledger)
+    call = _call(plan)
+    words = call.words if ledger.is_durable else replace(call.words, snapshot=None)
+    return entry_of(tried_on_no_rows(call.frame, plan), words, ledger)

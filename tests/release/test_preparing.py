@@ -223,6 +223,7 @@ def test_the_engine_must_be_quiet_each_time(monkeypatch):
 
 
 def test_what_is_not_plain_is_planned_each_time(planned):
+    dataset = pytest.importorskip("pyarrow.dataset")
     ledger, frame = dpf.Ledger(epsilon=99, delta=1e-3, keys_delta=1e-6), pl.DataFrame(PEOPLE)
 
     def calibrated(sensitivity, loss):
@@ -238,7 +239,7 @@ def test_what_is_not_plain_is_planned_each_time(planned):
         lambda: by(frame).count(epsilon=np.float64(1.0), ledger=ledger),
         lambda: by(frame).agg(n=type("Counted", (type(dpf.count()),), {})(), epsilon=1, ledger=ledger),
         lambda: by(frame, dpf.discover(delta=1e-7), "g").count(epsilon=1, ledger=ledger),
-        lambda: by(frame.lazy()).count(epsilon=1, ledger=ledger),
+        lambda: dpf.of(dataset.dataset(frame.to_arrow())).group_by("g", keys=KEYS).count(epsilon=1, ledger=ledger),
         lambda: by(frame, range(2_000), "k").count(epsilon=1, ledger=ledger),
     ]
     for number, call in enumerate(calls):
@@ -247,6 +248,17 @@ def test_what_is_not_plain_is_planned_each_time(planned):
         call()
         assert (number, len(planned)) == (number, before + 2)
     assert not preparing._kept
+
+
+def test_a_lazy_frame_is_known_by_its_schema_and_no_frame_in_memory(planned):
+    ledger, lazy = dpf.Ledger(epsilon=99), pl.LazyFrame(PEOPLE)
+    for frame in (lazy, pl.LazyFrame(PEOPLE), lazy.filter(pl.col("x") > 2), pl.DataFrame(PEOPLE)):
+        by(frame).count(epsilon=1, ledger=ledger)
+    assert len(planned) == 2
+    by(lazy.with_columns(pl.col("g").cast(pl.Categorical))).count(epsilon=1, ledger=ledger)
+    assert len(planned) == 3
+    with pytest.raises(dpf.UnknownColumn):
+        by(lazy.select("x")).count(epsilon=1, ledger=ledger)
 
 
 def test_so_many_plans_are_kept_and_not_more(monkeypatch):
