@@ -381,7 +381,7 @@ def every_report(method: Any, row: Any) -> dict[Any, float]:
     found: dict[Any, float] = defaultdict(float)
     path: list[int] | None = []
     while path is not None:
-        coin = _Coins(path)
+        coin = Branches(path)
         with ExitStack() as stack:
             for name in COINS:
                 stack.enter_context(patch.object(coins, name, getattr(coin, name)))
@@ -393,13 +393,20 @@ def every_report(method: Any, row: Any) -> dict[Any, float]:
     return dict(found)
 
 
-class _Coins:
-    """Draws that follow a path, and tell how many ways there are at each step of it."""
+class Branches:
+    """Draws that follow a given path, and tell how many ways there are at each step of it."""
+
+    one: Any = 1.0  # of the numbers that probabilities are
 
     def __init__(self, path: Sequence[int]) -> None:
-        self.path, self.sizes, self.chance = list(path), [], 1.0  # type: ignore[var-annotated]
+        self.path, self.sizes, self.chance = list(path), list[int](), self.one
 
-    def _choose(self, chances: Sequence[float]) -> int:
+    def probability(self, chance: Any) -> Any:
+        """The probability that a coin is told."""
+        return float(chance)
+
+    def choose(self, chances: Sequence[Any]) -> int:
+        """One of the ways that are possible: that of the path, or the first one beyond its end."""
         possible = [way for way, chance in enumerate(chances) if chance]
         step = len(self.sizes)
         way = possible[self.path[step] if step < len(self.path) else 0]
@@ -407,12 +414,16 @@ class _Coins:
         self.chance *= chances[way]
         return way
 
+    def among(self, ways: int) -> int:
+        """One of so many ways, each as likely."""
+        return self.choose([self.one / ways] * ways)
+
     def tossed(self, chance: Any, size: int) -> Any:
-        true = float(chance)
-        return np.array([self._choose([1.0 - true, true]) == 1 for _ in range(size)], dtype=np.bool_)
+        true = self.probability(chance)
+        return np.array([self.choose([1 - true, true]) == 1 for _ in range(size)], dtype=np.bool_)
 
     def uniform(self, most: int, size: int) -> Any:
-        return np.array([self._choose([1.0 / (most + 1)] * (most + 1)) for _ in range(size)], dtype=np.int64)
+        return np.array([self.among(most + 1) for _ in range(size)], dtype=np.int64)
 
     def others(self, truth: Any, size: int) -> Any:
         drawn = self.uniform(size - 2, truth.size)
@@ -422,10 +433,11 @@ class _Coins:
         every = list(combinations(range(among), chosen))
         flags = np.zeros((rows, among), dtype=np.bool_)
         for row in range(rows):
-            flags[row, list(every[self._choose([1.0 / len(every)] * len(every))])] = True
+            flags[row, list(every[self.among(len(every))])] = True
         return flags
 
     def following(self) -> list[int] | None:
+        """The path after this one; None where there is none."""
         path = self.path + [0] * (len(self.sizes) - len(self.path))
         while path and path[-1] + 1 == self.sizes[len(path) - 1]:
             path.pop()

@@ -423,19 +423,21 @@ MOMENTS = st.one_of(st.datetimes(), st.dates(), st.timedeltas(), st.times(), st.
 @example(first=Decimal("0.1"), second=0.1)
 @example(first=Decimal("0E+20000"), second=0)
 @example(first=math.inf, second=np.float32(math.inf))
+@example(first=math.inf, second=Decimal("Infinity"))
+@example(first=-math.inf, second=Decimal("Infinity"))
 @example(first=b"a", second="a")
 @example(first=date(2024, 1, 1), second=datetime(2024, 1, 1))
 @settings(max_examples=300, deadline=None)
 def test_objects_are_the_same_where_python_says_so(first, second):
-    plain = [one.item() if isinstance(one, np.generic) else one for one in (first, second)]  # infinities of NumPy, too
-    exactly = [Fraction(one) if is_real(one) else one for one in plain]
+    plain = [one.item() if isinstance(one, np.generic) else one for one in (first, second)]
+    exactly = [as_number(one) if isinstance(one, int | float | Decimal | Fraction) else one for one in plain]
     assert (same(first) == same(second)) == (type(exactly[0]) is type(exactly[1]) and exactly[0] == exactly[1])
     assert same(first) == same(first)
     hash(same(first))
 
 
-def is_real(value):
-    return isinstance(value, int | float | Decimal | Fraction | np.generic) and math.isfinite(value)
+def as_number(value):
+    return Fraction(value) if math.isfinite(value) else float(value)  # an infinity is one, whatever its type
 
 
 def test_objects_of_numpy_and_pandas_are_those_of_python():
