@@ -201,4 +201,12 @@ RESULTS = (
         "if table is None:",
         "frames/test_results.py::test_175_a_file_that_cannot_be_read_is_not_written",
     ),
+    bug(
+        "results",
+        "a two-way table that takes rows as they stand",
+        "result_sections.table_of",
+        "if result_tables.is_two_way(facts):",
+        "if False:",
+        "display/test_result_tables.py::test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame",
+    ),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from dpframe.display import result_page, result_tables
 from dpframe.display.report_page import Section
 from dpframe.frames import build, foreign
@@ -33,9 +35,17 @@ def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool
         return result_page.section(facts, table, statement="", chart=None, errors=[])
     places = provenance.checked_numbers(frame, facts)
     errors = provenance.errors(build.reordered(frame, places), facts)
-    table = result_tables.of_result(frame, facts, provenance.cell_errors(facts, places), look)
+    table = table_of(frame, facts, look)
     chart = release.plot() if charts else None
     return result_page.section(facts, table, statement=release.statement(), chart=chart, errors=errors)
+
+
+def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> result_tables.Table:
+    """The table of a release with numbers: row by row in the order of the frame, two-way in that of the keys."""
+    places = provenance.checked_numbers(frame, facts)
+    if result_tables.is_two_way(facts):  # whose rows are found by where they stand
+        frame, places = build.reordered(frame, places), np.arange(len(places))
+    return result_tables.of_result(frame, facts, provenance.cell_errors(facts, places), look)
 
 
 def suggested(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, overload
 
 from dpframe.accessor.joined import parts_of
+from dpframe.accessor.result_sections import table_of
 from dpframe.display import result_tables, rounding, statements, table_formats
 from dpframe.display.rounding import Digits
 from dpframe.errors import InvalidArgument, checked_name
@@ -117,10 +118,9 @@ class WrittenFrame:
         """
         kind = table_formats.checked_format(format)
         facts = provenance.counted(self._alone("table"))
-        places = provenance.checked_numbers(self._frame, facts)
+        provenance.checked_numbers(self._frame, facts)
         look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale, labels)
-        laid_out = result_tables.of_result(self._frame, facts, provenance.cell_errors(facts, places), look)
-        return table_formats.formatted(laid_out, kind)
+        return table_formats.formatted(table_of(self._frame, facts, look), kind)
 
     @trimmed
     def round(self, digits: Digits = "error") -> Any:

@@ -205,3 +205,19 @@ def test_a_changed_frame_has_no_table(ages):
 
 def test_the_record_is_json_still(ages):
     assert json.loads(json.dumps(ages.dp.round().dp.provenance))["rounded"]["steps"] == {"count": 1.0}
+
+
+def test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"ward": ["A", "B", "C"] * 200, "sex": ["f", "m"] * 300})
+    keys = {"ward": ["A", "B", "C"], "sex": ["f", "m"]}
+    with dpf.Ledger(epsilon=9):
+        found = frame.dp.group_by("ward", "sex", keys=keys).count(cube=True, epsilon=9)
+    moved = found.iloc[::-1]  # which keeps the record
+    assert moved.dp.table("markdown") == found.dp.table("markdown")
+    pages = []
+    for result in (found, moved):
+        result.dp.write_html(tmp_path / "page.html", charts=False)
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        pages.append(page[page.index("<table") : page.index("</table>")])
+    assert pages[0] == pages[1]
