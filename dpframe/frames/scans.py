@@ -364,4 +364,7 @@ def opened(engine: str, scan: Scan) -> Any:
     for file in scan.files if "://" not in (scan.path or "") else ():
         if not os.path.isdir(file) and stands_in_the_way(file):  # engines wait for a pipe, and read a device for ever
             raise InvalidArgument(f"path must be of plain files, and {shown(os.path.basename(file))} {NOT_PLAIN}.")
+    if scan.database is not None and stands_in_the_way(scan.database):
+        name = shown(os.path.basename(scan.database))
+        raise InvalidArgument(f"database must be a plain file, and {name} {NOT_PLAIN}.")
     return ENGINES[engine](scan)

@@ -12,7 +12,7 @@ from operator import ge
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from dpframe.accounting import Accounting
-from dpframe.errors import LedgerError, LedgerUnavailable, stands
+from dpframe.errors import STAYS, LedgerError, LedgerUnavailable, reworded, stands
 from dpframe.exact import Amount, plus
 from dpframe.ledger import corrections, heads, migration, rows, seen
 from dpframe.ledger.address import Address
@@ -94,7 +94,12 @@ class SqlStore:
                 making.create(connection)
                 rows.insert_terms(connection, terms)
                 if rows.terms_text(connection, address.shown) == terms.text():  # else another was faster
-                    cls(making, terms, witness)._write_heads(Mark.first(terms))  # before the commit: none is without
+                    try:
+                        cls(making, terms, witness)._write_heads(
+                            Mark.first(terms)
+                        )  # before the commit: none is without
+                    except LedgerError as error:
+                        raise reworded(error, str(error).replace(STAYS, "no ledger was made")) from None
             if new and rows.terms_text(connection, address.shown) != terms.text():  # no two ledgers have equal ones
                 raise LedgerError(
                     f"a ledger is at {address.shown} already, and it stays as it is. Go on with it, or take another "

@@ -724,6 +724,8 @@ def test_159_a_pipe_in_place_of_a_table_or_a_job_is_refused_at_once(tmp_path, fo
     os.mkfifo(tmp_path / "stays-1")
     with pytest.raises(dpf.InvalidArgument, match="path must be of plain files, and 'stays-1' is no plain file"):
         opened("polars", tmp_path, format=format, columns={"p": "string"} if format == "csv" else {})
+    with pytest.raises(dpf.InvalidArgument, match="database must be a plain file, and 'stays-1' is no plain file"):
+        scans.opened("duckdb", scans.Scan(None, table="stays", database=str(tmp_path / "stays-1")))
     with pytest.raises(dpf.InvalidArgument, match="JOB must be a file that can be read"):
         job_file.read(tmp_path / "stays-1")
 

@@ -323,6 +323,20 @@ def test_153_what_is_no_place_for_a_head_is_refused(tmp_path, wrong):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_153_a_ledger_whose_head_cannot_be_written_is_not_made(tmp_path):
+    place = tmp_path / "none" / "elsewhere"
+    for _ in range(2):
+        with pytest.raises(
+            dpf.LedgerError, match=r"the head of the ledger cannot be written .*: no ledger was made"
+        ) as no:
+            dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=place)
+        assert "charged" not in str(no.value)
+    place.parent.mkdir()
+    with dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=place) as ledger:
+        PEOPLE.dp.count(epsilon=1)
+    assert ledger.spent == dpf.PrivacyLoss(1)
+
+
 def test_153_a_head_must_be_elsewhere(tmp_path):
     path = tmp_path / "clinic.ledger"
     for end in ("", ".head", ".lock", "-journal", "-wal", "-shm"):
