@@ -7,8 +7,8 @@ same shape. Denoised values are biased: they trade a little bias for much less v
 from dpframe.denoise.bayes import empirical_bayes
 from dpframe.denoise.choose import auto
 from dpframe.denoise.estimators import isotonic, james_stein, nonnegative, rounded, soft_threshold
-from dpframe.denoise.published.baselines import hard_threshold, posterior_mean, sure_threshold
 from dpframe.denoise.published.spanning_trees import spanning_tree_wavelets
+from dpframe.denoise.published.thresholds_and_priors import hard_threshold, posterior_mean, sure_threshold
 from dpframe.denoise.published.trend_filter import trend_filter
 from dpframe.denoise.sums import consistent, public_total
 from dpframe.denoise.wavelets import haar
