@@ -67,23 +67,28 @@ def record(
     denoised: Mapping[str, Any],
     receipt: Mapping[str, Any] | None = None,
     numbers: Mapping[str, Any] | None = None,
+    drawn: Mapping[str, Any] | None = None,
+    totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
 
-    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made.
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
+    identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
     columns = [name for name in frame.columns if chooses(plan.query) or name not in plan.query.shown.names]
     facts = _of_call(prepared, label, secure=is_secure())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
+        if totals and name in totals:
+            statistic["totals"] = totals[name]
     if plan.query.keys.unknown:
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
     facts["rows"] = _rows(prepared, frame, columns, numbers or frame)
     if receipt is not None:
         facts["ledger"] = dict(receipt)
-    return facts
+    return facts | dict(drawn or {})
 
 
 def promise(prepared: Prepared, label: str | None, *, secure: bool) -> str:

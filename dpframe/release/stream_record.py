@@ -102,7 +102,8 @@ def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
     """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
     if not earlier:
         return known_facts(plan)
-    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name == "dpframe"}
+    kept = {"dpframe", "release"}
+    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name in kept}
     return {**said, "dpframe": VERSION}
 
 
@@ -141,5 +142,7 @@ def record_of(
     number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
     later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
     later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
+    if lost := sorted({*range(1, number)} - {*kept}):  # without them nobody can tell what a total is read off
+        later["period"]["lost"] = lost
     facts = {**said, **later}
     return facts if receipt is None else {**facts, "ledger": dict(receipt)}

@@ -110,6 +110,10 @@ class Ranges(Statistic):
             "sums": {name: math.sqrt(variance) for name, variance in variances.items()},
         }
 
+    def bin_weights(self) -> Floats:
+        """The weight of each measured number in the count of each bin: (bins, numbers)."""
+        return np.asarray(self._apart(self.design.running(np.eye(self.design.width))).T)
+
     def _apart(self, running: Floats) -> Floats:
         """The cells of running sums, along each axis."""
         cells = running.reshape(-1, *self.shape)
