@@ -38,12 +38,12 @@ FIGURES = ("files", "functions", "turns")
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
     "histogram, cold: files": (83, 36),
-    "histogram, cold: functions": (350, 220),
-    "histogram, cold: turns": (273, 100),
+    "histogram, cold: functions": (352, 220),
+    "histogram, cold: turns": (274, 100),
     "histogram, again: files": (71, 32),
-    "histogram, again: functions": (230, 150),
-    "agg of three, cold: files": (92, 46),
-    "agg of three, cold: functions": (448, 290),
+    "histogram, again: functions": (232, 150),
+    "agg of three, cold: files": (93, 46),
+    "agg of three, cold: functions": (458, 290),
     "files": (347, 200),
     "share of import lines, in percent": (7.73, 5.5),
     "members of Statistic": (10, 10),
