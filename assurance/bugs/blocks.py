@@ -94,7 +94,7 @@ BLOCKS = (
     bug(
         "engines",
         "bins: a value next to an edge in the bin beyond",
-        "even_bins.EvenBins._placed",
+        "half_open.EvenBins._placed",
         "exact = edge - 1 + (values[near] >= self.edges[edge])",
         "exact = edge",
         EVEN,
@@ -102,7 +102,7 @@ BLOCKS = (
     bug(
         "engines",
         "bins: edges far from even ones taken for even",
-        "even_bins.EvenBins.of",
+        "half_open.EvenBins.of",
         "beside + rounded < 0.5",
         "beside + rounded < 10.0",
         EVEN,

@@ -35,7 +35,7 @@ GRIDS = (
     bug(
         "grids",
         "intervals that hold their right edge taken for ones that hold their left",
-        "intervals.edges_of",
+        "bins.edges_of",
         'if any(interval.closed != "left" for interval in each):',
         "if False:",
         WORDS,
@@ -85,7 +85,7 @@ GRIDS = (
         "grids",
         "rows of a cube made before they are counted",
         "plans.make_plan",
-        "    if checked.cube:",
+        '    if checked.subtotals == "cube":',
         "    if False:",
         WORDS,
     ),

@@ -21,10 +21,10 @@ from dpframe.planning.price import Priced, calibrated, is_pure, parts_of
 from dpframe.planning.sensitivity import Sensitivity, of
 from dpframe.planning.shares import equal, weights_of
 from dpframe.privacy import Price, PrivacyUnit
-from dpframe.queries import found_weights
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.total import WEIGHT_BITS
+from dpframe.queries.unit_weights import as_array, key_weights
 
 KEYS = "keys"  # in `weights`, of the numbers of units where no column is one
 
@@ -91,7 +91,7 @@ def weights_of_units(axis: FoundAxis, unit: PrivacyUnit, p: float) -> tuple[int,
     assert axis.discovery is not None
     if axis.by_rows:
         return (1,)
-    return found_weights.key_weights(axis.discovery.max_keys, unit.contribution.max_groups, p)
+    return key_weights(axis.discovery.max_keys, unit.contribution.max_groups, p)
 
 
 def _people(
@@ -114,7 +114,7 @@ def _people(
     else:
         law = calibrated(None, pure, reach, part)
     apart = single and alone and unit.neighbors == "add-remove"
-    weights = found_weights.as_array(weights_of_units(axis, unit, law.norm))
+    weights = as_array(weights_of_units(axis, unit, law.norm))
     return of_noise(law, weights, discovery.delta, at_least=discovery.at_least, apart=apart)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise
@@ -16,7 +16,6 @@ from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.clipping import checked_place
 from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.date_grid import EVERY, Dates, check_on_grid, day_of
-from dpframe.queries.intervals import are_intervals, edges_of
 from dpframe.queries.placed import refuse_misplaced
 
 DAY = 86_400 * 10**9  # nanoseconds
@@ -24,6 +23,10 @@ LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microsecon
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
 BINS_MISSING = (
     f"bins must be given (for strings: categories=[...]), since they are never taken from the data. {BINS_EXAMPLE}"
+)
+PARTS = ("left", "right", "closed")  # of an interval of pandas, which is never imported here
+INTERVAL_EDGES = (
+    'Write their edges, as in bins=[0, 18, 65], or pd.IntervalIndex.from_breaks([0, 18, 65], closed="left").'
 )
 EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -305,3 +308,26 @@ def _numpy_edge(value: Any, argument: str) -> tuple[int, EdgeKind, bool]:
     if value.dtype.kind == "m":
         return ticks, "duration", False
     return ticks, ("date" if unit == "D" else "datetime"), False
+
+
+def are_intervals(values: Any) -> bool:
+    """Tell whether these are an interval, an index of them, or a list of some."""
+    some = values[:1] if isinstance(values, (list, tuple)) else [values]
+    return bool(some) and not isinstance(some[0], type) and all(hasattr(some[0], name) for name in PARTS)
+
+
+def edges_of(intervals: Any) -> list[Any]:
+    """The edges of intervals that are closed on the left, and of which each begins where the one before it ends."""
+    if not isinstance(intervals, Sized) or not len(intervals):
+        raise InvalidArgument(f"bins must be several intervals, or edges, not one or none. {INTERVAL_EDGES}")
+    each = list(intervals)  # type: ignore[call-overload]
+    if not all(are_intervals(interval) for interval in each):
+        raise InvalidArgument(f"bins must be intervals alone, or edges alone. {INTERVAL_EDGES}")
+    if any(interval.closed != "left" for interval in each):
+        raise InvalidArgument(
+            "bins must be intervals that are closed on the left alone, since a value on an edge is in the bin that "
+            f"begins there. {INTERVAL_EDGES}"
+        )
+    if any(interval.right != following.left for interval, following in pairwise(each)):
+        raise InvalidArgument(f"bins must be intervals of which each begins where the last one ends. {INTERVAL_EDGES}")
+    return [each[0].left, *(interval.right for interval in each)]

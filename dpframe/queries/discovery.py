@@ -161,7 +161,7 @@ class FoundAxis(KeyAxis):
         return {column: [] for column in self.columns}
 
     def facts(self) -> dict[str, Any]:
-        """How they are found; their number and their kinds only the frame tells."""
+        """The way in which they are found; their number and their kinds only the frame tells."""
         discovery = self.discovery
         assert discovery is not None
         said = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
-from dpframe.queries.bins import BINS_MISSING, Coding, DateAxis, bin_axis, check_zones, date_axis
+from dpframe.queries.bins import BINS_MISSING, Coding, DateAxis, are_intervals, bin_axis, check_zones, date_axis
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
-from dpframe.queries.intervals import are_intervals
 from dpframe.queries.placed import refuse_misplaced
 from dpframe.queries.sameness import same_key
 

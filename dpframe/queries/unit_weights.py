@@ -7,6 +7,7 @@ the number of groups in which it may count in full. So what it adds in all has l
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,3 +50,16 @@ def steps_of(groups: int, most: int, p: float) -> int:
     if p == 1:
         return (most << WHOLE_BITS) // groups
     return math.isqrt((most << 2 * WHOLE_BITS) // groups)  # the floor of the root of a floor is that of the root
+
+
+@lru_cache(maxsize=64)
+def key_weights(most_keys: int, most_groups: int, p: float) -> tuple[int, ...]:
+    """v(t) of t = 1, 2, ..., the most keys that a unit keeps; 1 each where all of them count in full."""
+    if most_keys <= most_groups:
+        return (1,) * most_keys
+    return tuple(unit_steps(np.arange(1, most_keys + 1), most_groups, p).tolist())
+
+
+def as_array(weights: tuple[int, ...]) -> Integers:
+    """The same as an array."""
+    return np.array(weights, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engines import block_places, block_totals, even_bins, kernels, trial
+from dpframe.engines import block_places, block_totals, half_open, kernels, trial
 from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
@@ -29,7 +29,7 @@ def blocks(monkeypatch):
     monkeypatch.setattr(block_totals, "FEW_ROWS", 0)
     for module in (block_places, block_totals):
         monkeypatch.setattr(module, "BLOCK", 257)
-    monkeypatch.setattr(even_bins, "BLOCK", 61)
+    monkeypatch.setattr(half_open, "EVEN_BLOCK", 61)
 
 
 def whole(frame, query):

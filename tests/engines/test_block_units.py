@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engines import block_owners, block_places, block_rows, block_units, even_bins, kernels, trial
+from dpframe.engines import block_owners, block_places, block_rows, block_units, half_open, kernels, trial
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -27,7 +27,7 @@ def blocks(monkeypatch):
     monkeypatch.setattr(block_units, "BLOCK", 100)
     monkeypatch.setattr(block_rows, "BLOCK", 257)
     monkeypatch.setattr(block_rows, "PART_ROWS", 64)
-    for module, name in ((block_rows, "STRIP"), (block_places, "BLOCK"), (even_bins, "BLOCK")):
+    for module, name in ((block_rows, "STRIP"), (block_places, "BLOCK"), (half_open, "EVEN_BLOCK")):
         monkeypatch.setattr(module, name, 61)
 
 

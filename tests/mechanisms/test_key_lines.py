@@ -20,7 +20,7 @@ from dpframe.mechanisms.key_lines import chance_shown, chances_shown, smallest_l
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
 from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
-from dpframe.queries.found_weights import as_array, key_weights
+from dpframe.queries.unit_weights import as_array, key_weights
 
 FINE = 2.0**-20
 ONE = np.array([1])
