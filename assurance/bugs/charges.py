@@ -93,7 +93,7 @@ CHARGES = (
     bug(
         "charges",
         "a bounded range at the mu of a quarter of its length",
-        "bounded_range.mu",
+        "declared.mu_of_range",
         "up(length / 2)",
         "up(length / 4)",
         ONE,

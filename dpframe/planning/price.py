@@ -14,9 +14,8 @@ from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
 from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
-from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
-from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.call import Calibration, Question
 from dpframe.planning.forms import best_form, has_forms

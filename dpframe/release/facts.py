@@ -25,9 +25,8 @@ from dpframe.denoise.by_name import DENOISERS
 from dpframe.errors import InvalidArgument, named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics

@@ -13,7 +13,7 @@ from dpframe.engines.keyed import keyed
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.errors import ReleaseFailed
-from dpframe.errors.withholding import STOPS, withheld
+from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.planning.call import Call
 from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan

@@ -28,7 +28,7 @@ from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.no_rows import columns_of, dtypes_of_all, emptied
 from dpframe.engines.quiet import check_quiet
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype, shown
-from dpframe.errors.withholding import OF_VALUES, said, tried
+from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.frames import build, foreign
 from dpframe.frames.forked import check_threads
 from dpframe.ledger.ledger import Ledger
