@@ -17,6 +17,7 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
 from dpframe.ledger.ledger import Foresight, Ledger
 from dpframe.ledger.statement import no_ledger
+from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.joint import JointPlan, joint_plan
 from dpframe.planning.plan import Plan
@@ -153,7 +154,11 @@ def release_together(
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
-    return {name: results.built(each, exact[name], labels[name], receipt)[0] for name, each in ready.items()}
+    release = nonce()
+    return {
+        name: results.built(each, exact[name], labels[name], receipt, {"release": release, "part": part})[0]
+        for part, (name, each) in enumerate(ready.items())
+    }
 
 
 def _price(epsilon: Any, delta: Any, share: Any) -> Price:
