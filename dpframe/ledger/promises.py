@@ -15,6 +15,7 @@ LATER = (
     "altered",
     "ledger",
     "period",
+    "checks",
     "rounded",
 )  # known after the charge, or no part of what was asked
 

@@ -7,12 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Basic
-from dpframe.engines.schema import check
+from dpframe.engines.schema import booleans, check
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.call import Noising, Pricing, Question
+from dpframe.planning.checks import share_of_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
@@ -38,8 +39,11 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
+    boolean = booleans(frame, checked)
+    checks = share_of_checks(checked, unit, _checks_asked(question.pricing, ledger), boolean)
 
     def priced_at(price: Price) -> Priced:
+        more: dict[str, Any] = {"checks": checks, "boolean": boolean} if checks else {}
         priced_query = (priced if checked.found is None else priced_with_keys)(
             checked,
             unit=unit,
@@ -48,6 +52,7 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             accounting=accounting,
             limit=ledger.limit_amount if ledger else None,
             weights=question.pricing.weights,
+            **more,
         )
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
         return priced_query
@@ -58,6 +63,11 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     else:
         priced_query, accuracy = _priced_within(checked, pricing, priced_at)
     return priced_query.plan(question, unit, accounting, accuracy=accuracy)
+
+
+def _checks_asked(pricing: Pricing, ledger: Ledger | None) -> Any:
+    """What the call says of its checks, or else its ledger."""
+    return pricing.checks if pricing.checks is not None or ledger is None else ledger.checks
 
 
 def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:

@@ -70,6 +70,7 @@ def record(
     denoised: Mapping[str, Any],
     receipt: Mapping[str, Any] | None = None,
     numbers: Mapping[str, Any] | None = None,
+    checks: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
 
@@ -84,6 +85,8 @@ def record(
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
     facts["rows"] = _rows(prepared, frame, columns, numbers or frame)
+    if checks is not None:
+        facts["checks"] = checks
     if receipt is not None:
         facts["ledger"] = dict(receipt)
     return facts

@@ -5,12 +5,16 @@ A result is a table of cells with their numbers, or, of a choice, the cells that
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display.check_words import check_warning
+from dpframe.errors import BoundsWarning
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY
@@ -23,8 +27,16 @@ from dpframe.release.provenance import Prepared
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
 
+log = logging.getLogger("dpframe")
 
-def built(prepared: Prepared, exact: Totals, label: str | None, receipt: Receipt) -> tuple[Any, list[int] | None]:
+
+def built(
+    prepared: Prepared,
+    exact: Totals,
+    label: str | None,
+    receipt: Receipt,
+    checks: list[dict[str, Any]] | None = None,
+) -> tuple[Any, list[int] | None]:
     """The released frame, and of a choice the places of the chosen cells.
 
     Everything here is noise and arithmetic on noisy numbers.
@@ -34,12 +46,26 @@ def built(prepared: Prepared, exact: Totals, label: str | None, receipt: Receipt
     if plan.query.chooses:
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
-        record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt)
+        record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, checks=checks)
         return build.attach(frame, record), chosen
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
-    record = provenance.record(prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns)
+    record = provenance.record(prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, checks=checks)
     return build.attach(frame, record), None
+
+
+def warn_of_checks(checks: list[dict[str, Any]] | None, frame: Any, *, depth: int) -> None:
+    """Warn where the bounds surely clipped or left out much, once the answer is there: never at its price.
+
+    Where a filter makes an error of the warning, it becomes a line of the log.
+    """
+    words = None if checks is None else check_warning(build.record_of(frame) or {"checks": []})
+    if words is None:
+        return
+    try:
+        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
+    except BoundsWarning:
+        log.info("%s", words)
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
