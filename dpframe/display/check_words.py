@@ -42,11 +42,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
             if bounds is not None:
                 yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
         elif row["what"] == "outside":
-            said = (
-                f"of {units} have rows in no declared group or bin"
-                if column
-                else "of rows are in no declared group or bin"
-            )
+            said = f"of {units} {'have rows' if column else 'are'} in no declared group or bin"
             yield _said(row, said, f"{said}, and are left out", facts), False
         else:
             said = f"of {units} have {row['of']}"
@@ -89,8 +85,8 @@ def _of_values(
     is_are = "is" if len(measures) == 1 else "are"
     error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
     widen = "unit_bounds=" if in_all else "bounds="
-    found = f"{said}, clipped: {names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. Widen {widen}"
-    yield _said(row, f"{said}, clipped", found, facts), _found(row)
+    wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. Widen {widen}"
+    yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
 
 
 def _direction(verbs: set[str], above: bool, unsure: bool) -> str:

@@ -124,12 +124,8 @@ class CheckTask(RowTask):
             lower, upper = -(-int(lower) // tick), int(upper) // tick
         names = _columns(number)
         if between.of_units:
-            nothing = pl.lit(0, dtype=pl.Int64)
-            return (
-                wider_steps(value, between.bounds).fill_null(0).alias(names[0]),
-                nothing.alias(names[1]),
-                _as(there, names[2]),
-            )
+            steps, nothing = wider_steps(value, between.bounds).fill_null(0), pl.lit(0, dtype=pl.Int64)
+            return steps.alias(names[0]), nothing.alias(names[1]), _as(there, names[2])
         return _as(there & (value < lower), names[0]), _as(there & (value > upper), names[1]), _as(there, names[2])
 
 

@@ -56,16 +56,11 @@ class PlannedChecks:
         whole = Indicator(None, "units")
         rows = []
         for indicator, count in counts.items():
-            of = whole
-            if indicator.what in ("below", "above"):
-                of = Indicator(indicator.of, "present")
-            elif indicator.what in ("present", "units"):
-                of = indicator
-            total = counts[of]
+            total = counts[Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole]
             low, high = shares_between(np.array([count]), np.array([total]), self.mechanism)
             share = min(max(count / total, 0.0), 1.0) if total > 0.0 else None
             shares = {"share": share, "share_low": float(low[0]), "share_high": float(high[0])}
-            if of is indicator:  # a whole is no share of anything
+            if indicator == whole:  # which is no share of anything
                 shares = dict.fromkeys(shares)
             rows.append({"of": indicator.of, "what": indicator.what, **shares, "count": count, "count_error": error})
         return rows
@@ -90,8 +85,8 @@ def share_of_checks(query: Query, unit: PrivacyUnit, asked: Any, boolean: Collec
         return USUAL if checks is not None and checks.finds else Fraction(0)
     if checks is None or not (checks.finds or checks.outside):
         raise InvalidArgument(
-            f"checks must be left out of {query.verb} here, which clips no value, leaves out no row and bounds no unit, "
-            "or releases no noisy number. Drop checks."
+            f"checks must be left out of {query.verb} here, which clips no value, leaves out no row and bounds no "
+            "unit, or adds no noise to a number. Drop checks."
         )
     return USUAL if asked is True else Fraction(asked)
 

@@ -97,7 +97,7 @@ class Checks:
     @property
     def indicators(self) -> tuple[Indicator, ...]:
         """The numbers that are measured, in their order."""
-        found = [Indicator(each.column, what) for each in self.between for what in ("below", "above")]  # type: ignore[arg-type]
+        found = [Indicator(each.column, what) for each in self.between for what in ("below", "above")]
         found += [Indicator(column, "present") for column in dict.fromkeys(each.column for each in self.between)]
         found += [Indicator(None, "outside")] if self.outside else []
         found += [Indicator(rule.words, "cut") for rule in self.rules]

@@ -8,17 +8,18 @@ from typing import Any
 
 from dpframe.accounting import Basic
 from dpframe.engines.schema import booleans, check
-from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.errors import InvalidArgument, MissingArgument, is_one_of
 from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.call import Noising, Pricing, Question
-from dpframe.planning.checks import share_of_checks
+from dpframe.planning.checks import WIDEST, share_of_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import Priced, priced
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
+from dpframe.queries.checks import AUTO
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import Query
 from dpframe.queries.statistics.capabilities import Targeted
@@ -40,9 +41,12 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
     boolean = booleans(frame, checked)
-    checks = share_of_checks(checked, unit, _checks_asked(question.pricing, ledger), boolean)
+    asked = question.pricing.checks
+    if asked is None and ledger is not None:
+        asked = ledger.checks
+    checks = share_of_checks(checked, unit, asked, boolean)
 
-    def priced_at(price: Price) -> Priced:
+    def priced_at(price: Price, checks: Fraction = checks) -> Priced:
         more: dict[str, Any] = {"checks": checks, "boolean": boolean} if checks else {}
         priced_query = (priced if checked.found is None else priced_with_keys)(
             checked,
@@ -55,6 +59,9 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             **more,
         )
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
+        planned, size = priced_query.checks, question.pricing.size
+        if planned and size and is_one_of(asked, (None, AUTO)) and planned.width(size) > WIDEST:
+            return priced_at(price, Fraction(0))  # they would tell nothing
         return priced_query
 
     pricing = question.pricing
@@ -63,11 +70,6 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     else:
         priced_query, accuracy = _priced_within(checked, pricing, priced_at)
     return priced_query.plan(question, unit, accounting, accuracy=accuracy)
-
-
-def _checks_asked(pricing: Pricing, ledger: Ledger | None) -> Any:
-    """What the call says of its checks, or else its ledger."""
-    return pricing.checks if pricing.checks is not None or ledger is None else ledger.checks
 
 
 def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:
