@@ -42,6 +42,7 @@ class PlannedChecks:
     checks: Checks
     mechanism: Mechanism
     share: Fraction
+    boolean: frozenset[str] = frozenset()  # columns whose dtype says that nothing is clipped to [0, 1]
 
     def width(self, units: int) -> float:
         """The width of the 95% interval of a share of one half of so many units, at most 1."""
@@ -99,7 +100,7 @@ def planned_checks(
     part: Part,
     *,
     by_loss: bool,
-    boolean: Collection[str] = (),
+    boolean: frozenset[str] = frozenset(),
 ) -> PlannedChecks:
     """The checks of a question whose answers have these noises, with the noise of their part of the price.
 
@@ -110,13 +111,13 @@ def planned_checks(
     assert checks is not None
     if all(noise.pure_epsilon is not None for noise in noises):
         assert part.epsilon is not None
-        return PlannedChecks(checks, Laplace.of_steps(checks.moved, part.epsilon, 1.0), share)
+        return PlannedChecks(checks, Laplace.of_steps(checks.moved, part.epsilon, 1.0), share, boolean)
     norm = root_up(Fraction(checks.moved), math.sqrt(checks.moved))
     if by_loss or part.mu is None:
         loss = part.loss
         noise = Gaussian.calibrate(sensitivity=norm, epsilon=loss.epsilon, delta=loss.delta)
-        return PlannedChecks(checks, noise, share)
-    return PlannedChecks(checks, Gaussian.of_mu(Fraction(norm), part.mu, 1.0), share)
+        return PlannedChecks(checks, noise, share, boolean)
+    return PlannedChecks(checks, Gaussian.of_mu(Fraction(norm), part.mu, 1.0), share, boolean)
 
 
 def shares_between(counts: Any, of: Any, noise: Mechanism) -> tuple[Any, Any]:

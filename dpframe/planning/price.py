@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -69,7 +69,7 @@ def priced(
     limit: Amount | None,
     weights: Any = None,
     checks: Fraction = Fraction(0),
-    boolean: Collection[str] = (),
+    boolean: frozenset[str] = frozenset(),
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema; `checks` is their share."""
     if is_one_of(mechanism, (CHOICE,)) and not query.by_choice:

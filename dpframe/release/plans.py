@@ -41,7 +41,8 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
     boolean = booleans(frame, checked)
-    asked = question.pricing.checks
+    pricing = question.pricing
+    asked = pricing.checks
     if asked is None and ledger is not None:
         asked = ledger.checks
     checks = share_of_checks(checked, unit, asked, boolean)
@@ -55,16 +56,16 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             mechanism=question.noising.mechanism,
             accounting=accounting,
             limit=ledger.limit_amount if ledger else None,
-            weights=question.pricing.weights,
+            weights=pricing.weights,
             **more,
         )
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
-        planned, size = priced_query.checks, question.pricing.size
-        if planned and size and is_one_of(asked, (None, AUTO)) and planned.width(size) > WIDEST:
+        planned, size = priced_query.checks, pricing.size
+        by_itself = is_one_of(asked, (None, AUTO)) and pricing.within is None  # whose search needs one rule throughout
+        if planned and size and by_itself and planned.width(size) > WIDEST:
             return priced_at(price, Fraction(0))  # they would tell nothing
         return priced_query
 
-    pricing = question.pricing
     if pricing.within is None:
         priced_query, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
     else:
