@@ -115,7 +115,7 @@ def _percents(low: float, high: float) -> str:
     digits = 0 if high - low >= 0.02 else 1
     scale = 10.0**digits
     ends = math.floor(100.0 * low * scale) / scale, math.ceil(min(100.0 * high * scale, 100.0 * scale)) / scale
-    return f"{ends[0]:g}% to {ends[1]:g}%"
+    return f"{ends[0]:g}%" if ends[0] == ends[1] else f"{ends[0]:g}% to {ends[1]:g}%"
 
 
 def _enough(low: float, high: float, facts: Facts) -> str:

@@ -70,11 +70,11 @@ class CheckTask(RowTask):
         table = collected(lazy, source.rows)
         code = cells.codes(table)
         group = np.where(code < 0, NOWHERE, code // self.checks.inner)
-        if self.checks.among is not None:
-            group = np.where(table["among"].to_numpy(), group, NOWHERE)
         columns = [table[name] for name in (*self._names, *([] if self.by is None else [OWNER]))]
-        one = np.ones(table.height, dtype=np.int64)
-        coded = pl.DataFrame([*columns, pl.Series(GROUP, group, dtype=pl.Int64), pl.Series(ROWS, one)])
+        weighed = np.ones(table.height, dtype=np.int64)
+        if self.checks.among is not None:
+            weighed = table["among"].cast(pl.Int64).to_numpy()
+        coded = pl.DataFrame([*columns, pl.Series(GROUP, group, dtype=pl.Int64), pl.Series(ROWS, weighed)])
         return coded.drop_nulls(OWNER) if self.by is not None and self.unit.nulls == "drop" else coded
 
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:

@@ -476,7 +476,9 @@ def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
     return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"
 
 
-def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool) -> Ledger:
+def of_terms(
+    path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool, checks: Any = None
+) -> Ledger:
     """The durable ledger of these terms: one that must be `new`, or one that must be there and agree."""
     from dpframe.ledger.sql import SqlStore
 
@@ -485,4 +487,6 @@ def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | 
     _, terms = new_terms(**named, **amounts, unit=unit, durable=True)
     store = SqlStore.make(path, terms, head, new=True) if new else SqlStore.open(path, head)
     refuse_other(terms, store.terms, store.last().limit, store.shown)
-    return Ledger._of(store)
+    ledger = Ledger._of(store)
+    ledger._checks = checks
+    return ledger

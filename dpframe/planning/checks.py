@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.accounting import Part
 from dpframe.display import pages
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, is_one_of
 from dpframe.exact import root_up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
@@ -28,7 +28,6 @@ from dpframe.queries.statistics import CONFIDENCE
 Integers = NDArray[np.int64]
 
 USUAL = Fraction(1, 20)  # of the budget of a call
-WIDEST = 0.5  # an interval of a share that is wider tells nothing
 TYPICAL = 1_000  # units, where the call names no size
 
 
@@ -77,14 +76,22 @@ class PlannedChecks:
         )
 
 
-def share_of_checks(query: Query, unit: PrivacyUnit, asked: Any, boolean: Collection[str] = ()) -> Fraction:
-    """The share of the budget of a call that its checks take; 0 where there are none."""
-    checks = checks_of(query, unit, 1, boolean)
-    if asked is False:
+def share_of_checks(
+    query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, boolean: Collection[str] = ()
+) -> Fraction:
+    """The share of the budget of a call that its checks take; 0 where none are asked for.
+
+    `usual` is what its ledger says: it holds where the call says nothing and there is something to check.
+    """
+    own = asked is not None
+    asked = asked if own else usual
+    if is_one_of(asked, (None, AUTO, False)):
         return Fraction(0)
-    if asked is None or asked == AUTO:
-        return USUAL if checks is not None and checks.finds else Fraction(0)
-    if checks is None or not (checks.finds or checks.outside):
+    checks = checks_of(query, unit, 1, boolean)
+    nothing = checks is None or not (checks.finds or checks.outside)
+    if nothing and not own:
+        return Fraction(0)
+    if nothing:
         raise InvalidArgument(
             f"checks must be left out of {query.verb} here, which clips no value, leaves out no row and bounds no "
             "unit, or adds no noise to a number. Drop checks."

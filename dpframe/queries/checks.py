@@ -67,7 +67,7 @@ class Checks:
     inner : int
         How many neighboring cells are one group of rows.
     among : str or None
-        A column of which a row must have a value to be in a cell at all: that of a distribution function.
+        A column of which a row must have a value to be weighed: that of a distribution function.
     between : tuple of Between
         What is clipped.
     outside : bool

@@ -13,11 +13,11 @@ from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.call import Noising, Pricing, Question
-from dpframe.planning.checks import WIDEST, share_of_checks
+from dpframe.planning.checks import share_of_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
-from dpframe.planning.price import Priced, priced
+from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.checks import AUTO
 from dpframe.queries.counts import refuse_many
@@ -42,12 +42,15 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     accounting = ledger.accounting if ledger else Basic()
     boolean = booleans(frame, checked)
     pricing = question.pricing
-    asked = pricing.checks
-    if asked is None and ledger is not None:
-        asked = ledger.checks
-    checks = share_of_checks(checked, unit, asked, boolean)
+    by_choice = is_one_of(question.noising.mechanism, (CHOICE,))
+    if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
+        raise InvalidArgument(
+            "checks must be left out with mechanism='choice', which adds no noise to a number. Drop checks."
+        )
+    usual = ledger.checks if ledger else None
+    checks = Fraction(0) if by_choice else share_of_checks(checked, unit, pricing.checks, usual, boolean)
 
-    def priced_at(price: Price, checks: Fraction = checks) -> Priced:
+    def priced_at(price: Price) -> Priced:
         more: dict[str, Any] = {"checks": checks, "boolean": boolean} if checks else {}
         priced_query = (priced if checked.found is None else priced_with_keys)(
             checked,
@@ -60,10 +63,6 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             **more,
         )
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
-        planned, size = priced_query.checks, pricing.size
-        by_itself = is_one_of(asked, (None, AUTO)) and pricing.within is None  # whose search needs one rule throughout
-        if planned and size and by_itself and planned.width(size) > WIDEST:
-            return priced_at(price, Fraction(0))  # they would tell nothing
         return priced_query
 
     if pricing.within is None:
