@@ -58,8 +58,8 @@ CHECKS = (
         "checks",
         "checks that nobody pays",
         "priced",
-        "amount = accounting.charge(price, limit, every)",
-        "amount = accounting.charge(price, limit, noises)",
+        "    amount = accounting.charge(price, limit, every)\n",
+        "    amount = accounting.charge(price, limit, noises)\n",
         CHARGED,
     ),
     bug(

@@ -13,7 +13,7 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.call import Calibration
-from dpframe.planning.checks import planned_checks
+from dpframe.planning.check_pricing import planned_checks
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
 from dpframe.planning.sensitivity import reaches

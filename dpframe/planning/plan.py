@@ -15,7 +15,7 @@ from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
 from dpframe.planning.call import Call, Question
-from dpframe.planning.checks import PlannedChecks
+from dpframe.planning.check_pricing import PlannedChecks
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query

@@ -20,7 +20,7 @@ from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.call import Calibration, Question
-from dpframe.planning.checks import PlannedChecks, planned_checks
+from dpframe.planning.check_pricing import PlannedChecks, planned_checks
 from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches

@@ -13,7 +13,7 @@ from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.call import Noising, Pricing, Question
-from dpframe.planning.checks import share_of_checks
+from dpframe.planning.check_pricing import share_of_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
