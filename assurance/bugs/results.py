@@ -6,7 +6,7 @@ from assurance.bugs.seeding import REGISTER, bug
 
 PREPARED = "test_preparing.py"
 
-BUILT = "    frame, chosen = results.built(ready, exact, words.label, receipt, checks)"
+BUILT = "    frame, chosen = results.built(ready, exact, words.label, receipt, drawn)"
 RESULTS = (
     bug(
         "results",

@@ -251,7 +251,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
 def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:
     """The keys as they were typed; those that a dtype declares, as it declares them."""
     pairs = zip(typed.axes, checked.axes, strict=True)
-    return keys.Keys(tuple(checked_axis if isinstance(axis, keys.DtypeAxis) else axis for axis, checked_axis in pairs))
+    return keys.Keys(tuple(checked_axis if axis.coding == "dtype" else axis for axis, checked_axis in pairs))
 
 
 def _said(facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

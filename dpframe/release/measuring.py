@@ -44,12 +44,12 @@ def measured_checks(plan: Plan, frame: Any, reading: Reading | None = None) -> A
     return None if plan.checks is None else check_counts(frame, plan.checks.checks, reading)
 
 
-def measure_checks(plan: Plan, call: Call) -> list[dict[str, Any]] | None:
-    """The rows of the checks of a plan, of noisy numbers; None without checks."""
+def measure_checks(plan: Plan, call: Call) -> dict[str, Any]:
+    """What a record says of the checks of a plan, of noisy numbers; nothing without checks."""
     if plan.checks is None:
-        return None
+        return {}
     exact = looked(lambda: measured_checks(plan, call.frame, Reading(call.bytes, call.words.progress)))
-    return plan.checks.rows(plan.checks.mechanism.add_noise(exact))
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:

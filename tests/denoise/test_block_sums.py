@@ -14,7 +14,7 @@ import pytest
 import dpframe as dpf
 from benchmarks.dpbench import errors as benchmark_errors
 from dpframe import Gaussian, Laplace, denoise, noise
-from dpframe.denoise import keeping, nearest_sums, sums
+from dpframe.denoise import block_sums, sums
 from dpframe.denoise.choose import choose, is_dominated
 
 LAWS = {"laplace": Laplace(1, 10.0), "gaussian": Gaussian(1.0, 14.0)}
@@ -45,13 +45,13 @@ def truths():
 @pytest.mark.parametrize("shape", [(0,), (1,), (5,), (64,), (1000,), (40, 3), (33, 65), (6, 7, 20)])
 def test_blocks_are_halves_of_halves(shape):
     """A line is in its own order; in a grid the cells of a block are together on every scale."""
-    block = keeping.blocks_of(shape)
+    block = block_sums.blocks_of(shape)
     assert block.size == math.prod(shape)
     if len(shape) == 1:
         assert (np.diff(block) >= 0).all()
     sizes = np.bincount(block, minlength=1)
     assert (sizes.size & (sizes.size - 1)) == 0
-    assert sizes.size == 1 or sizes.min() >= keeping.LEAST // 2
+    assert sizes.size == 1 or sizes.min() >= block_sums.LEAST // 2
     places = np.indices(shape).reshape(len(shape), -1) if block.size else np.zeros((0, 0))
     for depth in range(sizes.size.bit_length()):
         for one in np.unique(block >> depth):
@@ -70,20 +70,20 @@ def test_blocks_are_lowered_as_a_sort_would_do_it():
         room = np.where(generator.random(size) < 0.3 * (case % 2), 0.0, room)
         totals = np.bincount(leaf, room) * generator.choice([0.0, 0.001, 0.1, 0.5, 0.9, 1.0, 1.3, 20.0], number)
         expected = sums.adding_up(room, np.ones(size), leaf, totals, True)
-        assert keeping._lowered(room, starts, totals) == pytest.approx(expected, abs=1e-9)
+        assert block_sums._lowered(room, starts, totals) == pytest.approx(expected, abs=1e-9)
 
 
 @both
 def test_what_was_not_changed_is_not_moved(law):
     values = noisy(np.arange(500), law, 1)
-    assert keeping.with_sums(values, values, law, nonnegative=False) is values
+    assert block_sums.with_sums(values, values, law, nonnegative=False) is values
 
 
 @both
 def test_the_sum_of_all_is_the_noisy_one_and_eighths_are_near_theirs(law):
     values = noisy(truths()["small counts"], law, 1) + 30.0
     for guess in (np.full(1024, values.mean() + 3.0), np.repeat(values.reshape(-1, 64).mean(axis=1), 64) + 2.0):
-        kept = keeping.with_sums(guess, values, law, nonnegative=True)
+        kept = block_sums.with_sums(guess, values, law, nonnegative=True)
         assert kept.sum() == pytest.approx(values.sum())
         apart = kept.reshape(8, -1).sum(axis=1) - values.reshape(8, -1).sum(axis=1)
         assert np.abs(apart).max() < 1.5 * math.sqrt(128 * law.variance)
@@ -94,41 +94,41 @@ def test_no_cell_falls_below_zero_or_by_more_than_half_a_deviation(law):
     generator = np.random.default_rng(1)
     values = noisy(np.zeros(2048), law, 1)
     guess = np.where(generator.random(2048) < 0.02, 500.0, 0.0)
-    kept = keeping.with_sums(guess, values - 30.0, law, nonnegative=True)
+    kept = block_sums.with_sums(guess, values - 30.0, law, nonnegative=True)
     assert kept.min() >= 0.0
-    assert (guess - kept).max() <= keeping.FARTHEST * math.sqrt(law.variance) * (1 + 1e-9)
-    free = keeping.with_sums(guess, values - 30.0, law, nonnegative=False)
-    assert (guess - free).max() <= keeping.FARTHEST * math.sqrt(law.variance) * (1 + 1e-9)
+    assert (guess - kept).max() <= block_sums.FARTHEST * math.sqrt(law.variance) * (1 + 1e-9)
+    free = block_sums.with_sums(guess, values - 30.0, law, nonnegative=False)
+    assert (guess - free).max() <= block_sums.FARTHEST * math.sqrt(law.variance) * (1 + 1e-9)
     assert free.sum() < kept.sum()
 
 
 @both
 def test_a_grid_stays_where_sums_are_within_their_noise(law):
     values = noisy(np.full((64, 64), 20), law, 1)
-    guess, doubt = np.full((64, 64), 20.0), (1.0,) * 5 + keeping.DOUBTS[5:]
-    moved = keeping.with_sums(guess, values, law, nonnegative=True, doubt=doubt)
+    guess, doubt = np.full((64, 64), 20.0), (1.0,) * 5 + block_sums.DOUBTS[5:]
+    moved = block_sums.with_sums(guess, values, law, nonnegative=True, doubt=doubt)
     assert np.square(moved - guess).mean() < 0.02 * law.variance
-    off = keeping.with_sums(guess + 5.0, values, law, nonnegative=True, doubt=doubt)
+    off = block_sums.with_sums(guess + 5.0, values, law, nonnegative=True, doubt=doubt)
     assert abs(off.sum() - values.sum()) <= 0.3 * math.sqrt(law.variance * values.size)
 
 
 def test_huge_values_keep_their_digits():
     values = np.array([1e30, -1e25, 3.0, 0.0] * 20)
-    assert np.isfinite(keeping.with_sums(values * 0.5, values, Laplace(1, 3.0), nonnegative=False)).all()
+    assert np.isfinite(block_sums.with_sums(values * 0.5, values, Laplace(1, 3.0), nonnegative=False)).all()
 
 
 def test_the_positive_mean_is_no_worse_than_the_noisy_sum():
     """Katz (1961): whatever the sum is; and it is the mean of a Gaussian cut at 0."""
     draws = np.random.default_rng(1).normal(size=20_000)
     for truth in (0.0, 0.3, 1.0, 3.0):
-        found = np.array([keeping.positive_mean(truth + one, 1.0) for one in draws])
+        found = np.array([block_sums.positive_mean(truth + one, 1.0) for one in draws])
         assert (found > 0.0).all()
         assert np.square(found - truth).mean() < 1.0 + 6 * np.square(draws).std() / math.sqrt(draws.size)
     places = np.linspace(0.0, 12.0, 200_001)
     weights = np.exp(-np.square(places + 1.5) / 2.0)
-    assert keeping.positive_mean(-1.5, 1.0) == pytest.approx((weights @ places) / weights.sum(), rel=1e-4)
-    assert keeping.positive_mean(-1e9, 1.0) >= 0.0
-    assert keeping.positive_mean(1e9, 1.0) == 1e9
+    assert block_sums.positive_mean(-1.5, 1.0) == pytest.approx((weights @ places) / weights.sum(), rel=1e-4)
+    assert block_sums.positive_mean(-1e9, 1.0) >= 0.0
+    assert block_sums.positive_mean(1e9, 1.0) == 1e9
 
 
 # What `auto` returns
@@ -234,13 +234,13 @@ def halved(across, down):
 def test_nearest_sums_are_the_projection(halvings):
     """The slope is 0 for sums above 0, and never asks for more of those that are 0."""
     generator = np.random.default_rng(7)
-    matrix = nearest_sums.distance(tuple(halvings))
+    matrix = block_sums.distance(tuple(halvings))
     assert np.linalg.eigvalsh(matrix).min() > 0.0
     for case in range(15):
         size = matrix.shape[0]
         full = generator.exponential(1.0, size) * (generator.random(size) < generator.random())
         wanted = (generator.normal(0.0, 1.0, size) + (0.0, 1.0, 100.0)[case % 3] * full) * 10.0 ** generator.integers(9)
-        found = nearest_sums.nearest_sums(wanted, halvings)
+        found = block_sums.nearest_sums(wanted, halvings)
         slope = matrix @ (found - wanted) / np.abs(wanted).max()
         assert found.min() >= 0.0
         assert slope.min() > -1e-7
@@ -251,11 +251,11 @@ def test_nearest_sums_are_no_farther_from_any_truth():
     """In ranges, prefixes, the whole and blocks together: draw by draw, not only in the mean."""
     generator = np.random.default_rng(8)
     halvings = halved(3, 3)
-    matrix = nearest_sums.distance(tuple(halvings))
+    matrix = block_sums.distance(tuple(halvings))
     for _ in range(300):
         truth = generator.exponential(5.0, 64) * (generator.random(64) < generator.random())
         wanted = truth + generator.laplace(0.0, 2.0, 64)
-        off, before = nearest_sums.nearest_sums(wanted, halvings) - truth, wanted - truth
+        off, before = block_sums.nearest_sums(wanted, halvings) - truth, wanted - truth
         assert off @ matrix @ off <= before @ matrix @ before * (1.0 + 1e-9)
 
 
@@ -269,19 +269,19 @@ def test_the_distance_is_what_ranges_and_prefixes_are_off_by():
     parts = [
         found / np.trace(found) for found in (ranges @ ranges.T, through @ through.T, np.ones((4, 4)), np.eye(blocks))
     ]
-    expected = sum(weight * part for weight, part in zip(nearest_sums.SHARES, parts, strict=True))
-    assert nearest_sums.distance((0, 0)) == pytest.approx(expected, rel=0.02)
+    expected = sum(weight * part for weight, part in zip(block_sums.SHARES, parts, strict=True))
+    assert block_sums.distance((0, 0)) == pytest.approx(expected, rel=0.02)
 
 
 def test_the_places_of_blocks_are_those_of_cells():
     """What two blocks have in common is told by where the middles of their cells lie."""
     shape = (64, 16)
-    blocks = keeping.blocks_of(shape).reshape(shape)
-    matrix = nearest_sums.distance(tuple(keeping.halvings_of(shape)))
+    blocks = block_sums.blocks_of(shape).reshape(shape)
+    matrix = block_sums.distance(tuple(block_sums.halvings_of(shape)))
     middle = np.array([np.argwhere(blocks == one).mean(axis=0) + 0.5 for one in range(64)]) / shape
     low, high = np.minimum(middle[:, None], middle), np.maximum(middle[:, None], middle)
     rest = matrix - sum(
-        w * one / np.trace(one) for w, one in zip(nearest_sums.SHARES[2:], (np.ones((64, 64)), np.eye(64)), strict=True)
+        w * one / np.trace(one) for w, one in zip(block_sums.SHARES[2:], (np.ones((64, 64)), np.eye(64)), strict=True)
     )
     expected = [np.prod(2.0 * low * (1.0 - high), axis=2), np.prod(1.0 - high, axis=2)]
     apart = (low != high).all(axis=2)
@@ -295,12 +295,12 @@ def test_a_grid_with_its_rows_in_one_part_is_nearer_than_cut_half_by_half(law, m
     place = np.minimum.outer(np.arange(32) % 20, np.arange(32) % 20) > 11
     truth = np.where(place, 12, 0)
     ranges = []
-    for seen in (keeping.SEEN, math.inf):
-        monkeypatch.setattr(keeping, "SEEN", seen)
+    for seen in (block_sums.SEEN, math.inf):
+        monkeypatch.setattr(block_sums, "SEEN", seen)
         ranges.append(0.0)
         for seed in range(24):
             values = noisy(truth, law, seed)
-            kept = keeping.with_sums(np.where(place, 12.0, 0.5), values, law, nonnegative=True)
+            kept = block_sums.with_sums(np.where(place, 12.0, 0.5), values, law, nonnegative=True)
             ranges[-1] += benchmark_errors(kept - truth)[3]
     assert ranges[0] < ranges[1]
 
@@ -309,6 +309,6 @@ def test_a_grid_with_its_rows_in_one_part_is_nearer_than_cut_half_by_half(law, m
 def test_halves_that_are_surely_full_are_not_doubted(law):
     values = noisy(np.full(1024, 200), law, 2)
     guess = np.full(1024, values.mean()) + np.where(np.arange(1024) < 512, 0.3, -0.3)
-    kept = keeping.with_sums(guess, values, law, nonnegative=True)
+    kept = block_sums.with_sums(guess, values, law, nonnegative=True)
     sixteenths = [one.reshape(16, -1).sum(axis=1) for one in (kept, values)]
     assert sixteenths[0] == pytest.approx(sixteenths[1])

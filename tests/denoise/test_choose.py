@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from dpframe import Gaussian, Laplace, noise
-from dpframe.denoise import keeping, sparing
-from dpframe.denoise.aggregate import Estimate, least_mean, weighed
-from dpframe.denoise.choose import choose
-from dpframe.denoise.coarse import shrunk_together
-from dpframe.denoise.thresholds import best_threshold
-from dpframe.denoise.wavelets import shrunk
+from dpframe.denoise import block_sums
+from dpframe.denoise.choose import Estimate, choose, least_mean, weighed
+from dpframe.denoise.estimators import best_threshold
+from dpframe.denoise.wavelets import shrunk, shrunk_together
 
 LAW = Gaussian(1.0, 10.0)
 
@@ -107,10 +105,10 @@ def test_a_full_block_does_not_pay_for_the_noise_of_an_empty_one():
     """The noise of empty cells is below 0 here: it is left out of the sum, not taken from the full half."""
     truth = np.where(np.arange(1024) < 256, 5_000.0, 0.0)
     values = truth - np.where(np.arange(1024) < 256, 0.0, 6.0)
-    kept = keeping.with_sums(truth, values, LAW, nonnegative=True)
+    kept = block_sums.with_sums(truth, values, LAW, nonnegative=True)
     assert kept[256:].sum() == 0.0
     assert kept[:256].sum() == pytest.approx(truth.sum(), abs=1.0)
-    free = keeping.with_sums(truth, values, LAW, nonnegative=False)
+    free = block_sums.with_sums(truth, values, LAW, nonnegative=False)
     assert free.sum() == pytest.approx(values.sum())
 
 
@@ -120,7 +118,7 @@ def test_sums_beside_empty_blocks_are_no_worse_than_noisy_ones():
     off, raw = np.zeros(3), np.zeros(3)
     for seed in range(100):
         values = noisy(truth, LAW, seed)
-        kept = keeping.with_sums(np.where(truth > 0, values, 0.0), values, LAW, nonnegative=True)
+        kept = block_sums.with_sums(np.where(truth > 0, values, 0.0), values, LAW, nonnegative=True)
         off, raw = off + squares(kept - truth), raw + squares(values - truth)
     assert (off < 1.1 * raw).all()
     assert off[0] < 0.95 * raw[0]
@@ -131,7 +129,7 @@ def off_by(truth, guess):
     found = np.zeros((2, 2))
     for seed in range(300):
         values = noisy(truth, LAW, seed)
-        kept = keeping.with_sums(guess(values), values, LAW, nonnegative=True)
+        kept = block_sums.with_sums(guess(values), values, LAW, nonnegative=True)
         for place, one in enumerate((kept, values)):
             through = np.cumsum(one - truth)
             found[place] += np.square(through).mean(), through[-1] ** 2
@@ -153,8 +151,8 @@ def test_few_rows_in_front_do_not_pay_for_the_empty_rest():
 def test_a_half_is_spared_by_what_it_is_measured_at():
     noisy_sums = np.array([-1.0, 4.0])
     for shares, expected in ((0.0, 2.0), (0.25, 2.25), (1.0, 3.0), (5.0, 3.0)):
-        measured = noisy_sums * shares * sparing.FULL / 4.0
-        found = sparing.spared(
+        measured = noisy_sums * shares * block_sums.FULL / 4.0
+        found = block_sums.spared(
             np.array([0.0, 2.0]), np.full(2, 2.0), np.array([-1.0, 4.0]), np.array([-1.0, 3.0]), measured, np.ones(2)
         )
         assert found == pytest.approx([0.0, expected])
@@ -168,7 +166,7 @@ def test_as_many_blocks_are_spared_as_cannot_make_the_whole_worse():
     errors = np.maximum(levels[:, None] + places, 0.0) - levels[:, None]
     bias, risk = errors @ weights, np.square(errors) @ weights
     worst = []
-    for count in (2**sparing.HALVINGS, 2 * 2**sparing.HALVINGS):
+    for count in (2**block_sums.HALVINGS, 2 * 2**block_sums.HALVINGS):
         every = np.array(list(itertools.combinations_with_replacement(range(levels.size), count)))
         together = risk[every].sum(axis=1) + np.square(bias[every].sum(axis=1)) - np.square(bias[every]).sum(axis=1)
         worst.append(together.max() / count)

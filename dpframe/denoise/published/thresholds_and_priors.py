@@ -1,4 +1,4 @@
-"""The posterior mean under a prior that the caller states because it is public."""
+"""Baselines from papers: thresholds, and the posterior mean under a prior that the caller states."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpframe.denoise.estimators import best_threshold, soft_threshold, universal_threshold
 from dpframe.denoise.noise_law import Floats, NoiseLaw, shares
 from dpframe.errors import InvalidArgument
 
@@ -15,6 +16,70 @@ REACH = 40  # standard deviations of the noise around a value in which its total
 BLOCK = 2**12  # values at a time: no matter how many there are, a table has this many rows
 
 Prior = tuple[float, float] | Callable[[Floats], Floats]
+
+
+def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
+    """Set every value nearer to zero than the threshold to zero, and leave the others.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values.
+    noise : Mechanism
+        The law of their noise.
+    threshold : float, optional
+        Default: the universal one, standard deviation * sqrt(2 ln d).
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    Notes
+    -----
+    Donoho and Johnstone (1994). Unlike a soft threshold it does not move large values.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> dpf.denoise.hard_threshold(np.array([-0.5, 12.0]), noise, threshold=2.0)
+    array([ 0., 12.])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    level = universal_threshold(values.size, noise) if threshold is None else threshold
+    return np.where(np.abs(values) < level, 0.0, values) + 0.0  # no -0.0
+
+
+def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
+    """A soft threshold whose level has the least estimated risk among 16, no denoising one of them.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values, of any shape.
+    noise : Mechanism
+        The law of their noise.
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    Notes
+    -----
+    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid. Where
+    that is not better by a standard error than to leave nothing, the threshold is the largest value, which does so.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> noisy = np.array([0.0, 1.0, -1.0, 2.0, 0.0, -2.0, 40.0, 0.0, -1.0, 1.0])
+    >>> dpf.denoise.sure_threshold(noisy, noise).round(1)
+    array([ 0. ,  0. ,  0. ,  0. ,  0. ,  0. , 37.4,  0. ,  0. ,  0. ])
+    """
+    return soft_threshold(values, noise, threshold=best_threshold(values, noise).level)
 
 
 def posterior_mean(values: Floats, noise: NoiseLaw, *, prior: Prior) -> Floats:

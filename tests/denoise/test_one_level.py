@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, noise
-from dpframe.denoise import evidence
-from dpframe.denoise.choose import choose
-from dpframe.denoise.evidence import is_level
+from dpframe.denoise import choose as choosing
+from dpframe.denoise.choose import choose, is_level
 
 LAWS = {
     "laplace": Laplace(1, 10.0),
@@ -70,7 +69,7 @@ def test_a_cell_that_is_as_large_is_one_of_a_hundred_tables(law):
     deviation = math.sqrt(law.variance)
     drawn = np.abs(tables(law, (1_000_000,), 4).ravel()) / deviation
     for cells in (1, 10, 100):  # as if a table had so many
-        far = evidence.largest_cell(cells, law)
+        far = choosing.largest_cell(cells, law)
         expected = 0.01 / cells
         nearer = float(np.mean(drawn >= far - law.grid / deviation))
         assert float(np.mean(drawn >= far)) <= 1.1 * expected
@@ -80,7 +79,7 @@ def test_a_cell_that_is_as_large_is_one_of_a_hundred_tables(law):
 @laws
 def test_the_spread_of_squares_is_that_of_draws(law):
     squares = np.square(tables(law, (1_000_000,), 4).ravel()) / law.variance
-    assert evidence.spread_of_squares(law) == pytest.approx(float(squares.var()), rel=0.08)
+    assert choosing.spread_of_squares(law) == pytest.approx(float(squares.var()), rel=0.08)
 
 
 @pytest.mark.parametrize("shape", [(4096,), (64, 64)])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpframe import Gaussian, Laplace
+from dpframe.denoise import bayes, context, wavelets
 from dpframe.denoise import choose as choosing
-from dpframe.denoise import context, mixture, wavelets
-from dpframe.denoise.most_likely import ENOUGH, LITTLE, NATS, most_likely
-from dpframe.denoise.thresholds import best_threshold, best_thresholds
+from dpframe.denoise.bayes import ENOUGH, LITTLE, NATS, most_likely
+from dpframe.denoise.estimators import best_threshold, best_thresholds
 
 LAWS = [Laplace(1, 1.0), Laplace(1, 30.0), Gaussian(1.0, 2.0), Gaussian(1.0, 40.0)]
 TOTALS = {
@@ -28,7 +28,7 @@ def problem(law, kind, size=500, seed=3):
     drawn = (
         generator.laplace(0, law.scale, size) if law.p == 1.0 else generator.normal(0, math.sqrt(law.variance), size)
     )
-    return mixture.Bins.of(np.rint(TOTALS[kind](generator, size) + drawn), law)
+    return bayes.Bins.of(np.rint(TOTALS[kind](generator, size) + drawn), law)
 
 
 def log_likelihood(kernel, counts, weights):
@@ -88,7 +88,7 @@ def test_it_stops_where_nothing_is_gained(monkeypatch):
     """Weights that are the most likely ones from the start, which the duality gap proves at once."""
     steps = []
     kernel = np.full((40, 5), 0.2)
-    monkeypatch.setattr("dpframe.denoise.most_likely._leap", lambda *weights: steps.append(weights))
+    monkeypatch.setattr("dpframe.denoise.bayes._leap", lambda *weights: steps.append(weights))
     assert most_likely(kernel, np.ones(40)) == pytest.approx(np.full(5, 0.2))
     assert not steps
     assert 0.0 < ENOUGH < LITTLE < NATS < 1.0
