@@ -11,6 +11,7 @@ from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.errors import (
     AlreadyReleased,
+    BoundsWarning,
     BudgetExceeded,
     DpframeError,
     InvalidArgument,
@@ -89,6 +90,7 @@ from dpframe.release.together import plan_together, release_together
 
 __all__ = [
     "AlreadyReleased",
+    "BoundsWarning",
     "BudgetExceeded",
     "Comparison",
     "Correlation",

@@ -78,8 +78,8 @@ CHARGES = (
         "charges",
         "several looks of which the last alone is charged",
         "price.priced",
-        "    amount = accounting.charge(price, limit, noises)\n",
-        "    amount = accounting.charge(price, limit, noises[-1:])\n",
+        "    amount = accounting.charge(price, limit, every)\n",
+        "    amount = accounting.charge(price, limit, every[-1:])\n",
         ONE,
     ),
     bug(
