@@ -20,8 +20,8 @@ from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
-from dpframe.queries.checks import AUTO
 from dpframe.queries.counts import refuse_many
+from dpframe.queries.indicators import AUTO
 from dpframe.queries.query import Query
 from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
