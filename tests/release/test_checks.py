@@ -19,9 +19,8 @@ from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe.display.check_words import check_lines, check_warning
 from dpframe.engines.check_counts import check_counts
 from dpframe.noise import insecure_bits
-from dpframe.planning.check_pricing import PlannedChecks, shares_between
+from dpframe.planning.check_pricing import PlannedChecks, checks_of, shares_between
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.checks import checks_of
 from tests.engines.test_random_tables import NEEDS
 
 VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 3.0, 9.0)
