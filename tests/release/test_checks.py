@@ -236,7 +236,7 @@ def test_any_noise_of_the_answers_goes_with_checks(mechanism):
 
         assert math.sqrt(sum(noise.mu_squared for noise in drawn)) <= gaussian_curve.largest_mu(1.0, 0.1) * (1 + 1e-9)
     elif mechanism == "callable":  # basic composition of both, before one factor sharpens them
-        from dpframe.accounting.pld import composed_epsilon
+        from dpframe.accounting.comparison import composed_epsilon
 
         pytest.importorskip("dp_accounting")
         assert composed_epsilon(tuple(drawn), 0.1) <= 1 + 1e-6
