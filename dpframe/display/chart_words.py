@@ -7,6 +7,7 @@ from typing import Any
 
 from dpframe.display import pages
 from dpframe.display.charts import Words
+from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
@@ -138,11 +139,12 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> li
         said.append("bars differ in width: the height of each is the number in it")
     if any(panel.kind == "heatmap" and _is_banded(panel) for panel in panels):
         said.append("cells are drawn equal, though their bins differ in width")
-    said += [words for name in released for words in _clipped(measures[name])]
+    checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
+    said += [] if checks else [words for name in released for words in _clipped(measures[name])]
     said += [words for name in released if (words := chosen_words(name, facts)) is not None]
     has_zeros = any(cell["value"] == 0.0 and _middle(cell) < 0.0 for cell in cells)
     drawn = denoised_words({**facts, "measures": released}, pages.number)
-    return [*said, *(_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words), *facts["notes"]]
+    return [*said, *(_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words), *checks, *facts["notes"]]
 
 
 def _at_zero(words: str) -> str:
