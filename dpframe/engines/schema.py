@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from dpframe.engines.found_labels import check_labels
 from dpframe.engines.identity import Declared, declared, twice
@@ -75,6 +76,13 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
+
+
+def booleans(frame: Any, query: Query) -> frozenset[str]:
+    """The columns whose dtype says that all values are true or false; of pandas none, where a missing one decides."""
+    source = source_of(frame)
+    names = {name for total in query.of_cells for name, _ in total.values}
+    return frozenset(name for name in names if source.column(name).polars == pl.Boolean)
 
 
 def check_gathered(frame: Any) -> None:

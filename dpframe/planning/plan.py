@@ -9,12 +9,14 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
+from dpframe.display.statements import dearer_words
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
 from dpframe.planning.call import Call, Question
+from dpframe.planning.check_pricing import PlannedChecks
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
@@ -80,6 +82,8 @@ class Plan:
         How many values a mean is assumed to have, where the call says it.
     together : tuple of str
         The names of the plans that are released with it at one price, its own among them.
+    checks : PlannedChecks, optional
+        What it measures of what the bounds leave out.
 
     Examples
     --------
@@ -111,6 +115,7 @@ class Plan:
     size: int | None = None
     together: tuple[str, ...] = ()
     call: Call | None = field(default=None, compare=False)
+    checks: PlannedChecks | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
@@ -228,7 +233,8 @@ class Plan:
             for size in sizes:
                 words = name if size is None else f"{name} of {size:,} values"
                 points.append((words, self.error_of(statistic, size or 0)))
-        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
+        price, *notes = self._plot_notes()
+        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", tuple(notes), price))
 
     def _plot_notes(self) -> tuple[str, ...]:
         return (
@@ -262,6 +268,9 @@ class Plan:
             facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+        offered = None if self.price.epsilon is None else float(self.price.epsilon)
+        if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
+            facts.insert(2, ("which is", why))
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
@@ -269,6 +278,8 @@ class Plan:
         facts += [
             ("by", said["why"]) for choice in choices_of(self.query) if (said := choice.choice_facts()) is not None
         ]
+        if self.checks is not None:
+            facts.append(("checks", self.checks.line(self.size)))
         return facts + [("note", note) for note in self.notes]
 
     @property

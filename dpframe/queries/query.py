@@ -101,7 +101,7 @@ class Query:
 
     @cached_property
     def words(self) -> str:
-        """What is asked, in words that are printed and logged, and kept in ledgers."""
+        """The question in words, which are printed and logged, and kept in ledgers."""
         return harmless(_words(self))
 
     def __str__(self) -> str:

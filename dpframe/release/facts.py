@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 
 from dpframe.denoise.by_name import DENOISERS
-from dpframe.errors import InvalidArgument, named
+from dpframe.errors import InvalidArgument, is_one_of, named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics
@@ -233,6 +232,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "keep_noisy": denoising.keep_noisy,
         "order": denoising.order,
         "graph": denoising.graph,
+        "checks": None if is_one_of(pricing.checks, ("auto",)) else pricing.checks,
     }
     if pricing.within is None:
         facts["price"] = plan.price

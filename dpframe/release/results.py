@@ -5,12 +5,16 @@ A result is a table of cells with their numbers, or, of a choice, the cells that
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display.check_words import check_warning
+from dpframe.errors import BoundsWarning
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY, chooses
@@ -22,6 +26,8 @@ from dpframe.release.provenance import Prepared
 
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
+
+log = logging.getLogger("dpframe")
 
 MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
 
@@ -47,6 +53,21 @@ def built(
         prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
     )
     return build.attach(frame, record), None
+
+
+def warn_of_checks(frame: Any, *, depth: int) -> None:
+    """Warn where the bounds surely clipped or left out much, once the answer is there: never at its price.
+
+    Where a filter makes an error of the warning, it becomes a line of the log.
+    """
+    record = build.record_of(frame) or {}
+    words = check_warning(record) if "checks" in record else None
+    if words is None:
+        return
+    try:
+        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
+    except BoundsWarning:
+        log.info("%s", words)
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:

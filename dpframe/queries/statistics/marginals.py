@@ -30,7 +30,7 @@ EXAMPLE = 'Write for instance marginals(["age", "sex"], keys={"age": ["young", "
 
 
 class _ContrastNoise(Protocol):
-    """The noise of contrasts: `dpframe.mechanisms.contrast_gaussian`."""
+    """The noise of contrasts: `dpframe.mechanisms.gaussian`."""
 
     @property
     def scale(self) -> float: ...

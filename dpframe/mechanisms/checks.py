@@ -1,4 +1,4 @@
-"""Checks of what a mechanism is given and asked, and addition modulo 2**64."""
+"""Checks of what a mechanism is given, and addition modulo 2**64."""
 
 from __future__ import annotations
 
