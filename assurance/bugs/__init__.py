@@ -7,6 +7,7 @@ from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
 from assurance.bugs.charges import CHARGES
 from assurance.bugs.contracts import CONTRACTS
+from assurance.bugs.derived import DERIVED
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
@@ -59,4 +60,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *REPORTS,
     *CHARGES,
     *WITNESSES,
+    *DERIVED,
 )

@@ -57,7 +57,9 @@ def described(name: str, facts: Facts) -> str:
     statistic = _measure(name, facts)
     noisy = " (noisy)" if name not in facts["measures"] else ""
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
-    if statistic["column"] is None:
+    if "said" in facts:
+        text = name
+    elif statistic["column"] is None:
         unit = facts["unit"]["column"]
         text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({unit})"
     elif "counts" in statistic:
@@ -108,7 +110,8 @@ def _capital(text: str) -> str:
 def _notes(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[str]:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
+    price = facts.get("said", f"epsilon {cost['epsilon']:.4g}{delta}")  # of what was computed from releases its own
+    price += f", protects {PrivacyUnit.of_facts(facts['unit'])}"
     measures = {name: _measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
     denoised = denoised_words({**facts, "measures": released}, pages.number)
@@ -152,7 +155,8 @@ def _reach(panels: Sequence[Panel]) -> str:
 def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:
     """The words for who does not see the chart: its kind of chart, and its numbers where they are few."""
     cost = facts["cost"]
-    parts = [f"{title}. Released with differential privacy, epsilon {cost['epsilon']:.4g}."]
+    how = facts.get("said", f"released with differential privacy, epsilon {cost['epsilon']:.4g}")
+    parts = [f"{title}. {_capital(how)}."]
     for panel in panels:
         kind = {"bar": "Bar chart", "line": "Line chart", "point": "Points", "heatmap": "Heat map"}[panel.kind]
         if len(panel.cells) <= MOST_SAID:
