@@ -475,6 +475,16 @@ WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size":
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
 
+CHECK = _object(
+    {
+        "of": _none_or(_text),
+        "what": _one_of("below", "above", "present", "outside", "cut", "units"),
+        **dict.fromkeys(("share", "share_low", "share_high"), _none_or(_positive)),
+        "count": _number,
+        "count_error": _positive,
+    }
+)
+
 NEEDED = {
     "dpframe": _text,
     "label": _none_or(_text),
@@ -504,6 +514,7 @@ POSSIBLE = {
     "method": _object({"method": _text}),
     "per_report": _positive,
     "warning": _text,
+    "checks": _list(CHECK),
     "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
     "period": _object({"name": _text, "number": _some, "since": _some}, {"lost": _list(_some, 1)}),
     "release": _like(RELEASE),

@@ -15,6 +15,7 @@ LATER = (
     "altered",
     "ledger",
     "period",
+    "checks",
     "rounded",
     "release",
     "part",

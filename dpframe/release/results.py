@@ -5,16 +5,20 @@ A result is a table of cells with their numbers, or, of a choice, the cells that
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display.check_words import check_warning
+from dpframe.errors import BoundsWarning
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR, NOISY
-from dpframe.queries.statistics.capabilities import choosing
+from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.total import Measured, Total
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
@@ -22,6 +26,8 @@ from dpframe.release.provenance import Prepared
 
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
+
+log = logging.getLogger("dpframe")
 
 MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
 
@@ -35,7 +41,7 @@ def built(
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
-    if plan.query.chooses:
+    if chooses(plan.query):
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
         record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
@@ -47,6 +53,21 @@ def built(
         prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
     )
     return build.attach(frame, record), None
+
+
+def warn_of_checks(frame: Any, *, depth: int) -> None:
+    """Warn where the bounds surely clipped or left out much, once the answer is there: never at its price.
+
+    Where a filter makes an error of the warning, it becomes a line of the log.
+    """
+    record = build.record_of(frame) or {}
+    words = check_warning(record) if "checks" in record else None
+    if words is None:
+        return
+    try:
+        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
+    except BoundsWarning:
+        log.info("%s", words)
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
@@ -85,7 +106,9 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     for name, statistic in plan.query.statistics:
         values, errors = plan.query.answer(statistic, measured)
         columns[name], steps[name] = denoised(values, statistic, plan, measured)
-        more = plan.query.more(statistic, measured)
+        more: Mapping[str, Any] = {}
+        if isinstance(statistic, MoreColumns):
+            more = statistic.more({total: measured[total] for total in statistic.totals()})
         if steps[name] is not None:
             more = {NOISY: values, **more}
         if NOISY in more and plan.asked.denoising.keep_noisy:

@@ -20,7 +20,7 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.schema import check
 from dpframe.engines.stream_rows import stream_totals
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
-from dpframe.errors.withholding import OF_VALUES, tried
+from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build
 from dpframe.frames.marks import public
 from dpframe.ledger import ambient, streams

@@ -21,7 +21,7 @@ from dpframe.planning.stream_plan import StreamPlan
 from dpframe.queries.prefix_sums import BITS
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.stream_design import half_width, weights_of_period, weights_of_total
-from dpframe.release.provenance import SCHEMA, axis_facts, noise_facts
+from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.stream_identity import identity_of
 
 FORMAT = "dpframe.stream/1"
@@ -86,7 +86,7 @@ def known_facts(plan: StreamPlan) -> dict[str, Any]:
         "verb": "stream",
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [axis_facts(axis) for axis in plan.query.keys.axes[1:]],
+        "cells": [axis.facts() for axis in plan.query.keys.axes[1:]],
         "measures": {"total": measure, "period": dict(measure)},
         "statistics": [noise_facts(part)],
         "notes": list(plan.notes),
