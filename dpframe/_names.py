@@ -11,6 +11,7 @@ from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.errors import (
     AlreadyReleased,
+    BoundsWarning,
     BudgetExceeded,
     DpframeError,
     InvalidArgument,
@@ -23,6 +24,7 @@ from dpframe.errors import (
     ReleaseFailed,
     UnknownColumn,
     UnlimitedBudgetWarning,
+    WeakPrivacyWarning,
     WrongDtype,
 )
 from dpframe.frames.build import read_parquet
@@ -86,6 +88,7 @@ from dpframe.release.together import plan_together, release_together
 
 __all__ = [
     "AlreadyReleased",
+    "BoundsWarning",
     "BudgetExceeded",
     "Comparison",
     "Correlation",
@@ -131,6 +134,7 @@ __all__ = [
     "UnknownColumn",
     "UnlimitedBudgetWarning",
     "Variance",
+    "WeakPrivacyWarning",
     "WrongDtype",
     "__version__",
     "advanced_composition",

@@ -15,7 +15,7 @@ from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
 from dpframe.ledger.terms import Limit, Terms
-from dpframe.privacy import PrivacyLoss, PrivacyUnit
+from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit
 
 DUE = "correction due"  # how the words begin on entries that understate their cost
 RELEASES = 5  # the last ones, which a printed ledger shows
@@ -124,6 +124,11 @@ class Statement:
             )
         if (words := understated(self.accounting, self.summary.last)) is not None:
             facts.append(words)
+        if (
+            self.limit is not None
+            and max(self.limit.epsilon / WEAK_EPSILON, self.limit.delta / Fraction(WEAK_DELTA)) > 1
+        ):
+            facts.append(f"weak privacy: a limit above epsilon {WEAK_EPSILON} or delta {WEAK_DELTA} promises little")
         if self.terms is not None and self.terms.dataset is not None:
             facts.append(f"data set {self.terms.dataset!r}")
         return facts if self.kept is None else [*facts, f"kept at {self.kept}"]
@@ -244,6 +249,14 @@ def no_ledger() -> NoLedger:
     return NoLedger(
         "which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, "
         "or call dpf.set_default_ledger(ledger)."
+    )
+
+
+def weak_delta(terms: Terms) -> str:
+    """Say that the delta of a ledger promises little."""
+    return (
+        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, and it is the chance that one "
+        f"{terms.unit.column or 'row'} is not protected at all. Take far less than one over their number, such as 1e-6."
     )
 
 

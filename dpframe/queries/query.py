@@ -178,7 +178,7 @@ class Query:
     @cached_property
     def shown(self) -> Keys:
         """The rows of the result without subtotals: the cells, and inside of each the rows of a statistic."""
-        shown = self.keys
+        shown = self.keys.shown
         for _, statistic in self.statistics:
             if isinstance(statistic, Tables):
                 shown = statistic.shown()

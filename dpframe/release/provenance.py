@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe._version import VERSION
+from dpframe.display import possible
 from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import shown_up
@@ -21,7 +22,7 @@ from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.noise import is_secure
 from dpframe.planning.plan import Plan
-from dpframe.queries.bins import BinAxis, DateAxis
+from dpframe.queries.bins import BinAxis, DateAxis, RunningAxis
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
@@ -304,6 +305,8 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> lis
     for name, statistic in facts["measures"].items():
         noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
+        ends = possible.of_frame(frame, facts, name)
+        columns |= {name + possible.LOW: ends.low.tolist(), name + possible.HIGH: ends.high.tolist()}
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
     labels = foreign.labels_of(facts)
@@ -339,6 +342,7 @@ def axis_facts(axis: Any) -> dict[str, Any]:
         described |= _found_axis(axis)
     elif isinstance(axis, BinAxis):
         described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
+        described |= {"closed": "right"} if isinstance(axis, RunningAxis) else {}
     elif isinstance(axis, KeyAxis):
         described |= {"keys": [axis.kind(position) for position in range(len(axis.columns))]}
     return described
