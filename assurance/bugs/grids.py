@@ -27,8 +27,8 @@ GRIDS = (
     bug(
         "grids",
         "days of instants counted as if they had no time zone",
-        "_checked_dates",
-        "    if column.aware:",
+        "_checked_bins",
+        '    if axis.kind == "date" and column.aware:',
         "    if False:",
         WORDS,
     ),

@@ -364,6 +364,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             label: str | None = ...,
             snapshot: str | None = ...,
             max_cells: int = ...,
+            checks: Literal["auto"] | bool | Number = ...,
             memory: int | str | None = ...,
             progress: bool | None = ...,
             **named: Statistic,

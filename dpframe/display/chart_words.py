@@ -7,6 +7,7 @@ from typing import Any
 
 from dpframe.display import pages
 from dpframe.display.charts import Words
+from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
@@ -117,7 +118,7 @@ def _notes(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[
     chosen = [said for name in released if (said := chosen_words(name, facts)) is not None]
     of_tables = any("deviations" in measure for measure in measures.values())  # whose errors differ by table
     errors = [] if of_tables else [_errors(measures, facts, panels)]
-    return [price, *errors, *chosen, *denoised, *facts["notes"]]
+    return [price, *errors, *chosen, *denoised, *check_lines(facts), *facts["notes"]]
 
 
 def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Sequence[Panel]) -> str:

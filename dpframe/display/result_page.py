@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display import page_figures, table_formats
+from dpframe.display.check_words import check_lines
 from dpframe.display.pages import number
 from dpframe.display.report_page import (
     Section,
@@ -47,7 +48,7 @@ def section(
     if errors:
         parts += [heading("How far to trust each number"), scrolling(_errors(errors), "Table of errors")]
     parts += [heading("Price and protection"), facts_list(_protection(facts))]
-    left_out = [*_clipped(facts), *facts["notes"]]
+    left_out = [*_clipped(facts), *check_lines(facts), *facts["notes"]]
     if left_out:
         parts += [heading("What the bounds leave out"), items(left_out)]
         parts.append(paragraph("The error bars cover the noise alone: they do not contain what was left out.", "small"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display import possible
+from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
@@ -36,7 +37,7 @@ def statement_of(
     else:
         sentences.append(NOTHING)
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
-    left_out = [f"Note: {note}." for note in facts["notes"]]
+    left_out = [f"Note: {note}." for note in facts["notes"]] + [f"{line}." for line in check_lines(facts)]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
 
 

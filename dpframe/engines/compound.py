@@ -250,10 +250,13 @@ def _prepared(total: Total, name: str) -> pl.Expr | None:
         return None if total.vector.column is None else _binned(name, total.vector)
     if total.bounds is None:
         return pl.col(name) if total.columns else None
-    lower, upper = grid_steps(total.bounds)
-    most = WIDER * max(abs(lower), abs(upper))
-    scaled = pl.col(name) * (1.0 / step_length(total.bounds))
-    return (scaled.clip(-float(most), float(most)) + 0.5).floor().cast(pl.Int64, strict=False)
+    return wider_steps(pl.col(name), total.bounds)
+
+
+def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
+    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; null where it is missing."""
+    most = float(WIDER * max(map(abs, grid_steps(bounds))))
+    return ((value * (1.0 / step_length(bounds))).clip(-most, most) + 0.5).floor().cast(pl.Int64, strict=False)
 
 
 def _binned(name: str, inner: InnerCounts) -> pl.Expr:

@@ -10,8 +10,8 @@ from dpframe.engines.cells import Cells, Integers
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import Grouping
+from dpframe.queries.keys import Axis
 from dpframe.queries.query import Query
 
 
@@ -54,8 +54,6 @@ def of_pairs(pairs: pl.DataFrame, query: Query) -> Integers:
 def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
     """The number of units in each cell, of the rows and the groups of each."""
     by_rows, by_groups = query.keys.axes
-    assert isinstance(by_rows, BinAxis)
-    assert isinstance(by_groups, BinAxis)
     cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)
     return np.bincount(cell, minlength=query.keys.cells).astype(np.int64)
 
@@ -79,7 +77,7 @@ def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, I
     return table["unit"], group
 
 
-def _places(numbers: Integers, axis: BinAxis) -> Integers:
+def _places(numbers: Integers, axis: Axis) -> Integers:
     """The cell of the axis that each number falls in; the last is open above."""
-    inner = np.array(axis.edges[1:-1], dtype=np.float64)
+    inner = np.array(axis.values(0)[1:], dtype=np.float64)
     return np.searchsorted(inner, numbers, side="right").astype(np.int64)

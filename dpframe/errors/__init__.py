@@ -19,7 +19,7 @@
     └── OutputFailed (RuntimeError)       a job cannot write a file; what was released is in the ledger
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
-    BoundsWarning (UserWarning)           bounds leave out much of the data, or may
+    BoundsWarning (UserWarning)           bounds clipped values or cut contributions of more than 1%
     WeakPrivacyWarning (UserWarning)      a price or a limit promises little, or bounds look taken from the data
 """
 
@@ -260,7 +260,10 @@ class UnlimitedBudgetWarning(UserWarning):
 
 
 class BoundsWarning(UserWarning):
-    """Bounds leave out much of the data, or may: it depends on noisy numbers alone.
+    """The bounds of a release clipped values, or cut contributions, of more than 1% of rows or units.
+
+    It comes after the answer, from the noisy numbers of its checks alone, and costs nothing. Where a filter makes an
+    error of it, the answer is returned all the same and the words go to the log.
 
     Examples
     --------

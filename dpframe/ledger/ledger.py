@@ -30,6 +30,7 @@ from dpframe.ledger.statement import left_of, refusal, spent_of, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import WEAK_DELTA, PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.queries.checks import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption
@@ -78,6 +79,10 @@ class Ledger(ShownLedger):
         ``read() -> str | None`` and ``write(str)``. By it every process notices that the ledger was put back. From
         then on nothing is charged without it. A stream on a server needs it (``docs/ledger.md``).
 
+    checks : {"auto", False} or float, optional
+        The default of `checks` for calls on this object: a share of each call's budget, or False for none. It is never
+        written into the ledger.
+
     Raises
     ------
     InvalidArgument, InvalidType
@@ -118,7 +123,9 @@ class Ledger(ShownLedger):
         dataset: str | None = None,
         keys_delta: float | Fraction = 0,
         head: HeadOption | None = None,
+        checks: Literal["auto"] | bool | float | Fraction | None = None,
     ) -> None:
+        checks = checked_checks(checks)
         durable = path is not None
         how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=durable, keys_delta=keys_delta)
         if terms.limit.delta > WEAK_DELTA:
@@ -136,11 +143,13 @@ class Ledger(ShownLedger):
                 "a database: path=..."
             )
         self._start(how, terms, store)
+        self._checks = checks
         made_any.set()
         self._warn_understated()
 
     def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
+        self._checks = None
         self._terms = terms
         self._store = store
 
@@ -218,6 +227,11 @@ class Ledger(ShownLedger):
         ledger._start(accounting_of_terms(store.terms, store.shown), store.terms, store)
         made_any.set()
         return ledger
+
+    @property
+    def checks(self) -> Any:
+        """The default of `checks` for calls on this object; None where it was not given."""
+        return self._checks
 
     @property
     def accounting(self) -> Accounting:
@@ -472,7 +486,9 @@ def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
     return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"
 
 
-def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool) -> Ledger:
+def of_terms(
+    path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool, checks: Any = None
+) -> Ledger:
     """The durable ledger of these terms: one that must be `new`, or one that must be there and agree."""
     from dpframe.ledger.sql import SqlStore
 
@@ -481,4 +497,6 @@ def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | 
     _, terms = new_terms(**named, **amounts, unit=unit, durable=True)
     store = SqlStore.make(path, terms, head, new=True) if new else SqlStore.open(path, head)
     refuse_other(terms, store.terms, store.last().limit, store.shown)
-    return Ledger._of(store)
+    ledger = Ledger._of(store)
+    ledger._checks = checks
+    return ledger

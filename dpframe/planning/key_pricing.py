@@ -14,8 +14,8 @@ from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.call import Calibration
 from dpframe.planning.price import Priced, calibrated, is_pure, parts_of
 from dpframe.planning.sensitivity import Sensitivity, of

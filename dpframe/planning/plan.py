@@ -15,6 +15,7 @@ from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
 from dpframe.planning.call import Call, Question
+from dpframe.planning.check_pricing import PlannedChecks
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
@@ -79,6 +80,8 @@ class Plan:
         How many values a mean is assumed to have, where the call says it.
     together : tuple of str
         The names of the plans that are released with it at one price, its own among them.
+    checks : PlannedChecks, optional
+        What it measures of what the bounds leave out.
 
     Examples
     --------
@@ -110,6 +113,7 @@ class Plan:
     size: int | None = None
     together: tuple[str, ...] = ()
     call: Call | None = field(default=None, compare=False)
+    checks: PlannedChecks | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
@@ -266,6 +270,8 @@ class Plan:
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
         facts += [("by", said["why"]) for choice in self.query.choices if (said := choice.choice_facts()) is not None]
+        if self.checks is not None:
+            facts.append(("checks", self.checks.line(self.size)))
         return facts + [("note", note) for note in self.notes]
 
     @property

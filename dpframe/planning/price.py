@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -14,11 +15,11 @@ from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
 from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
-from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
-from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.call import Calibration, Question
+from dpframe.planning.check_pricing import PlannedChecks, planned_checks
 from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches
@@ -48,12 +49,13 @@ class Priced:
     cost: PrivacyLoss
     choice: Choice | None
     query: Query  # in the form that suits the noise
+    checks: PlannedChecks | None = None
 
     def plan(self, question: Question, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
         """The plan of it."""
         size = question.pricing.size
         known = (self.query, unit, self.price, accounting, self.amount, self.parts, self.cost)
-        return Plan(*known, question=question, choice=self.choice, size=size, **more)
+        return Plan(*known, question=question, choice=self.choice, size=size, checks=self.checks, **more)
 
 
 def priced(
@@ -65,8 +67,10 @@ def priced(
     accounting: Accounting,
     limit: Amount | None,
     weights: Any = None,
+    checks: Fraction = Fraction(0),
+    boolean: frozenset[str] = frozenset(),
 ) -> Priced:
-    """Price a query whose columns were already checked against the frame's schema."""
+    """Price a query whose columns were already checked against the frame's schema; `checks` is their share."""
     if is_one_of(mechanism, (CHOICE,)) and not query.by_choice:
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
@@ -74,20 +78,29 @@ def priced(
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
     if mechanism == AUTO and has_forms(query):
-        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure)
+        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure, whole=1 - checks)
         query, reach, shares, noises = best.query, best.reach, best.shares, best.noises
     else:
         query = query.under(pure)
-        shares, reach = shares_of(query, weights), reaches(query, unit)
+        shares, reach = shares_of(query, weights, 1 - checks), reaches(query, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
         noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
-    if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
-        noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
+    checked: tuple[PlannedChecks, ...] = ()
+    if checks:
+        part, _ = accounting.parts(price, limit, (checks, 1 - checks), pure=pure)
+        by_loss = accounting.charges_price and (callable(mechanism) or not all(noise.exact_mu for noise in noises))
+        checked = (planned_checks(query, unit, noises, checks, part, by_loss=by_loss, boolean=boolean),)
+    every = (*noises, *(each.mechanism for each in checked))
+    if callable(mechanism) and len(every) > 1 and accounting.charges_price:
+        every = _tightened_where_possible(every, accounting.charge(price, limit, every))
+        noises = every[: len(noises)]
+        checked = tuple(replace(each, mechanism=every[-1]) for each in checked)
     if ((choice and choice.is_pure) or query.by_choice) and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
-    amount = accounting.charge(price, limit, noises)
+    amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
-    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice, query)
+    parts = parts_of(query, reach, noises, shares)
+    return Priced(price, amount, parts, cost, choice, query, *checked)
 
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.exact import checked_whole, exact_delta
+from dpframe.exact import checked_whole, exact_delta, shown_up
+from dpframe.queries.bins import Coding
 from dpframe.queries.counts import MOST_CELLS, length
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
 from dpframe.queries.sameness import same_key
@@ -136,6 +137,8 @@ class FoundAxis(KeyAxis):
     groups, however many are found.
     """
 
+    coding: ClassVar[Coding] = "found"
+
     rows: tuple[tuple[Any, ...], ...] = ()
     discovery: Discovery | None = field(kw_only=True)
     room: int = field(default=0, kw_only=True)
@@ -155,6 +158,15 @@ class FoundAxis(KeyAxis):
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: [] for column in self.columns}
+
+    def facts(self) -> dict[str, Any]:
+        """How they are found; their number and their kinds only the frame tells."""
+        discovery = self.discovery
+        assert discovery is not None
+        said = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
+        largest = {} if discovery.largest is None else {"largest": discovery.largest}
+        how = {"delta": shown_up(discovery.delta), **said, "nulls": discovery.nulls, **largest}
+        return {"columns": list(self.columns), "size": 0, "discovered": how}
 
     def __str__(self) -> str:
         return f"{' x '.join(self.columns)}: {self.discovery}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from dpframe.exact import is_whole
 from dpframe.queries.bins import (
     BINS_MISSING,
     BinAxis,
+    Coding,
     DateAxis,
     RunningAxis,
     bin_axis,
@@ -47,9 +48,51 @@ KIND_WORDS = {
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing"]
 
 
+class Axis(Protocol):
+    """One direction of cells. It answers for itself: nobody asks which class it is.
+
+    The way from a row's values to its place on the axis is for the engines, which alone touch rows: `coding` names it.
+    """
+
+    @property
+    def coding(self) -> Coding:
+        """The way from values to places; "dtype" where only the schema knows the places."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the frame whose values say at which place a row is."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the result that name the places."""
+
+    @property
+    def size(self) -> int:
+        """The number of places."""
+
+    @property
+    def ordered(self) -> bool:
+        """Tell whether neighboring places are near each other, as bins are."""
+
+    def values(self, position: int) -> Sequence[Any]:
+        """The value of each place in the column at `position`; of bins the left edge."""
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        """The columns of the result by name, with a value a place."""
+
+    def facts(self) -> dict[str, Any]:
+        """The facts of a record on the axis."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the reader of the result on rows that are at no place."""
+
+
 @dataclass(frozen=True)
 class KeyAxis:
     """Declared keys: the allowed combinations of values of one or several columns."""
+
+    coding: ClassVar[Coding] = "keys"
+    ordered: ClassVar[bool] = False
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -93,6 +136,13 @@ class KeyAxis:
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: self.values(position) for position, column in enumerate(self.columns)}
 
+    def facts(self) -> dict[str, Any]:
+        kinds = [self.kind(position) for position in range(len(self.columns))]
+        return {"columns": list(self.columns), "size": self.size, "keys": kinds}
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def __str__(self) -> str:
         return f"{' x '.join(self.columns)}: {self.size} declared keys"
 
@@ -101,26 +151,35 @@ class KeyAxis:
 class DtypeAxis:
     """A column whose dtype itself declares the keys (a Polars Enum); the schema resolves it to a KeyAxis."""
 
+    coding: ClassVar[Coding] = "dtype"
+    ordered: ClassVar[bool] = False
+    size: ClassVar[int] = 1
+
     columns: tuple[str]
     missing: str  # what to tell the caller when the dtype declares nothing
-
-    @property
-    def size(self) -> int:
-        return 1
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.columns
 
+    def values(self, position: int) -> Sequence[Any]:
+        return ()
+
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {self.columns[0]: []}
+
+    def facts(self) -> dict[str, Any]:
+        return {"columns": list(self.columns), "size": self.size}
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
 class Keys:
     """The public cells for which the release has a row: the product of its axes, in row-major order."""
 
-    axes: tuple[KeyAxis | DtypeAxis | BinAxis, ...] = ()
+    axes: tuple[Axis, ...] = ()
 
     def __post_init__(self) -> None:
         columns = self.columns
@@ -169,7 +228,7 @@ class Keys:
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on values outside the bins."""
-        return tuple(axis.note() for axis in self.axes if isinstance(axis, BinAxis))
+        return tuple(note for axis in self.axes for note in axis.notes())
 
 
 def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any, ...]] | None) -> tuple[Any, ...]:

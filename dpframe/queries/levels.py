@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
 
 Integers = NDArray[np.int64]
@@ -89,8 +89,7 @@ def _codes_of(keys: Keys) -> dict[str, Integers]:
     for index, axis in enumerate(keys.axes):
         outer, inner = math.prod(keys.shape[:index]), math.prod(keys.shape[index + 1 :])
         for position, column in enumerate(axis.columns):
-            values = axis.values(position) if isinstance(axis, KeyAxis) else range(axis.size)  # dates differ
-            codes[column] = np.tile(np.repeat(_codes(values), inner), outer)
+            codes[column] = np.tile(np.repeat(_codes(axis.values(position)), inner), outer)
     return codes
 
 

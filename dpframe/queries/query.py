@@ -120,7 +120,7 @@ class Query:
                 f"{option} must be left out where there are bins, which have no name for their total. "
                 "Add up bins yourself, or group by declared keys."
             )
-        if any(None in row for axis in self.keys.axes for row in getattr(axis, "rows", ())):
+        if any(None in axis.values(place) for axis in self.keys.axes for place in range(len(axis.columns))):
             raise InvalidArgument(
                 f"keys must not hold None with {option}=True, since None marks the rows of subtotals. "
                 "Leave it out, or fill the column's missing values with a name of their own."

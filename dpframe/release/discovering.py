@@ -18,6 +18,7 @@ from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.thresholded import Thresholded
+from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.plan import Plan, Planned
 from dpframe.queries.discovery import FoundAxis, Needed
@@ -53,7 +54,15 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
     measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), call)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
     frame = build.frame_of({**labels_of(plan, call.frame, keys), **columns}, plan.asked.library)
-    facts = provenance.record(prepared, frame, call.words.label, denoised=steps_of, receipt=receipt)
+    facts = provenance.record(
+        prepared,
+        frame,
+        call.words.label,
+        denoised=steps_of,
+        receipt=receipt,
+        drawn={"release": nonce()},
+        totals=results.totals_behind(plan, measured),
+    )
     return replay.kept(plan, call.frame, build.attach(frame, facts), None, entry, ledger, written(keys))
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from dpframe import noise
+from dpframe.engines.check_counts import check_counts
 from dpframe.engines.keyed import keyed
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.errors import ReleaseFailed
-from dpframe.errors.withholding import STOPS, withheld
+from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.planning.call import Call
 from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
@@ -36,6 +37,19 @@ def measure(plan: Plan, call: Call) -> Any:
     reading = Reading(call.bytes, call.words.progress)
     secret = noise.fresh_key() if plan.query.gathers or plan.query.found is not None else 0
     return looked(lambda: measured(plan, call.frame, reading, secret))
+
+
+def measured_checks(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
+    """How many units have each indicator of the checks of a plan; None without checks."""
+    return None if plan.checks is None else check_counts(frame, plan.checks.checks, reading)
+
+
+def measure_checks(plan: Plan, call: Call) -> dict[str, Any]:
+    """What a record says of the checks of a plan, of noisy numbers; nothing without checks."""
+    if plan.checks is None:
+        return {}
+    exact = looked(lambda: measured_checks(plan, call.frame, Reading(call.bytes, call.words.progress)))
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:

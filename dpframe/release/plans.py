@@ -7,17 +7,19 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Basic
-from dpframe.engines.schema import check
-from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.engines.schema import booleans, check
+from dpframe.errors import InvalidArgument, MissingArgument, is_one_of
 from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.call import Noising, Pricing, Question
+from dpframe.planning.check_pricing import share_of_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
-from dpframe.planning.price import Priced, priced
+from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
+from dpframe.queries.checks import AUTO
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
@@ -39,8 +41,18 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
+    boolean = booleans(frame, checked)
+    pricing = question.pricing
+    by_choice = is_one_of(question.noising.mechanism, (CHOICE,))
+    if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
+        raise InvalidArgument(
+            "checks must be left out with mechanism='choice', which adds no noise to a number. Drop checks."
+        )
+    usual = ledger.checks if ledger else None
+    checks = Fraction(0) if by_choice else share_of_checks(checked, unit, pricing.checks, usual, boolean)
 
     def priced_at(price: Price) -> Priced:
+        more: dict[str, Any] = {"checks": checks, "boolean": boolean} if checks else {}
         priced_query = (priced if checked.found is None else priced_with_keys)(
             checked,
             unit=unit,
@@ -48,12 +60,12 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             mechanism=question.noising.mechanism,
             accounting=accounting,
             limit=ledger.limit_amount if ledger else None,
-            weights=question.pricing.weights,
+            weights=pricing.weights,
+            **more,
         )
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
         return priced_query
 
-    pricing = question.pricing
     if pricing.within is None:
         priced_query, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
     else:

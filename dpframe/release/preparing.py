@@ -28,7 +28,7 @@ from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.no_rows import columns_of, dtypes_of_all, emptied
 from dpframe.engines.quiet import check_quiet
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype, shown
-from dpframe.errors.withholding import OF_VALUES, said, tried
+from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.frames import build, foreign
 from dpframe.frames.forked import check_threads
 from dpframe.ledger.ledger import Ledger
@@ -41,7 +41,7 @@ from dpframe.queries.total import RowFunction
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.measuring import measured
+from dpframe.release.measuring import measured, measured_checks
 from dpframe.release.plans import make_plan
 from dpframe.release.provenance import Prepared
 
@@ -81,7 +81,7 @@ def _key(call: Call, ledger: Ledger) -> Hashable:
         return None
     text = io.BytesIO()
     try:
-        _Facts(text, protocol=5).dump((question, ledger.unit, ledger.accounting, ledger.limit_amount))
+        _Facts(text, protocol=5).dump((question, ledger.unit, ledger.accounting, ledger.limit_amount, ledger.checks))
         dtypes = dtypes_of_all(call.frame)
     except Exception:  # what is not plain may fail in any way, and so may the schema of a lazy frame
         return None
@@ -127,6 +127,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = measured(plan, empty)
+        measured_checks(plan, empty)
         if plan.query.found is not None:
             discovering.try_rest(plan, frame, empty, exact)
     library, names = plan.asked.library, ", ".join(plan.query.shown.names)

@@ -16,15 +16,11 @@ from dpframe._version import VERSION
 from dpframe.display import possible
 from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import shown_up
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.noise import is_secure
 from dpframe.planning.plan import Plan
-from dpframe.queries.bins import BinAxis, DateAxis, RunningAxis
-from dpframe.queries.discovery import FoundAxis
-from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
@@ -71,23 +67,28 @@ def record(
     denoised: Mapping[str, Any],
     receipt: Mapping[str, Any] | None = None,
     numbers: Mapping[str, Any] | None = None,
+    drawn: Mapping[str, Any] | None = None,
+    totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
 
-    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made.
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
+    identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
     columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
     facts = _of_call(prepared, label, secure=is_secure())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
+        if totals and name in totals:
+            statistic["totals"] = totals[name]
     if plan.query.found is not None:
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
     facts["rows"] = _rows(prepared, frame, columns, numbers or frame)
     if receipt is not None:
         facts["ledger"] = dict(receipt)
-    return facts
+    return facts | dict(drawn or {})
 
 
 def promise(prepared: Prepared, label: str | None, *, secure: bool) -> str:
@@ -113,7 +114,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "verb": plan.query.verb,
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [axis_facts(axis) for axis in plan.query.shown.axes],
+        "cells": [axis.facts() for axis in plan.query.shown.axes],
         "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
         "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
@@ -331,35 +332,6 @@ def _noise_of_rows(
 
 def _key_columns(facts: Mapping[str, Any]) -> list[str]:
     return [column for axis in facts["cells"] for column in axis["columns"]]
-
-
-def axis_facts(axis: Any) -> dict[str, Any]:
-    """The facts of a record on an axis of the cells."""
-    described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
-    if isinstance(axis, DateAxis):
-        described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
-    elif isinstance(axis, FoundAxis):
-        described |= _found_axis(axis)
-    elif isinstance(axis, BinAxis):
-        described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
-        described |= {"closed": "right"} if isinstance(axis, RunningAxis) else {}
-    elif isinstance(axis, KeyAxis):
-        described |= {"keys": [axis.kind(position) for position in range(len(axis.columns))]}
-    return described
-
-
-def _found_axis(axis: FoundAxis) -> dict[str, Any]:
-    """Keys that are found: how; their number and their kinds only the frame tells."""
-    discovery = axis.discovery
-    assert discovery is not None
-    told = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
-    largest = {} if discovery.largest is None else {"largest": discovery.largest}
-    return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls, **largest}}
-
-
-def _plain(axis: BinAxis, index: int) -> float | str:
-    edge = axis.shown_edges()[index]
-    return float(edge) if axis.kind == "number" else str(edge)
 
 
 def _measure(plan: Plan, name: str) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise import cubes, sums
+from dpframe.denoise import sums, tables
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.plan import Plan
 from dpframe.queries.levels import levels_of, parents_of, rollup_of
@@ -37,13 +37,13 @@ def _of_rollup(values: Floats, laws: list[Mechanism], query: Query, statistic: S
 
 def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
     """The fit of a table to its margins, which are then the sums of its cells: exact, for these are whole steps."""
-    shape, sets = query.keys.shape, cubes.margins(len(query.keys.axes))
+    shape, sets = query.keys.shape, tables.margins(len(query.keys.axes))
     noisy = {
         kept: values[start:stop].reshape([shape[axis] for axis in kept])
         for kept, (start, stop) in zip(sets, _places(query), strict=True)
     }
     nonnegative = _nonnegative(statistic)
-    fitted = cubes.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
+    fitted = tables.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
     rollup = levels_of(query.keys, rollup_of(query.keys.columns))
     tree = sums.Tree.of(parents_of(rollup))
     levels = [np.bincount(level.group, fitted.cells.ravel(), minlength=level.size) for level in rollup]

@@ -15,7 +15,7 @@ from scipy import special
 import dpframe as dpf
 from dpframe.engines.totals import totals
 from dpframe.exact import root_down
-from dpframe.mechanisms.peeling import Peeling, own_of_place
+from dpframe.mechanisms.selection import Peeling, own_of_place
 from dpframe.noise import insecure_bits
 from dpframe.planning import sensitivity
 from dpframe.queries.query import Query
