@@ -124,6 +124,7 @@ class ReleasedFrame(WrittenFrame):
         value: str | Sequence[str] | None = None,
         title: str | None = None,
         notes: bool | str | Sequence[str] = True,
+        limit: int = 60,
     ) -> Any:
         """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
 
@@ -146,8 +147,11 @@ class ReleasedFrame(WrittenFrame):
         title : str, optional
             Else the label of the release, or what is seen.
         notes : bool, str or list of str
-            The small print: price, protection, meaning of the intervals, what was left out. Text is added to it; False
-            leaves all of it out.
+            The line below the title (cost, protection, meaning of the intervals) and the captions below the picture
+            (what was left out). Text is added to the captions; False leaves all of it out.
+        limit : int
+            Of a column with more values than this the ones with the largest released numbers are drawn, and a caption
+            counts the others.
 
         Returns
         -------
@@ -178,7 +182,7 @@ class ReleasedFrame(WrittenFrame):
         dpframe.errors.InvalidArgument: color must be a column of the cells, one of 'day', 'ward', not 'sex'.
         """
         facts = provenance.counted(self._alone("plot"))
-        asked = Asked(x, color, facet, kind, value, title, notes)
+        asked = Asked(x, color, facet, kind, value, title, notes, limit)
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
