@@ -25,6 +25,7 @@ from dpframe.errors import (
     ReleaseFailed,
     UnknownColumn,
     UnlimitedBudgetWarning,
+    WeakPrivacyWarning,
     WrongDtype,
 )
 from dpframe.frames.build import read_parquet
@@ -137,6 +138,7 @@ __all__ = [
     "UnknownColumn",
     "UnlimitedBudgetWarning",
     "Variance",
+    "WeakPrivacyWarning",
     "WrongDtype",
     "__version__",
     "advanced_composition",
