@@ -19,11 +19,11 @@ from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
-from dpframe.queries.contributions import Grouping
-from dpframe.queries.discovery import FoundAxis
+from dpframe.queries.contributions import UnitGrid, grouping_of
+from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind
-from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics.capabilities import OfUnits
+from dpframe.queries.query import ERROR, NOISY, Query, gathers
+from dpframe.queries.statistics.capabilities import OfUnits, Tables
 from dpframe.queries.vectors import Matches
 
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
@@ -48,17 +48,19 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     """
     check_threads(frame)
     check_quiet(frame)
-    if query.gathers:
+    if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
     _refuse_results(list(source.schema), {name for total in query.of_cells for name in total.columns})
-    if query.found is not None:
-        resolved = _checked_found(source, query, query.found, unit)
-    elif query.grouping is None:
-        resolved = replace(query, keys=_checked(source, query.keys))
+    if query.keys.unknown:
+        resolved = _checked_found(source, query, unit)
+    elif query.keys.counted == "units":
+        resolved = replace(query, keys=_checked_units(source, query.keys))
     else:
-        resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
-    resolved = resolved.with_axes(lambda axis: _checked_axis(source, axis))
+        resolved = replace(query, keys=_checked(source, query.keys))
+    resolved = resolved.each(
+        lambda one: one.resolved(lambda axis: _checked_axis(source, axis)) if isinstance(one, Tables) else one
+    )
     for total in query.of_cells:
         if isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
@@ -124,27 +126,28 @@ def _checked(source: Source, keys: Keys) -> Keys:
     return replace(keys, axes=tuple(_checked_axis(source, axis) for axis in keys.axes))
 
 
-def _checked_found(source: Source, query: Query, axis: FoundAxis, unit: PrivacyUnit) -> Query:
+def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:
     """Keys that are found: columns whose values have one label each, and known values that they can hold."""
+    axis = found_axis(query.keys)
+    assert axis is not None
     check_labels(source, axis)
     by_rows = unit.column is None
     room = 2 if by_rows else unit.contribution.max_groups + 1
     keys = Keys((replace(axis, room=room, by_rows=by_rows),))
-    statistics = tuple(
-        (name, one.by_rows() if by_rows and isinstance(one, OfUnits) else one) for name, one in query.statistics
-    )
-    return replace(query, keys=keys, statistics=statistics)
+    simpler = query.each(lambda one: one.by_rows() if by_rows and isinstance(one, OfUnits) else one)
+    return replace(simpler, keys=keys)
 
 
-def _checked_grouping(source: Source, grouping: Grouping) -> Grouping:
+def _checked_units(source: Source, grid: Keys) -> Keys:
     """The groups of a question about contributions; distinct values must stay apart, as keys do."""
+    grouping = grouping_of(grid)
     if grouping.keys is not None:
-        return replace(grouping, keys=_checked(source, grouping.keys))
+        return UnitGrid(grid.axes, replace(grouping, keys=_checked(source, grouping.keys)))
     for name in grouping.columns:
         column = source.column(name)
         if column.identity is None:
             raise WrongDtype(_identity_words(name, column, "be grouped by"))
-    return grouping
+    return grid
 
 
 def _checked_axis(source: Source, axis: Axis) -> Axis:

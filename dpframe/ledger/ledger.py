@@ -30,7 +30,7 @@ from dpframe.ledger.statement import left_of, refusal, spent_of, times
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
-from dpframe.queries.checks import checked_checks
+from dpframe.queries.indicators import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption

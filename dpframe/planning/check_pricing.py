@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,11 +19,15 @@ from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.auto import Noises
+from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.checks import AUTO, Checks, Indicator, checks_of
-from dpframe.queries.query import Query
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule, distributed
+from dpframe.queries.keys import Keys
+from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.unit_weights import groups_of
 
 Integers = NDArray[np.int64]
 
@@ -74,6 +78,59 @@ class PlannedChecks:
             f"{100 * float(self.share):.3g}% of the cost measures what the bounds leave out: each share to within "
             f"±{pages.number(half)} percentage points of {units:,} {of}"
         )
+
+
+def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str] = ()) -> Checks | None:
+    """The checks of a question whose noise has the norm `p`; None where it has no additive noise, or none are there.
+
+    `boolean` are columns whose dtype says that no value is clipped to [0, 1].
+    """
+    if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
+        return None
+    if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
+        return None
+    if any(total.vector is not None and total.vector.contrasts is not None for total in query.of_cells):
+        return None
+    between = dict.fromkeys(
+        Between(column, bounds, total.per_unit and unit.column is not None)
+        for total in query.of_cells
+        for column, bounds in total.values
+        if not (column in boolean and bounds == (0.0, 1.0))
+    )
+    keys, inner, among = query.keys, query.keys.cells // groups_in(query), None
+    if (column := distributed(query)) is not None:
+        *outer, axis = keys.axes
+        assert isinstance(axis, BinAxis)
+        keys, inner, among = Keys(tuple(outer)), 1, column
+        between[Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
+    return Checks(keys, inner, among, tuple(between), bool(keys.axes), _rules(query, unit, p), unit)
+
+
+def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
+    """The bounds of contribution that a question uses, as rules on whole numbers of one unit."""
+    if unit.column is None:
+        return ()
+    rows, groups = unit.contribution.max_rows, groups_of(unit, groups_in(query))
+    each = f"more than {_number(rows, 'row')}"
+    rules = []
+    if uses_rows(query):
+        together = Rule(f"more than {_number(rows * groups, 'row')} in all", "rows", rows * groups)
+        if p == 1 or groups == 1 == groups_in(query):
+            rules.append(replace(together, words=each) if groups == 1 == groups_in(query) else together)
+        elif p == math.inf:
+            rules.append(Rule(f"{each} in a group", "most rows", rows))
+        else:
+            words = f"{each} in each of {_number(groups, 'group')}, by the sum of squares"
+            rules.append(Rule(words, "squares", rows**2 * groups))
+            if query.subtotals is not None:
+                rules.append(together)
+    if uses_units(query) and groups < groups_in(query):
+        rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
+    return tuple(rules)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def share_of_checks(

@@ -22,7 +22,7 @@ from dpframe.planning.sensitivity import Sensitivity, of
 from dpframe.planning.shares import equal, weights_of
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import found_weights
-from dpframe.queries.discovery import Discovery, FoundAxis
+from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.total import WEIGHT_BITS
 
@@ -119,7 +119,7 @@ def _people(
 
 
 def _found(query: Query) -> tuple[FoundAxis, Discovery]:
-    axis = query.found
+    axis = found_axis(query.keys)
     assert axis is not None
     assert axis.discovery is not None
     return axis, axis.discovery
@@ -144,7 +144,7 @@ def _shares(query: Query, weights: Any) -> Shares:
 
 def check_asked(query: Query, **options: Any) -> None:
     """Refuse options that speak of cells which are known beforehand."""
-    if query.found is None:
+    if not query.keys.unknown:
         return
     for name, value in options.items():
         if value is not None:

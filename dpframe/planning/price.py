@@ -26,7 +26,7 @@ from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing, Deciding
 
@@ -71,7 +71,7 @@ def priced(
     boolean: frozenset[str] = frozenset(),
 ) -> Priced:
     """Price a query whose columns were already checked against the frame's schema; `checks` is their share."""
-    if is_one_of(mechanism, (CHOICE,)) and not query.by_choice:
+    if is_one_of(mechanism, (CHOICE,)) and not by_choice(query):
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
     query = _decided(query, unit, price, accounting, limit)
@@ -95,7 +95,7 @@ def priced(
         every = _tightened_where_possible(every, accounting.charge(price, limit, every))
         noises = every[: len(noises)]
         checked = tuple(replace(each, mechanism=every[-1]) for each in checked)
-    if ((choice and choice.is_pure) or query.by_choice) and accounting.charges_price:
+    if ((choice and choice.is_pure) or by_choice(query)) and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
@@ -136,7 +136,7 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
     exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale; and so
     chooses permute-and-flip, the largest of many exponentials.
     """
-    if not query.chooses:
+    if not chooses(query):
         return query
     each = [
         [(name, form) for form in (one.forms(query.keys.cells) if isinstance(one, Choosing) else (one,))]
@@ -158,8 +158,7 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
 
 def _because(query: Query, why: str) -> Query:
     """The question with the reason why a plan took this way to choose."""
-    statistics = [(name, one.because(why) if isinstance(one, Deciding) else one) for name, one in query.statistics]
-    return replace(query, statistics=tuple(statistics))
+    return query.each(lambda one: one.because(why) if isinstance(one, Deciding) else one)
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
@@ -190,7 +189,7 @@ def noises_of(
 
     `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
     """
-    if query.by_choice:
+    if by_choice(query):
         by_price = accounting.charges_price and not by_curve
         return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
     if mechanism != AUTO:
@@ -246,20 +245,20 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
 
 def _rank_of(query: Query) -> float | None:
     """The quantile that is chosen by ranks; None where none is."""
-    return next((choice.rank for choice in query.choices if choice.rank is not None), None)
+    return next((choice.rank for choice in choices_of(query) if choice.rank is not None), None)
 
 
 def _peels_of(query: Query) -> int:
     """The number of cells that are chosen one after the other; 0 of a single choice."""
-    return max(choice.peels for choice in query.choices)
+    return max(choice.peels for choice in choices_of(query))
 
 
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
     """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
-    if (
-        query.by_choice
+    if by_choice(
+        query
     ):  # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
         return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)

@@ -29,7 +29,8 @@ EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
-Coding = Literal["keys", "found", "bins", "dtype"]  # the ways from values to places of an axis
+# the ways from values to places of an axis; of the last two the places are still to be told: by the dtype, by a release
+Coding = Literal["keys", "found", "bins", "dtype", "unknown"]
 
 
 @dataclass(frozen=True)

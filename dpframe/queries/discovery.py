@@ -136,8 +136,6 @@ class FoundAxis(KeyAxis):
     groups, however many are found.
     """
 
-    coding: ClassVar[Coding] = "found"
-
     rows: tuple[tuple[Any, ...], ...] = ()
     discovery: Discovery | None = field(kw_only=True)
     room: int = field(default=0, kw_only=True)
@@ -145,6 +143,10 @@ class FoundAxis(KeyAxis):
 
     def __post_init__(self) -> None:
         """Nothing is declared that could be checked."""
+
+    @property
+    def coding(self) -> Coding:  # type: ignore[override]
+        return "found" if self.discovery is None else "unknown"
 
     @property
     def size(self) -> int:
@@ -200,7 +202,7 @@ def _check_twice(known: tuple[tuple[Any, ...], ...]) -> None:
 
 def found_axis(keys: Keys) -> FoundAxis | None:
     """The axis of keys that are still to be found; None where all are declared."""
-    return next((axis for axis in keys.axes if isinstance(axis, FoundAxis) and axis.discovery is not None), None)
+    return next((axis for axis in keys.axes if axis.coding == "unknown"), None)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -46,7 +47,7 @@ class Axis(Protocol):
 
     @property
     def coding(self) -> Coding:
-        """The way from values to places; "dtype" where only the schema knows the places."""
+        """The way from values to places."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -169,6 +170,10 @@ class DtypeAxis:
 class Keys:
     """The public cells for which the release has a row: the product of its axes, in row-major order."""
 
+    counted: ClassVar[Literal["rows", "units"]] = "rows"  # what falls in the cells
+    groupings: ClassVar[tuple[tuple[str, ...] | None, ...]] = (None,)  # the columns of each level of subtotals
+    levels: ClassVar[tuple[Any, ...]] = ()  # of subtotals, in that order
+
     axes: tuple[Axis, ...] = ()
 
     def __post_init__(self) -> None:
@@ -205,14 +210,22 @@ class Keys:
                 columns[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
         return columns
 
+    @cached_property
+    def unknown(self) -> bool:
+        """Tell whether the cells are still to be found."""
+        return any(axis.coding == "unknown" for axis in self.axes)
+
     @property
-    def levels(self) -> list[dict[str, Any]] | None:
+    def level_facts(self) -> list[dict[str, Any]] | None:
         """The columns and the number of rows of each table, where there are several; None of one."""
         return None
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on values outside the bins."""
         return tuple(note for axis in self.axes for note in axis.notes())
+
+    def __str__(self) -> str:
+        return " x ".join(map(str, self.axes))
 
 
 def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any, ...]] | None) -> tuple[Any, ...]:

@@ -40,7 +40,7 @@ class MarginalTables(Keys):
         return sum(math.prod(self.axes[i].size for i in table) for table in self.tables)
 
     @property
-    def levels(self) -> list[dict[str, Any]] | None:
+    def level_facts(self) -> list[dict[str, Any]] | None:
         """The columns and the number of rows of each table, in order."""
         return [
             {"columns": [self.axes[i].names[0] for i in table], "rows": math.prod(self.axes[i].size for i in table)}

@@ -21,7 +21,7 @@ from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.plan import Plan, Planned
-from dpframe.queries.discovery import FoundAxis, Needed
+from dpframe.queries.discovery import FoundAxis, Needed, found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
@@ -114,8 +114,9 @@ def _as_measured(noisy: Integers, part: Planned) -> Measured:
 
 
 def _axis(plan: Plan) -> FoundAxis:
-    assert plan.query.found is not None
-    return plan.query.found
+    axis = found_axis(plan.query.keys)
+    assert axis is not None
+    return axis
 
 
 def _law(plan: Plan) -> Thresholded:

@@ -220,9 +220,9 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "statistics": query.statistics,
     }
     options = {
-        "rollup": query.rollup,
-        "cube": query.cube,
-        "grouping": plan.query.grouping,
+        "rollup": query.subtotals == "rollup",
+        "cube": query.subtotals == "cube",
+        "grouping": contributions.grouping_of(plan.query.keys) if plan.query.keys.counted == "units" else None,
         "within": pricing.within,
         "confidence": pricing.confidence,
         "size": pricing.size,

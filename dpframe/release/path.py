@@ -46,7 +46,7 @@ def release(call: Call) -> Any:
         return replay.replayed(plan, call.frame, receipt.content)
     exact = measure(plan, call)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    if plan.query.found is not None:
+    if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
     drawn = {"release": nonce(), **measure_checks(plan, call)}
     frame, chosen = results.built(ready, exact, words.label, receipt, drawn)

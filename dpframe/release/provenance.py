@@ -20,7 +20,8 @@ from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.noise import is_secure
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR
+from dpframe.queries.contributions import grouping_of
+from dpframe.queries.query import ERROR, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
 
@@ -48,9 +49,9 @@ class Prepared:
     @cached_property
     def ranked(self) -> prints.Ranked | None:
         """The print of the labels, of a table with all declared rows."""
-        columns = self.labels or {"": np.zeros(self.plan.query.rows)}
+        columns = self.labels or {"": np.zeros(self.plan.query.shown.cells)}
         frame = build.frame_of(dict(columns), self.plan.asked.library)
-        return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.level_facts))
+        return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.shown.level_facts))
 
     @cached_property
     def promise(self) -> str:
@@ -75,13 +76,13 @@ def record(
     identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
-    columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
+    columns = [name for name in frame.columns if chooses(plan.query) or name not in plan.query.shown.names]
     facts = _of_call(prepared, label, secure=is_secure())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
         if totals and name in totals:
             statistic["totals"] = totals[name]
-    if plan.query.found is not None:
+    if plan.query.keys.unknown:
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
     facts["rows"] = _rows(prepared, frame, columns, numbers or frame)
@@ -120,12 +121,13 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "confidence": CONFIDENCE,
         "keep_noisy": plan.asked.denoising.keep_noisy,
     }
-    for choice in plan.query.choices:
+    for choice in choices_of(plan.query):
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
             facts["top"] = said
-    if plan.query.grouping is not None:
-        facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
-    if (levels := plan.query.level_facts) is not None:
+    if plan.query.keys.counted == "units":
+        grouping = grouping_of(plan.query.keys)
+        facts["groups"] = {"columns": list(grouping.columns), "size": grouping.most}
+    if (levels := plan.query.shown.level_facts) is not None:
         facts["levels"] = levels
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
@@ -229,11 +231,11 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
     plan = prepared.plan
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    if plan.query.found is None and not plan.query.chooses:
+    if not plan.query.keys.unknown and not chooses(plan.query):
         ranked = prepared.ranked
         rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:
-        rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.level_facts))
+        rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.shown.level_facts))
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
@@ -332,11 +334,11 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
-    statistic = plan.query.by_name[name]
+    statistic = dict(plan.query.statistics)[name]
     described = statistic.facts()
     if described is None:
         return None
-    needed = [total.over(by) for by in plan.query.groupings for total in statistic.totals()]
+    needed = [total.over(by) for by in plan.query.shown.groupings for total in statistic.totals()]
     indexes = [plan.query.totals.index(total) for total in needed]
     places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})

@@ -146,7 +146,7 @@ def _rehearse(
     frame: Any, query: Query, method: Method, unit: PrivacyUnit, facts: Mapping[str, Any] | None = None
 ) -> None:
     """The whole call on no rows: what is certain to fail must not cost anything."""
-    column = query.columns[0] if query.columns else query.of_cells[0].column or ""
+    column = query.keys.columns[0] if query.keys.columns else query.of_cells[0].column or ""
     rule = f"the method must suit the column {column!r}, and it fails even without rows"
     with tried(WrongDtype, rule, "Declare categories in the dtype of their column, or cast the column."):
         rows = _rows(emptied(frame, columns_of(query, unit)), query, unit, 1)

@@ -17,8 +17,8 @@ from dpframe.display.check_words import check_warning
 from dpframe.errors import BoundsWarning
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR, NOISY
-from dpframe.queries.statistics.capabilities import choosing
+from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.total import Measured, Total
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
@@ -41,7 +41,7 @@ def built(
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
-    if plan.query.chooses:
+    if chooses(plan.query):
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
         record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
@@ -106,7 +106,9 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     for name, statistic in plan.query.statistics:
         values, errors = plan.query.answer(statistic, measured)
         columns[name], steps[name] = denoised(values, statistic, plan, measured)
-        more = plan.query.more(statistic, measured)
+        more: Mapping[str, Any] = {}
+        if isinstance(statistic, MoreColumns):
+            more = statistic.more({total: measured[total] for total in statistic.totals()})
         if steps[name] is not None:
             more = {NOISY: values, **more}
         if NOISY in more and plan.asked.denoising.keep_noisy:

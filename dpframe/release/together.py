@@ -214,7 +214,7 @@ def _checked(plans: Any) -> dict[str, Plan]:
                 f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."
             )
-        if single.query.found is not None:
+        if single.query.keys.unknown:
             raise InvalidArgument(
                 f"plans must be of declared keys to be released together, and {name!r} finds its own. Release it by "
                 "itself, and take the keys that it shows for the others."

@@ -153,7 +153,7 @@ def test_every_level_is_a_statistic_of_its_own():
     assert max(plan.error.values()) <= 20.0
     assert plan.cost.epsilon == pytest.approx(4 * math.log(20) / 20, rel=0.2)
     assert "with all subtotals" in repr(plan)
-    assert plan.query.rows == 12
+    assert plan.query.shown.cells == 12
 
 
 @pytest.mark.slow
@@ -172,9 +172,7 @@ def test_levels_have_independent_noise():
 
 CELLS = tuple(itertools.product(("A", "B"), (1, 2)))
 TWO_WAY = Keys((KeyAxis(("ward",), (("A",), ("B",))), KeyAxis(("age",), ((1,), (2,)))))
-QUERY = Query(
-    "agg", TWO_WAY, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), cube=True
-)
+QUERY = Query("agg", TWO_WAY, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), "cube")
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)
     for neighbors in ("add-remove", "replace")

@@ -19,9 +19,8 @@ from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe.display.check_words import check_lines, check_warning
 from dpframe.engines.check_counts import check_counts
 from dpframe.noise import insecure_bits
-from dpframe.planning.check_pricing import PlannedChecks, shares_between
+from dpframe.planning.check_pricing import PlannedChecks, checks_of, shares_between
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.checks import checks_of
 from tests.engines.test_random_tables import NEEDS
 
 VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 3.0, 9.0)
@@ -237,7 +236,7 @@ def test_any_noise_of_the_answers_goes_with_checks(mechanism):
 
         assert math.sqrt(sum(noise.mu_squared for noise in drawn)) <= gaussian_curve.largest_mu(1.0, 0.1) * (1 + 1e-9)
     elif mechanism == "callable":  # basic composition of both, before one factor sharpens them
-        from dpframe.accounting.pld import composed_epsilon
+        from dpframe.accounting.comparison import composed_epsilon
 
         pytest.importorskip("dp_accounting")
         assert composed_epsilon(tuple(drawn), 0.1) <= 1 + 1e-6

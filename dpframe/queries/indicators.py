@@ -9,20 +9,17 @@ is not below the bounds and above them, so of each such pair one number moves. W
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
 from dpframe.exact import exact_share, is_number
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis, EdgeKind
+from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics.ecdf import Ecdf
-from dpframe.queries.unit_weights import groups_of
 
 AUTO = "auto"
 What = Literal["below", "above", "present", "outside", "cut", "units"]
@@ -117,58 +114,9 @@ class Checks:
         return bool(self.between or self.rules)
 
 
-def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str] = ()) -> Checks | None:
-    """The checks of a question whose noise has the norm `p`; None where it has no additive noise, or none are there.
-
-    `boolean` are columns whose dtype says that no value is clipped to [0, 1].
-    """
-    if query.found is not None or query.grouping is not None or query.by_choice:
-        return None
-    if query.chooses and not all(choice.numbered for choice in query.choices):  # type: ignore[attr-defined]
-        return None
-    if any(total.vector is not None and total.vector.contrasts is not None for total in query.of_cells):
-        return None
-    between = dict.fromkeys(
-        Between(column, bounds, total.per_unit and unit.column is not None)
-        for total in query.of_cells
-        for column, bounds in total.values
-        if not (column in boolean and bounds == (0.0, 1.0))
-    )
-    keys, inner, among = query.keys, query.keys.cells // query.groups, None
-    for _, statistic in query.statistics:
-        if isinstance(statistic, Ecdf):
-            *outer, axis = keys.axes
-            assert isinstance(axis, BinAxis)
-            keys, inner, among = Keys(tuple(outer)), 1, statistic.column
-            between[Between(among, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
-    return Checks(keys, inner, among, tuple(between), bool(keys.axes), _rules(query, unit, p), unit)
-
-
-def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
-    """The bounds of contribution that a question uses, as rules on whole numbers of one unit."""
-    if unit.column is None:
-        return ()
-    rows, groups = unit.contribution.max_rows, groups_of(unit, query.groups)
-    each = f"more than {_number(rows, 'row')}"
-    rules = []
-    if query.uses_rows:
-        together = Rule(f"more than {_number(rows * groups, 'row')} in all", "rows", rows * groups)
-        if p == 1 or groups == 1 == query.groups:
-            rules.append(replace(together, words=each) if groups == 1 == query.groups else together)
-        elif p == math.inf:
-            rules.append(Rule(f"{each} in a group", "most rows", rows))
-        else:
-            words = f"{each} in each of {_number(groups, 'group')}, by the sum of squares"
-            rules.append(Rule(words, "squares", rows**2 * groups))
-            if query.subtotals is not None:
-                rules.append(together)
-    if query.uses_units and groups < query.groups:
-        rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
-    return tuple(rules)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def distributed(query: Query) -> str | None:
+    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
+    return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
 
 
 def checked_checks(checks: object) -> Any:
