@@ -12,8 +12,8 @@ CONTRACTS = (
         "contracts",
         "a curve from tails of half the shift",
         "curves.deltas_of_tail",
-        "above = at_least(tail, steps - shift)",
-        "above = at_least(tail, steps - np.floor(shift / 2))",
+        "above = tail_at_least(tail, steps - shift)",
+        "above = tail_at_least(tail, steps - np.floor(shift / 2))",
         f"{TOYS}::test_what_is_derived_is_what_is_known",
     ),
     bug(

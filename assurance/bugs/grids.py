@@ -85,7 +85,7 @@ GRIDS = (
         "grids",
         "rows of a cube made before they are counted",
         "plans.make_plan",
-        "    if checked.cube:",
+        '    if checked.subtotals == "cube":',
         "    if False:",
         WORDS,
     ),

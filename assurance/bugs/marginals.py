@@ -90,7 +90,7 @@ MARGINALS = (
         "marginals",
         "points within the interval of a draw all kept",
         "samplers._exactly",
-        "if known == 0 or _kept(law, start, bits, known):",
+        "if known == 0 or _kept_exactly(law, start, bits, known):",
         "if True:",
         f"{SCALED}::test_points_that_must_be_drawn_closer_have_the_same_law",
     ),

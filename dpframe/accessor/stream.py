@@ -285,12 +285,11 @@ class Stream:
         ]
         cut = [f"the first {len(groups)} of {plan.groups:,} groups"] if plan.groups > len(groups) else []
         notes = (
-            f"{plan.cost}, once for all periods; protects {plan.unit.who}",
-            "bands: 95% intervals",
             *plan.notes,
             *cut,
         )
-        return stream_charts.of_stream(rows, plan.time, Words(self.name, notes))
+        price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error"
+        return stream_charts.of_stream(rows, plan.time, Words(self.name, notes, price))
 
     def __repr__(self) -> str:
         keys = self._request.query.keys

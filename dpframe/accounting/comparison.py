@@ -94,7 +94,7 @@ class Comparison:
     def plot(self) -> Any:
         """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""
         points = [(row.accounting, row.epsilon) for row in self.rows if row.epsilon is not None]
-        words = charts.Words("What each accounting says of the same releases", (self.workload, self._at))
+        words = charts.Words("What each accounting says of the same releases", (self._at,), self.workload)
         return charts.named_points(points, "epsilon (logarithmic)", pages.number, words)
 
     @property

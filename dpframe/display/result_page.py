@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,14 +20,14 @@ from dpframe.display.report_page import (
     scrolling,
 )
 from dpframe.display.result_tables import Table, titled
-from dpframe.display.statements import subject
+from dpframe.display.statements import dearer_words, subject
 from dpframe.privacy import PrivacyUnit
 
 MOST_ROWS = 500  # of a table in a page
 MAP = "The color of a place is its value; the table has the errors."
 LINES = (
     "Lines through bars and points are 95% intervals of the noise, around the unbiased values; a band is twice the "
-    "expected error of a denoised value."
+    "expected error of a denoised value. A hatched bar with arrows is an interval without an end."
 )
 ERRORS = ("number", "by", "95% interval", "noise (standard deviation)", "denoised (root mean square)")
 
@@ -80,7 +81,11 @@ def _known(error: float | None) -> str:
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    said = [("Price", f"epsilon {cost['epsilon']:.6g}{delta}, by {cost['accounting']} accounting")]
+    pure = [part["sensitivity"] / part["scale"] for part in facts["statistics"] if part.get("p") == 1.0]
+    whole = sum(pure) if len(pure) == len(facts["statistics"]) and "model" not in facts else math.inf
+    why = dearer_words(whole, cost["epsilon"], cost["accounting"])
+    dearer = f"; {why}" if why else ""
+    said = [("Price", f"epsilon {cost['epsilon']:.6g}{delta}, by {cost['accounting']} accounting{dearer}")]
     if "model" in facts:
         said.append(("Model", f"local: epsilon {facts['per_report']:.6g} for each report"))
     said.append(("Protects", str(PrivacyUnit.of_facts(facts["unit"]))))

@@ -24,8 +24,8 @@ from dpframe.engines.source import ColumnRequest, ColumnType, collected, types_o
 from dpframe.engines.streaming import Reading
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.checks import Between, Checks, Rule
 from dpframe.queries.clipping import grid_steps
+from dpframe.queries.indicators import Between, Checks, Rule
 from dpframe.queries.total import Total
 
 OWNER, GROUP, ROWS = "unit", "group", "rows"

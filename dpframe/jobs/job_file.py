@@ -20,7 +20,7 @@ from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.jobs.toml_tables import Table, placed
 from dpframe.jobs.variables import Variables, said_of
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.checks import checked_checks
+from dpframe.queries.indicators import checked_checks
 
 TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")

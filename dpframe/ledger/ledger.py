@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -11,24 +12,39 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
-from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, after_the_charge, checked_name
-from dpframe.errors.tracebacks import trimmed
+from dpframe.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    InvalidType,
+    LedgerError,
+    WeakPrivacyWarning,
+    after_the_charge,
+    checked_name,
+    shown,
+)
+from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.shown_ledger import ShownLedger
-from dpframe.ledger.statement import left_of, refusal, spent_of
+from dpframe.ledger.statement import left_of, refusal, spent_of, times, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
-from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
-from dpframe.queries.checks import checked_checks
+from dpframe.privacy import WEAK_DELTA, PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.queries.indicators import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption
+    from dpframe.planning.plan import Plan
+    from dpframe.planning.stream_plan import StreamPlan
 
 ROWS = PrivacyUnit()
 _NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...)."
+
+_NOTHING_FITS = (
+    "ledger must have a limit to fit calls into, and the default one has none. Make one: dpf.Ledger(epsilon=...)."
+)
 
 ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
 made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
@@ -120,6 +136,8 @@ class Ledger(ShownLedger):
         checks = checked_checks(checks)
         durable = path is not None
         how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=durable, keys_delta=keys_delta)
+        if terms.limit.delta > WEAK_DELTA:
+            warnings.warn(weak_delta(terms), WeakPrivacyWarning, stacklevel=depth_outside())
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.ledger.sql import SqlStore
@@ -330,6 +348,53 @@ class Ledger(ShownLedger):
             total = after
         left = left_of(limit, self._accounting, total)
         return Foresight(last.entry, stored, left)
+
+    @trimmed
+    def affords(self, plan: Plan | StreamPlan) -> int:
+        """Count how many more times a call that costs what a plan says fits into this ledger; nothing is charged.
+
+        Parameters
+        ----------
+        plan : Plan or StreamPlan
+            Of ``df.dp.preview`` or of a stream, made for this ledger or for one of the same accounting and unit.
+
+        Returns
+        -------
+        int
+            0 where it costs more than is left, and at most 1,000,000. An answer that is stored costs nothing, and is
+            counted as if it were asked anew. Another process may charge in the meantime.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If it is no plan, or one for a ledger of another accounting or unit.
+        LedgerError
+            On the default ledger, which has no limit.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people, ledger = pl.DataFrame({"age": [31, 45, 62]}), dpf.Ledger(epsilon=1.0)
+        >>> plan = people.dp.preview.count(epsilon=0.3, ledger=ledger)
+        >>> ledger.affords(plan)
+        3
+        """
+        from dpframe.planning.plan import Plan
+        from dpframe.planning.stream_plan import StreamPlan
+
+        if not isinstance(plan, (Plan, StreamPlan)):
+            raise InvalidType(
+                f"plan must be one plan, not {shown(plan, kind=True)}. Write df.dp.preview.count(epsilon=1)."
+            )
+        if self._terms is None:
+            raise LedgerError(_NOTHING_FITS)
+        if plan.accounting != self._accounting or plan.unit.who != self._terms.unit.who:
+            raise InvalidArgument(
+                f"plan must be for a ledger like this one: {self._accounting.name} accounting, protecting "
+                f"{self._terms.unit.who}. Pass ledger= to the preview."
+            )
+        last = self._store.last()
+        return times(last.limit, last.spent, plan.amount)
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""

@@ -22,12 +22,11 @@ from dpframe.planning.auto import Noises
 from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
-from dpframe.queries.checks import AUTO, Between, Checks, Indicator, Rule
+from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule, distributed
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.unit_weights import groups_of
 
 Integers = NDArray[np.int64]
@@ -99,12 +98,11 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         if not (column in boolean and bounds == (0.0, 1.0))
     )
     keys, inner, among = query.keys, query.keys.cells // groups_in(query), None
-    for _, statistic in query.statistics:
-        if isinstance(statistic, Ecdf):
-            *outer, axis = keys.axes
-            assert isinstance(axis, BinAxis)
-            keys, inner, among = Keys(tuple(outer)), 1, statistic.column
-            between[Between(among, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
+    if (column := distributed(query)) is not None:
+        *outer, axis = keys.axes
+        assert isinstance(axis, BinAxis)
+        keys, inner, among = Keys(tuple(outer)), 1, column
+        between[Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
     return Checks(keys, inner, among, tuple(between), bool(keys.axes), _rules(query, unit, p), unit)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
+from dpframe.display.statements import dearer_words
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
@@ -232,7 +233,8 @@ class Plan:
             for size in sizes:
                 words = name if size is None else f"{name} of {size:,} values"
                 points.append((words, self.error_of(statistic, size or 0)))
-        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
+        price, *notes = self._plot_notes()
+        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", tuple(notes), price))
 
     def _plot_notes(self) -> tuple[str, ...]:
         return (
@@ -266,6 +268,9 @@ class Plan:
             facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+        offered = None if self.price.epsilon is None else float(self.price.epsilon)
+        if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
+            facts.insert(2, ("which is", why))
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seen import seen
 
 import dpframe as dpf
 from dpframe.engines import kernel_units
@@ -301,7 +302,7 @@ def test_charts_and_tables_show_both_margins(engine):
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
     found = table(engine(ROWS), epsilon=0.5, ledger=ledger())
-    drawn = found.dp.plot().to_dict()
+    drawn = seen(found.dp.plot())
     assert len(drawn["concat"]) == 8
     assert [panel["title"]["text"] for panel in drawn["concat"][:4]] == [
         *("n, by ward and age", "n, by ward", "n, by age", "n, all together")
@@ -376,7 +377,7 @@ def test_integer_keys_in_pictures_and_joined(engine):
     pytest.importorskip("great_tables")
     frame = engine(ROWS)
     found = [frame.dp.group_by("age", keys=[1, 2]).count(rollup=True, epsilon=1, ledger=ledger()) for _ in range(2)]
-    assert found[0].dp.plot().to_dict()
+    assert seen(found[0].dp.plot())
     assert found[0].dp.table().as_raw_html().count(">all<") == 1
     assert dtype_of(dpf.concat(found), "age") == "Int64"
     missing = frame.dp.group_by("age", keys=[1, None]).count(epsilon=1, ledger=ledger())

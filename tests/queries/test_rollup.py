@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
@@ -280,7 +281,7 @@ def test_charts_and_tables_show_the_levels(engine):
     pytest.importorskip("great_tables")
     with dpf.Ledger(epsilon=9):
         found = groups(engine(ROWS), epsilon=0.5)
-    drawn = found.dp.plot().to_dict()
+    drawn = seen(found.dp.plot())
     assert len(drawn["concat"]) == 6
     assert drawn["concat"][2]["title"]["text"] == "n, all together"
     html = found.dp.table().as_raw_html()

@@ -18,6 +18,8 @@ from dpframe.exact import exact_share, is_number
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
+from dpframe.queries.query import Query
+from dpframe.queries.statistics.ecdf import Ecdf
 
 AUTO = "auto"
 What = Literal["below", "above", "present", "outside", "cut", "units"]
@@ -110,6 +112,11 @@ class Checks:
     def finds(self) -> bool:
         """Tell whether values may be clipped, or units count for less: what is checked where nobody says otherwise."""
         return bool(self.between or self.rules)
+
+
+def distributed(query: Query) -> str | None:
+    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
+    return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
 
 
 def checked_checks(checks: object) -> Any:
