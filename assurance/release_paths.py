@@ -269,7 +269,13 @@ def _paths() -> Iterator[Path]:
     yield Path(
         "marginals", lambda dp, **m: dp.marginals(["g", "c"], keys={"g": ["A", "B"], "c": NAMES}, **m), noises=gaussian
     )
-    yield Path("contributions", lambda dp, **m: dp.contributions(by="g", **two, **m), units=people)
+    yield Path(
+        "contributions",
+        lambda dp, **m: dp.contributions(by="g", **two, **m),
+        units=people,
+        odd=(*ODD["add-remove"], (HIGH, ALONE)),  # of the two cells that replace may move they move one
+        half=0.49,
+    )
     yield Path(
         "agg",
         lambda dp, **m: dp.group_by("g", **two).agg(n=dpf.count(), s=dpf.sum("x", **x), a=dpf.mean("z", **x), **m),

@@ -27,6 +27,7 @@ COLUMNS = {
     "cost": [1.0, 2.0, 3.0],
 }
 WAYS = ("os.fork", "Pool", "ProcessPoolExecutor", "preloading server", "joblib")
+OTHERS = ("spawn", "forkserver", "loky")  # workers whose threads are their own, whatever worked before
 HAS_DUCKDB = importlib.util.find_spec("duckdb") is not None
 LIBRARIES = ("pandas", "polars", "lazy", "scan", "dataset", *(["duckdb"] if HAS_DUCKDB else []))
 PATIENCE = 100  # seconds, after which a worker is taken to hang
@@ -146,6 +147,12 @@ def asked(folder: str) -> Said:
     return said
 
 
+def asked_anew(folder: str) -> Said:
+    """In a worker that inherits nothing: the same calls, on some tables that it makes itself."""
+    TABLES.update({library: table for library, table in frames(Path(folder)).items() if library in ("pandas", "scan")})
+    return asked(folder)
+
+
 def shown(folder: str) -> Said:
     """In a worker: results of its parent, of both libraries."""
     import dpframe as dpf
@@ -189,8 +196,8 @@ def started(way: str, work: Callable[[str], Said], folder: str) -> Said:
     """What a worker answers that was started in this way."""
     if way == "os.fork":
         return by_hand(work, folder)
-    if way == "Pool":
-        with multiprocessing.get_context("fork").Pool(1) as pool:
+    if way in ("Pool", "spawn", "forkserver"):
+        with multiprocessing.get_context("fork" if way == "Pool" else way).Pool(1) as pool:
             return pool.map(work, [folder])[0]
     if way == "ProcessPoolExecutor":
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as executor:
@@ -202,9 +209,27 @@ def started(way: str, work: Callable[[str], Said], folder: str) -> Said:
             return pool.apply(work, (folder,))
     import joblib
 
-    with joblib.parallel_backend("multiprocessing", n_jobs=2):
+    with joblib.parallel_backend("loky" if way == "loky" else "multiprocessing", n_jobs=2):
         answers: list[Said] = joblib.Parallel()([joblib.delayed(work)(folder), joblib.delayed(len)(folder)])
     return answers[0]
+
+
+def _numba_works() -> None:
+    """Start the threads of Numba, which forked children lack, and take kernels for tables of any size there."""
+    import numba
+    import numpy as np
+
+    from dpframe.engines import kernels
+
+    kernels.FEW_ROWS = 0
+
+    @numba.njit(parallel=True)  # type: ignore[untyped-decorator]
+    def doubled(values: Any) -> Any:
+        for place in numba.prange(values.size):
+            values[place] *= 2
+        return values
+
+    doubled(np.ones(1_000))
 
 
 def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for each kind of parent
@@ -219,7 +244,11 @@ def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for e
         return started(way, asked, folder)
     import dpframe as dpf
 
-    if parent == "imported":
+    if parent == "Numba worked":
+        _numba_works()
+        for library in LIBRARIES[1:]:
+            TABLES.pop(library)
+    if parent in ("imported", "Numba worked"):
         TABLES.pop("duckdb", None)  # whose connection is the parent's
         return started(way, asked, folder)
     if parent == "child that worked":  # Polars works in a child, which forks
@@ -236,7 +265,7 @@ def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for e
     with dpf.Ledger(epsilon=10):  # it worked, and a scan lets each version of Polars start its threads
         dpf.of(TABLES["scan"]).group_by("ward", keys=["A", "B"]).count(epsilon=1)
         if parent == "released":
-            return started(way, asked, folder)
+            return started(way, asked_anew if way in OTHERS else asked, folder)
         for library in ("pandas", "polars"):
             wards = dpf.of(TABLES[library]).group_by("ward", keys=["A", "B"])
             RESULTS[library] = (wards.count(epsilon=1), wards.count(epsilon=1))

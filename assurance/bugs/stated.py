@@ -277,6 +277,22 @@ STATED = (
     ),
     bug(
         "stated",
+        "pages of which a few bytes unpack to 2 GiB",
+        "_check_packing",
+        "not in BOUNDED",
+        'not in (*BOUNDED, "ZSTD", "BROTLI")',
+        "test_foreign_files.py::test_163_what_little_may_unpack_to_much_is_refused_unread",
+    ),
+    bug(
+        "stated",
+        "a file of any number of columns",
+        "_checked_record",
+        "len(file.schema) > MOST_COLUMNS",
+        "len(file.schema) > MOST_COLUMNS * 1_000",
+        "test_foreign_files.py::test_163_a_file_of_very_many_columns_is_refused_unread",
+    ),
+    bug(
+        "stated",
         "an escape that Vega makes a character of again",
         "no_markup",
         '.replace("\\\\", "\\u29f5")',

@@ -281,8 +281,8 @@ def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
     ------
     NoProvenance
         If the file holds none, or one that cannot be used: it is no Parquet file, its record is broken, or of a version
-        that is not known here, or there are other rows than it speaks of, or more than any release has
-        (``docs/provenance.md``).
+        that is not known here, or there are other rows than it speaks of, or more than any release has, or it is packed
+        by ZSTD or BROTLI (``docs/provenance.md``).
 
     Examples
     --------
@@ -331,6 +331,11 @@ def _arrow(frame: Any) -> Any:
         raise InvalidArgument(
             "the frame must have labels that a Parquet file can hold, but some are of several types, or too large. "
             'Declare keys as text, or keep this result with .dp.table("csv").'
+        )
+    if table.num_columns > foreign.MOST_COLUMNS:
+        raise InvalidArgument(
+            f"the frame must have at most {foreign.MOST_COLUMNS} columns to be written, and has {table.num_columns}. "
+            "Write it in parts."
         )
     return table
 

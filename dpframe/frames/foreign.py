@@ -26,6 +26,8 @@ UNREADABLE = "is no Parquet file that can be read. Name one that .dp.write_parqu
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
 LARGEST_TABLE = 2**28  # bytes of a table in memory, or so many times its file
 MOST_UNPACKED = 1_000
+MOST_COLUMNS = 10_000  # of a file; each takes a millisecond
+BOUNDED = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4")  # ways of packing in which no byte stands for many thousands
 LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
 SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
 KNOWN = ("dpframe.provenance/1", "dpframe.provenance/2")
@@ -73,6 +75,8 @@ def _checked_footer(stream: BinaryIO, where: str) -> int:
 
 def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
     """The record of a file whose description agrees with it; no value was read."""
+    if len(file.schema) > MOST_COLUMNS:
+        raise NoProvenance(f"{where} has {len(file.schema)} columns, and no release has more than {MOST_COLUMNS}.")
     schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
     if len(set(schema.names)) != len(schema.names):
         raise NoProvenance(f"{where} has two columns of one name, which no release has.")
@@ -82,12 +86,37 @@ def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
     for field in schema:
         if not is_released(field.type):
             raise NoProvenance(f"{where} has a column of type {str(field.type)[:60]}, which no release has.")
+    _check_packing(file, where)
     parts, rows = record["parts"] if record["schema"] == PARTS else [record], file.metadata.num_rows
     if not any(map(is_reports, parts)) and rows != (expected := sum(map(rows_of, parts))):
         raise NoProvenance(
             f"{where} has {rows} rows, and its provenance is of {expected}. Ask whoever made it for another."
         )
     return record
+
+
+def _check_packing(file: Any, where: str) -> None:
+    """Refuse pages that a few bytes may unpack to 2 GiB each, whatever the description of the file says of them.
+
+    Of a text the reader makes a list of the different ones, which is safe for every encoding that it takes for that;
+    other values must have a fixed length, or each could repeat a long one before it.
+    """
+    for place, field in enumerate(file.schema_arrow):
+        if file.schema.column(place).physical_type == "BYTE_ARRAY" and not _is_text(_inner(field.type)):
+            raise NoProvenance(f"{where} has a column of type {str(field.type)[:60]} that is stored as bytes.")
+    groups = file.metadata
+    for number in range(groups.num_row_groups):
+        group = groups.row_group(number)
+        for place in range(group.num_columns):
+            if (packing := group.column(place).compression) not in BOUNDED:
+                raise NoProvenance(
+                    f"{where} is packed by {shown(packing)}, in which little may unpack to much. Pack it by SNAPPY."
+                )
+
+
+def _inner(kind: Any) -> Any:
+    """The type of the values of a dictionary, or the type itself."""
+    return getattr(kind, "value_type", kind)
 
 
 def _unpacked(stream: BinaryIO, file: Any, most: int, where: str) -> Any:

@@ -19,5 +19,5 @@ def digest(text: str | bytes) -> str:
 
 
 def now() -> str:
-    """The time of an entry: told to people, and used for nothing else."""
+    """The time of an entry: told to people, and to a recovery, which asks whether a copy went on after another."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -27,14 +27,16 @@ class _Place(NamedTuple):
     most: tuple[Pair, ...]  # the limit as whole numbers
     written: Any  # the limit as the last entry wrote it
     unit: Any  # the last unit that was read
+    time: str = ""
 
     @classmethod
     def of(cls, mark: Mark) -> _Place:
         total, most = (tuple(part.as_integer_ratio() for part in one) for one in (mark.total, mark.limit.amount))
-        return cls(mark.entry, mark.head, total, mark.limit, most, mark.limit.facts(), None)
+        return cls(mark.entry, mark.head, total, mark.limit, most, mark.limit.facts(), None, mark.time)
 
     def mark(self) -> Mark:
-        return Mark(self.number, self.head, tuple(Fraction(*part) for part in self.total), self.limit)
+        total = tuple(Fraction(*part) for part in self.total)
+        return Mark(self.number, self.head, total, self.limit, time=self.time)
 
 
 def follow(terms: Terms, last: Mark, row: Row, where: str) -> Mark:
@@ -80,7 +82,7 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
         place = place._replace(limit=raised, most=most, written=facts["limit"])
     if facts["kind"] == "charge" and not _holds(place, total):  # a recovery says what was spent, whatever the limit
         raise changed(where, "its entries pass its limit")
-    return _Place(number, row.head, total, place.limit, place.most, place.written, unit)
+    return _Place(number, row.head, total, place.limit, place.most, place.written, unit, facts["time"])
 
 
 def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pair, ...]) -> bool:

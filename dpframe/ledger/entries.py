@@ -68,6 +68,7 @@ class Mark:
     total: Amount
     limit: Limit
     due: Due | None = field(default=None, compare=False)  # where it was looked for
+    time: str = field(default="", compare=False)  # of the entry, where it is known
 
     @property
     def spent(self) -> Amount:
@@ -86,14 +87,16 @@ class Mark:
             "head": self.head,
             "total": exact_texts(self.total),
             "limit": self.limit.facts(),
+            **({"time": self.time} if self.time else {}),
         }
 
     @classmethod
     def of(cls, facts: Any) -> Mark:
-        """Read what `facts` wrote; ValueError or KeyError where it cannot be read."""
+        """Read what `facts` wrote; ValueError or KeyError where it cannot be read. Heads of 0.2 have no time."""
         limit, head = Limit.of(facts["limit"]), reading.hexadecimal(facts["head"])
         total = reading.pairs(facts["total"], len(limit.amount) if facts["total"] else None)
-        return cls(reading.whole(facts["entry"]), head, tuple(Fraction(*part) for part in total), limit)
+        time = reading.printable(reading.text(facts.get("time", "")))
+        return cls(reading.whole(facts["entry"]), head, tuple(Fraction(*part) for part in total), limit, time=time)
 
 
 @dataclass(frozen=True)

@@ -402,11 +402,13 @@ class SqlStore:
             nothing = (Fraction(0),) * len(self.terms.limit.amount)
             lost, limit = nothing, last.limit
             for mark in later:  # the most of what is known to be spent, part by part
+                limit = limit.joined(mark.limit)
+                if self._has_charged(connection, mark):
+                    continue
                 # where both went on after they parted, nobody knows where that was: all that the mark knows is charged
-                here = nothing if mark.entry <= last.entry else last.total or nothing
+                here = nothing if _went_on(last, mark) else last.total or nothing
                 parts = zip(lost, mark.total or nothing, here, strict=True)
                 lost = tuple(max(most, newest - part, Fraction(0)) for most, newest, part in parts)
-                limit = limit.joined(mark.limit)
             query = "recovered: the head was missing" if missing else "recovered: an older copy was put back"
             if begins and not later:
                 query = "recovered: the head is kept elsewhere from here on"
@@ -525,11 +527,20 @@ class SqlStore:
         """Refuse a ledger that no longer contains what this process saw of it, unless a recovery has charged that."""
         if newest is not None and newest != last:
             if rows.head_at(connection, self.terms, newest.entry) != newest.head:
-                totals = (row.mark().total for row in rows.recoveries(connection))
-                if not any(all(map(ge, total, newest.total)) for total in totals if total):
+                if not self._has_charged(connection, newest):
                     raise heads.older_copy(last, newest, self.shown, _place_of(self.witness))
                 seen.go_back(self._seen_as, last)
         seen.note(self._seen_as, last)
+
+    def _has_charged(self, connection: Connection, mark: Mark) -> bool:
+        """Tell whether a recovery has charged all that was spent up to a place that the ledger does not contain."""
+        for row in rows.recoveries(connection):
+            before = rows.at(connection, row.number - 1)
+            went_on = bool(before) and _went_on(before[0].mark(), mark)
+            charged = row.entry().amount if went_on else row.mark().total
+            if all(map(ge, charged, mark.total)):
+                return True
+        return False
 
     def _end(self, connection: Connection) -> Mark:
         newest = rows.all_of(connection, last=2)
@@ -606,6 +617,14 @@ def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:
         if row.name is not None:
             named.append(row)
         yield row
+
+
+def _went_on(copy: Mark, mark: Mark) -> bool:
+    """Tell whether a copy, which does not contain this place, was charged after it was put back: by times, or numbers.
+
+    Then what it holds is no part of what the place knows.
+    """
+    return mark.entry <= copy.entry or bool(mark.time and copy.time > mark.time)
 
 
 def _place_of(witness: Witness | None) -> str:

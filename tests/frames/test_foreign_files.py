@@ -164,6 +164,42 @@ def test_163_equal_values_do_not_take_all_memory(like, tmp_path, monkeypatch):
     assert back.equals(words)
 
 
+def test_163_what_little_may_unpack_to_much_is_refused_unread(tmp_path, monkeypatch):
+    """The description of a file may say that a page is small which unpacks to 2 GiB; and so may one of each column."""
+    result = released(3)
+    path = tmp_path / "x.parquet"
+    table, metadata = result.to_arrow(), {build.RECORD.encode(): json.dumps(build.record_of(result)).encode()}
+    for packing in ("none", "snappy", "gzip", "lz4"):
+        pq.write_table(table.replace_schema_metadata(metadata), path, compression=packing)
+        assert dpf.read_parquet(path).equals(result)
+    monkeypatch.setattr(foreign, "_unpacked", lambda *_: pytest.fail("it was read"))
+    for packing in ("zstd", "brotli"):
+        pq.write_table(table.replace_schema_metadata(metadata), path, compression=packing)
+        with pytest.raises(dpf.NoProvenance, match=f"is packed by '{packing.upper()}', in which little may unpack"):
+            dpf.read_parquet(path)
+
+
+def test_163_bytes_that_are_no_text_are_refused_unread(tmp_path, monkeypatch):
+    """Decimals of any length: each value could repeat a long one before it."""
+    result = released(3)
+    path = written(tmp_path / "x.parquet", result, json.dumps(build.record_of(result)).encode())
+    monkeypatch.setattr(foreign, "_unpacked", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(foreign, "_is_text", lambda kind: False)
+    with pytest.raises(dpf.NoProvenance, match="that is stored as bytes"):
+        dpf.read_parquet(path)
+
+
+def test_163_a_file_of_very_many_columns_is_refused_unread(tmp_path, monkeypatch):
+    result = released(3)
+    path = written(tmp_path / "x.parquet", result, json.dumps(build.record_of(result)).encode())
+    monkeypatch.setattr(foreign, "MOST_COLUMNS", len(result.columns) - 1)
+    with pytest.raises(dpf.NoProvenance, match=f"has {len(result.columns)} columns, and no release has more than"):
+        dpf.read_parquet(path)
+    with pytest.raises(dpf.InvalidArgument, match="must have at most"):
+        result.dp.write_parquet(tmp_path / "y.parquet")
+    assert not (tmp_path / "y.parquet").exists()
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_159_a_pipe_in_place_of_a_record_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")

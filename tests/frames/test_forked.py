@@ -58,6 +58,23 @@ def test_a_worker_whose_parent_only_imported_answers(tmp_path, way):
 
 @FORKS
 @pytest.mark.slow
+@pytest.mark.parametrize("way", forks.OTHERS)
+def test_147_workers_with_threads_of_their_own_answer_whatever_worked_before(tmp_path, way):
+    if way == "loky":
+        pytest.importorskip("joblib")
+    assert _released(forks.forked("released", way, tmp_path))
+
+
+@FORKS
+@pytest.mark.slow
+def test_147_a_worker_answers_where_numba_worked_in_its_parent(tmp_path):
+    """Its kernels start their threads anew in each call."""
+    pytest.importorskip("numba")
+    assert _released(forks.forked("Numba worked", "Pool", tmp_path))
+
+
+@FORKS
+@pytest.mark.slow
 @pytest.mark.skipif(not forks.HAS_DUCKDB, reason="DuckDB is not installed")
 def test_146_a_relation_of_a_connection_of_the_parent_is_refused_and_frames_are_answered(tmp_path):
     said = forks.forked("DuckDB worked", "os.fork", tmp_path)

@@ -494,11 +494,18 @@ OUTSIDE = {
     "a CSV file": "select * from 'other.csv'",
     "a view of a file": "select * from outside",
     "a macro of a file": "select (select outside_too())",
+    "a macro in the place of range": "select * from range(1)",
+    "a view in the place of range": "from range",
+    "a macro in the place of unnest": "select * from unnest([1])",
+    "a macro in the place of a function of SQL": "select upper(ward) as ward from stays",
 }
 
 
-def in_database(folder, source):
-    """A job on a database that has a table, a view and a macro of a file, beside a file with something private."""
+def in_database(folder, source, *, shadowed=False):
+    """A job on a database that has a table, a view and a macro of a file, beside a file with something private.
+
+    If `shadowed`, it also has macros and a view in the place of functions of DuckDB, which read that file.
+    """
     duckdb = pytest.importorskip("duckdb")
     (folder / "other.csv").write_text("patient,ward,nights\n1,s3cret,2\n", encoding="utf-8")
     with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
@@ -507,14 +514,23 @@ def in_database(folder, source):
         connection.execute(
             f"create or replace macro outside_too() as (select max(ward) from read_csv('{folder}/other.csv'))"
         )
+        for name in ("range", "unnest") if shadowed else ():  # what is allowed by its name may be the database's own
+            connection.execute(
+                f"create or replace macro {name}(x) as table (select * from read_csv('{folder}/other.csv'))"
+            )
+        if shadowed:
+            file = f"read_csv('{folder}/other.csv')"
+            connection.execute(f"create or replace view range as select * from {file}")
+            connection.execute(f"create or replace macro upper(x) as (select max(ward) from {file})")
     text = TEXT.replace('"polars"', '"duckdb"').replace('path = "stays.parquet"', source)
     return job(folder, text=text)
 
 
-def previewed(folder, sql, monkeypatch):
+def previewed(folder, sql, monkeypatch, *, shadowed=False):
     """A preview of a job with this SQL, in its own folder."""
     monkeypatch.chdir(folder)
-    return planned(in_database(folder, f'database = "clinic.duckdb"\nsql = """{sql}"""'), charge=False)
+    source = f'database = "clinic.duckdb"\nsql = """{sql}"""'
+    return planned(in_database(folder, source, shadowed=shadowed), charge=False)
 
 
 @pytest.mark.parametrize("sql", STATEMENTS.values(), ids=STATEMENTS)
@@ -539,7 +555,7 @@ def test_duckdb_itself_reads_and_writes_no_other_file(sql, folder, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(scans, "_check_select", lambda *_: None)
-    in_database(folder, 'path = "stays.parquet"')
+    in_database(folder, 'path = "stays.parquet"', shadowed=True)
     before, found = sorted(folder.iterdir()), ""
     with suppress(dpf.DpframeError, duckdb.Error, AttributeError):  # the last where nothing comes of a statement
         found = str(scans.opened("duckdb", scans.Scan(database="clinic.duckdb", sql=sql)).fetchall())
@@ -550,7 +566,7 @@ def test_duckdb_itself_reads_and_writes_no_other_file(sql, folder, monkeypatch):
 @pytest.mark.parametrize("sql", OUTSIDE.values(), ids=OUTSIDE)
 def test_sql_reads_no_file_but_its_database(sql, folder, monkeypatch):
     with pytest.raises(dpf.DpframeError) as refused:
-        previewed(folder, sql, monkeypatch)
+        previewed(folder, sql, monkeypatch, shadowed=True)
     assert isinstance(refused.value, dpf.InvalidArgument | dpf.errors.SourceFailed)
     assert "s3cret" not in str(refused.value)
 
@@ -569,6 +585,26 @@ def test_sql_reads_no_variable_of_python(folder, monkeypatch):
         with pytest.raises(dpf.errors.SourceFailed):
             previewed(folder, f"select * from {name}", monkeypatch)
     del connection, scan, sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select patient, ward, case when nights > 0 then error('v=' || ward)::double end as nights from stays",
+        "select patient, ward, ('v=' || ward)::double as nights from stays",
+        "select patient, ward, nights from stays limit (select error('v=' || max(ward))::bigint from stays)",
+        "select patient, ward, nights from stays where (select error('v=' || max(ward)) from stays) is null",
+    ],
+)
+def test_sql_that_fails_on_a_value_is_charged_and_quotes_none(sql, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    whole = in_database(folder, f'database = "clinic.duckdb"\nsql = """{sql}"""')
+    planned(whole, charge=False)  # reads no row, so nothing fails
+    with pytest.raises(dpf.ReleaseFailed, match="the charge stands") as failed:
+        run(whole)
+    trail = (folder / "audit.jsonl").read_text(encoding="utf-8")
+    assert charges(folder) == 1
+    assert "v=" not in str(failed.value) + repr(failed.value.__context__) + trail
 
 
 def test_sql_that_only_reads_is_run(folder, monkeypatch):

@@ -191,6 +191,71 @@ def test_153_a_lost_head_is_refused_until_a_recovery_says_why(store):
     assert dpf.Ledger.recover(store.url, head=head, reason="again").verify()["entry"] == 3
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """Each entry is a second later than the one before."""
+    seconds = iter(range(1_000))
+    for module in ("dpframe.ledger.ledger", "dpframe.ledger.sql"):
+        monkeypatch.setattr(f"{module}.now", lambda: f"2026-01-01T00:{next(seconds):06d}+00:00")
+
+
+@pytest.mark.parametrize("more", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("knows", ["process", "head"])
+@pytest.mark.usefixtures("clock")
+def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
+    """Two charges, then four that the copy lacks, and `more` of it while nobody who saw those four was there."""
+    kept = Kept() if knows == "head" else None
+    ledger = dpf.Ledger(epsilon=4, path=store.url, head=kept)
+    for _ in range(2):
+        take(ledger)
+    store.keep()
+    begun = None if kept is None else kept.text
+    for _ in range(4):
+        take(ledger)
+    known, newest = dict(seen._newest), None if kept is None else kept.text
+    store.put_back()
+    forget()
+    if kept is not None:
+        kept.text = begun  # it was put back too, and its newest text is found later
+    other = dpf.Ledger.open(store.url, head=kept)
+    for _ in range(more):
+        take(other)
+    if kept is not None:
+        kept.text = newest
+    forget()
+    if knows == "process":
+        seen._newest.update(known)
+    whole = 6 / 8 if not more else 2 / 8 + more / 8 + 6 / 8  # where they parted is not known
+    assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == whole
+    forget()
+    seen._newest.update(known)  # a process that saw the four goes on, and nothing is charged again
+    take(dpf.Ledger.open(store.url, head=kept))
+    seen._newest.update(known)
+    assert dpf.Ledger.recover(store.url, head=kept, reason="again").spent.epsilon == whole + 1 / 8
+
+
+@pytest.mark.usefixtures("clock")
+def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_more(store):
+    """Its total is as large as what the process saw, and it charged less."""
+    ledger = dpf.Ledger(epsilon=4, path=store.url)
+    take(ledger)
+    store.keep()
+    for _ in range(2):
+        take(ledger)
+    known = dict(seen._newest)
+    store.put_back()
+    forget()
+    other, kept = dpf.Ledger.open(store.url), Kept()
+    for _ in range(2):
+        take(other)
+    recovered = dpf.Ledger.recover(store.url, head=kept, reason="it had none")
+    assert recovered.spent.epsilon == 3 / 8
+    seen._newest.update(known)
+    with pytest.raises(dpf.LedgerError, match="older copy"):
+        take(recovered)
+    assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == 6 / 8
+
+
 def test_153_a_head_may_begin_later(store, head):
     """Without a word where nothing was charged; else by a recovery, which says why."""
     dpf.Ledger(epsilon=1, path=store.url)

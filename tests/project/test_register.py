@@ -817,11 +817,13 @@ def test_90_a_forked_child_shares_no_draw_with_its_parent():
 
 
 def test_the_register_is_whole():
-    """docs/security.md has every number from 1 to 177 once, and every test that it names exists."""
+    """docs/security.md has every number from 1 to 178 once, and every test that it names exists."""
     tests = Path(__file__).parents[1]
     page = (tests.parent / "docs" / "security.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|(.*)\|$", page, flags=re.MULTILINE)
-    assert [int(row[0]) for row in rows] == list(range(1, 178))
+    assert [int(row[0]) for row in rows] == list(range(1, 179))
+    assert f"{len(rows)} attacks" in page
+    assert f"number from 1 to {len(rows)} is" in page
     files = {file.name: file.read_text(encoding="utf-8") for file in tests.rglob("test_*.py")}
     for number, _, answer, named in rows:
         places = re.findall(r"`([^`]+)`", named)
