@@ -8,6 +8,7 @@ from assurance.bugs.calibration import CALIBRATION
 from assurance.bugs.charges import CHARGES
 from assurance.bugs.checks import CHECKS
 from assurance.bugs.contracts import CONTRACTS
+from assurance.bugs.derived import DERIVED
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
@@ -61,4 +62,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHARGES,
     *CHECKS,
     *WITNESSES,
+    *DERIVED,
 )

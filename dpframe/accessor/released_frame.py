@@ -11,6 +11,7 @@ import numpy as np
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.measurements import Measurement, measurements_of
 from dpframe.accessor.result_sections import section_of, suggested
+from dpframe.accessor.summed_frame import SummedFrame
 from dpframe.accessor.written_frame import WrittenFrame
 from dpframe.display import marginal_charts, report_page, result_charts
 from dpframe.display.layout import Asked
@@ -37,6 +38,12 @@ OF_RESULTS = (
     "write_parquet",
     "write_html",
     "parts",
+    "total",
+    "share",
+    "cumulative",
+    "rolling",
+    "difference",
+    "change",
 )
 CHECKS: dict[str, type] = {
     **dict.fromkeys(("of", "what"), str),
@@ -68,7 +75,7 @@ VERBS = (
 )  # of private frames
 
 
-class ReleasedFrame(WrittenFrame):
+class ReleasedFrame(WrittenFrame, SummedFrame):
     """The record of a released result, ``.dp`` of its frame: provenance, a chart, an array, a file.
 
     Examples
@@ -459,8 +466,9 @@ class ReleasedFrame(WrittenFrame):
 
         def __getattr__(self, name: str) -> Any:
             if name in VERBS:
+                summed = " For the sum of its rows with its error write .dp.total()." if name == "sum" else ""
                 raise AlreadyReleased(
-                    f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
+                    f"this frame is a released result: it is public, so use it directly, without .dp.{name}.{summed}"
                 )
             raise AttributeError(f".dp of a result has no {name!r}." + _instead_of(name))
 

@@ -267,7 +267,7 @@ def _of_a_choice(facts: Mapping[str, Any]) -> str:
 def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"differentially private: epsilon {cost['epsilon']:.4g}{delta}"
+    price = str(facts.get("said", f"differentially private: epsilon {cost['epsilon']:.4g}{delta}"))
     if not facts["measures"]:
         return price
     if "top" in facts:
