@@ -16,6 +16,7 @@ LATER = (
     "ledger",
     "period",
     "rounded",
+    "shown",
 )  # known after the charge, or no part of what was asked
 
 
@@ -36,7 +37,7 @@ def promised(record: Mapping[str, Any]) -> str:
 
 def as_released(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record as it was before its numbers were rounded; KeyError or TypeError where it does not tell."""
-    facts = {name: fact for name, fact in record.items() if name not in ("altered", "rounded")}
+    facts = {name: fact for name, fact in record.items() if name not in ("altered", "rounded", "shown")}
     if "rounded" not in record:
         return facts
     before = record["rounded"]
