@@ -7,6 +7,7 @@ from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
 from assurance.bugs.changes import CHANGES
 from assurance.bugs.charges import CHARGES
+from assurance.bugs.checks import CHECKS
 from assurance.bugs.contracts import CONTRACTS
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
@@ -60,5 +61,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *REPORTS,
     *CHARGES,
     *CHANGES,
+    *CHECKS,
     *WITNESSES,
 )

@@ -21,7 +21,7 @@ from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps, step_length
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import Total
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
 from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, RowVector
@@ -97,14 +97,14 @@ class Parts:
 
 def compound(query: Query) -> bool:
     """Tell whether some Total is no plain sum over rows."""
-    return query.gathers or any(total.per_unit or total.vector is not None for total in query.of_cells)
+    return gathers(query) or any(total.per_unit or total.vector is not None for total in query.of_cells)
 
 
 def totals_at_once(
     source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit, p: float
 ) -> dict[Total, Integers] | None:
     """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
-    if query.gathers or parts.others:
+    if gathers(query) or parts.others:
         return None
     if unit.column is None:
         sums: dict[Total, Integers] | None = of_rows_alone(source, cells, parts.terms)
@@ -250,10 +250,13 @@ def _prepared(total: Total, name: str) -> pl.Expr | None:
         return None if total.vector.column is None else _binned(name, total.vector)
     if total.bounds is None:
         return pl.col(name) if total.columns else None
-    lower, upper = grid_steps(total.bounds)
-    most = WIDER * max(abs(lower), abs(upper))
-    scaled = pl.col(name) * (1.0 / step_length(total.bounds))
-    return (scaled.clip(-float(most), float(most)) + 0.5).floor().cast(pl.Int64, strict=False)
+    return wider_steps(pl.col(name), total.bounds)
+
+
+def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
+    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; null where it is missing."""
+    most = float(WIDER * max(map(abs, grid_steps(bounds))))
+    return ((value * (1.0 / step_length(bounds))).clip(-most, most) + 0.5).floor().cast(pl.Int64, strict=False)
 
 
 def _binned(name: str, inner: InnerCounts) -> pl.Expr:

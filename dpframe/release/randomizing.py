@@ -21,7 +21,7 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
-from dpframe.errors.withholding import tried
+from dpframe.errors.tracebacks import tried
 from dpframe.exact import exact_text, shown_up
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
@@ -146,7 +146,7 @@ def _rehearse(
     frame: Any, query: Query, method: Method, unit: PrivacyUnit, facts: Mapping[str, Any] | None = None
 ) -> None:
     """The whole call on no rows: what is certain to fail must not cost anything."""
-    column = query.columns[0] if query.columns else query.of_cells[0].column or ""
+    column = query.keys.columns[0] if query.keys.columns else query.of_cells[0].column or ""
     rule = f"the method must suit the column {column!r}, and it fails even without rows"
     with tried(WrongDtype, rule, "Declare categories in the dtype of their column, or cast the column."):
         rows = _rows(emptied(frame, columns_of(query, unit)), query, unit, 1)

@@ -16,7 +16,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.privacy import Price
 from dpframe.queries import bins, discovery, keys, statistics
 from dpframe.queries.statistics import Statistic, marginals

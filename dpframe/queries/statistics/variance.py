@@ -31,6 +31,7 @@ class Variance(Clipped):
     """
 
     verb: ClassVar[str] = "variance"
+    tells_totals: ClassVar[bool] = True
     ending: ClassVar[str] = "var"
     sized: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False
