@@ -307,12 +307,12 @@ def form_of(frame: Any, ask: Callable[..., Any], unit: dpf.PrivacyUnit, watch: A
 
 def public_parts(result: Any) -> Mapping[str, Any]:
     """List library, columns, dtypes, keys, order, attrs and provenance of a result, without what noise decides."""
-    facts = {name: fact for name, fact in result.dp.provenance.items() if name != "sha256"}
+    facts = {name: fact for name, fact in result.dp.provenance.items() if name not in ("sha256", "release")}
     facts["rows"] = {name: fact for name, fact in (facts.get("rows") or {}).items() if name != "sha256"}
     noisy = set(facts["columns"])
     facts["measures"] = {
         name: {
-            **statistic,
+            **{fact: value for fact, value in statistic.items() if fact != "totals"},
             "denoise": [step["name"] for step in statistic["denoise"]]
             if statistic["denoise"]
             else statistic["denoise"],

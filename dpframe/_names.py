@@ -9,6 +9,7 @@ from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
+from dpframe.derived.expressions import combine
 from dpframe.errors import (
     AlreadyReleased,
     BoundsWarning,
@@ -24,6 +25,7 @@ from dpframe.errors import (
     ReleaseFailed,
     UnknownColumn,
     UnlimitedBudgetWarning,
+    WeakPrivacyWarning,
     WrongDtype,
 )
 from dpframe.frames.build import read_parquet
@@ -136,6 +138,7 @@ __all__ = [
     "UnknownColumn",
     "UnlimitedBudgetWarning",
     "Variance",
+    "WeakPrivacyWarning",
     "WrongDtype",
     "__version__",
     "advanced_composition",
@@ -144,6 +147,7 @@ __all__ = [
     "bins",
     "classical_gaussian",
     "classical_gaussian_sigma",
+    "combine",
     "compare_accounting",
     "concat",
     "correlation",

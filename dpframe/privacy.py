@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checke
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
+WEAK_EPSILON, WEAK_DELTA = 10, 0.001  # beyond, a promise is worth little, and dpframe says so
 NO_BOUNDS = (
     "max_rows must be given (or max_groups=), in the call or as a default in the unit: how many rows of one {column} "
     "may count in full in a group, and in how many groups. df.dp.contributions(epsilon=...) tells privately how many "

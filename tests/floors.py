@@ -19,6 +19,7 @@ ROOMS: dict[str, tuple[float, str]] = {
     "local": (8, "the local model"),
     "audit": (8, "audits"),
     "testing": (8, "contract checks for extensions"),
+    "derived": (7.5, "numbers computed of released ones, with the exact law of their noise and a record of their own"),
     "release": (7, "the path: check, charge, measure, add noise, denoise, build; together; replay; provenance"),
     "ledger": (6, "the one mutable thing, with its stores, entries, heads and the words of a statement"),
     "planning": (5, "call, sensitivity, price, calibration, accuracy, auto, joint"),

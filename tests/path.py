@@ -44,8 +44,8 @@ HELD: dict[str, tuple[float, float]] = {
     "histogram, again: functions": (232, 150),
     "agg of three, cold: files": (95, 46),
     "agg of three, cold: functions": (468, 290),
-    "files": (328, 200),
-    "share of import lines, in percent": (7.48, 5.5),
+    "files": (340, 200),
+    "share of import lines, in percent": (7.5, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 16),
     "members of Total": (21, 7),
@@ -53,7 +53,7 @@ HELD: dict[str, tuple[float, float]] = {
     "files of streams": (13, 7),
     "rooms of streams": (7, 1),
 }
-AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (134, 180)}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (136, 180)}
 
 
 def traced() -> dict[str, float]:

@@ -9,6 +9,7 @@ from assurance.bugs.changes import CHANGES
 from assurance.bugs.charges import CHARGES
 from assurance.bugs.checks import CHECKS
 from assurance.bugs.contracts import CONTRACTS
+from assurance.bugs.derived import DERIVED
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
 from assurance.bugs.exact import EXACT
@@ -63,4 +64,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHANGES,
     *CHECKS,
     *WITNESSES,
+    *DERIVED,
 )

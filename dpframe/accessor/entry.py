@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dpframe.accessor import listed_verbs
+from dpframe.accessor.derived_frame import DerivedFrame
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
 from dpframe.accessor.public_frame import PublicFrame
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames import build
+from dpframe.frames import build, foreign
 from dpframe.frames.kinds import Library, checked_frame
 from dpframe.frames.marks import is_public
 
@@ -135,4 +136,6 @@ def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:
     if is_public(frame):
         return PublicFrame()
     facts = build.record_of(frame)
-    return PrivateFrame(frame) if facts is None else ReleasedFrame(frame, facts)
+    if facts is None:
+        return PrivateFrame(frame)
+    return (DerivedFrame if facts["schema"] == foreign.DERIVED else ReleasedFrame)(frame, facts)

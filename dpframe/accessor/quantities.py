@@ -14,7 +14,7 @@ from dpframe.planning.call import checked_flag
 from dpframe.queries import counts, statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import Discovery, found_axes
-from dpframe.queries.keys import bin_axes, category_axis, key_columns
+from dpframe.queries.keys import Keys, category_axis, key_columns, running_axes
 from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic, TopK
 from dpframe.queries.statistics.statistic import columns_of
 
@@ -45,7 +45,7 @@ class Quantities(Generic[F]):
         -----
         A unit in t groups counts floor(2**20 min(1, (K / t)**(1/p))) / 2**20 in each, with K the smaller of
         `max_groups` and the number of groups: its sensitivity is K**(1/p), whatever its number of rows
-        (``docs/privacy.md``). Where each row is a unit this is `count`.
+        (``docs/privacy.md``). A ledger that protects each row is refused: rows are no people. Ask for `count`.
 
         Examples
         --------
@@ -272,21 +272,23 @@ class Quantities(Generic[F]):
         range: Any = None,
         **options: Unpack[EcdfOptions],
     ) -> F:
-        """The distribution function of `column`: which share of its values is in each bin and all below it.
+        """The distribution function of `column`: which share of its values is at most the right edge of each bin.
 
         Parameters
         ----------
         column : str
             A column of numbers, dates, datetimes or durations. Missing values are left out.
         bins : sequence of edges, or int
-            As for `histogram`; values beyond the edges count in the end bins. A number of bins needs `range`.
+            As for `histogram`, but each bin holds its *right* edge. Values below the first edge count in all rows;
+            those above the last one count in none, but are part of the whole. A number of bins needs `range`.
         range : pair
             The first and the last edge of equal bins.
 
         Returns
         -------
         DataFrame
-            One row per bin (of each group): ``COL_left``, ``COL_right``, ``ecdf`` (within [0, 1], never falling),
+            One row per bin (of each group): ``COL_left``, ``COL_right``, ``ecdf``, the share of values that are at most
+            ``COL_right`` (within [0, 1], never falling; the last is below 1 where values are above it),
             ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval).
 
         Examples
@@ -297,9 +299,9 @@ class Quantities(Generic[F]):
         ['age_left', 'age_right', 'ecdf', 'ecdf_noisy', 'ecdf_error']
         """
         size = counts.of_bins(1, bins, None)
-        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, None, "clip"))
+        axes = counts.axes_or_later(size, lambda: running_axes(column, bins, range))
         with_default = {"denoise": None, **options}
-        return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, axes[0].size)}, with_default)
+        return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, Keys(axes).shown.cells)}, with_default)
 
     @asks
     def top_k(
@@ -364,7 +366,7 @@ class Quantities(Generic[F]):
         asked = TopK(checked_whole("k", k, 1, 2**53, "a whole number above 0"), checked_flag("counts", counts))
         if isinstance(categories, Discovery):
             found = found_axes(key_columns((column,)), replace(categories, largest=asked.k))
-            return self._inside(found)._asked("top_k", {"count": NUnits()}, {"denoise": None, **options})
+            return self._inside(found)._asked("top_k", {"count": NUnits(or_rows=True)}, {"denoise": None, **options})
         axes = axes_of(column, categories)
         name = "count" if asked.counts else f"{column}_shortfall"
         return self._inside(axes)._asked("top_k", {name: asked}, {"denoise": None, **options})

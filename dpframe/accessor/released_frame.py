@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,11 +13,12 @@ from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.measurements import Measurement, measurements_of
 from dpframe.accessor.result_sections import section_of, suggested
+from dpframe.accessor.summed_frame import SummedFrame
 from dpframe.accessor.written_frame import WrittenFrame
 from dpframe.display import marginal_charts, report_page, result_charts
 from dpframe.display.layout import Asked
-from dpframe.errors import AlreadyReleased, InvalidArgument, closest, shown
-from dpframe.errors.tracebacks import trimmed
+from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
+from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
@@ -46,6 +48,12 @@ OF_RESULTS = (
     "select",
     "wide",
     "matrix",
+    "total",
+    "share",
+    "cumulative",
+    "rolling",
+    "difference",
+    "change",
 )
 CHECKS: dict[str, type] = {
     **dict.fromkeys(("of", "what"), str),
@@ -77,7 +85,7 @@ VERBS = (
 )  # of private frames
 
 
-class ReleasedFrame(WrittenFrame):
+class ReleasedFrame(WrittenFrame, SummedFrame):
     """The record of a released result, ``.dp`` of its frame: provenance, a chart, an array, a file.
 
     Examples
@@ -228,7 +236,9 @@ class ReleasedFrame(WrittenFrame):
             column ``part`` comes first, counted from 0.
 
             With ``cells=True`` a row for each row of the result: its labels, and for each released column ``NAME``
-            what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``. The last is the
+            what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``, and the ends of
+            the interval as tables show it, ``NAME_low`` and ``NAME_high``: cut to what is possible, such as shares to 0
+            and 1. Half-widths are never cut. ``NAME_denoised_rmse`` is the
             standard deviation of a total given its noisy value, as far as the prior was learned; null where the
             method does not know it.
 
@@ -244,8 +254,8 @@ class ReleasedFrame(WrittenFrame):
         >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
         >>> ages.dp.errors().columns
         ['column', 'by', 'interval', 'noisy_rmse', 'denoised_rmse']
-        >>> ages.dp.errors(cells=True).columns
-        ['age_left', 'age_right', 'count_interval', 'count_noisy_rmse', 'count_denoised_rmse']
+        >>> ages.dp.errors(cells=True).columns[2:]
+        ['count_interval', 'count_low', 'count_high', 'count_noisy_rmse', 'count_denoised_rmse']
         """
         rows = []
         for number, (frame, said) in enumerate(parts_of(self._frame)):
@@ -290,7 +300,9 @@ class ReleasedFrame(WrittenFrame):
         return public(build.of_rows(rows, library_of(self._frame), types))
 
     @trimmed
-    def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:
+    def suggest(
+        self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None, most_rows: int | None = None
+    ) -> Any:
         """Bounds of contribution for counts by the same groups, from a result of `contributions`; it costs nothing.
 
         Parameters
@@ -299,14 +311,26 @@ class ReleasedFrame(WrittenFrame):
             The price of the count that is planned; with a delta it is Gaussian noise, as in every call.
         mechanism : {"laplace", "gaussian", "auto"}, optional
             The noise; "auto" tries both.
+        most_rows : int, optional
+            The most rows that any unit can have, from what you know: then the rows that are left out have an interval.
 
         Returns
         -------
         DataFrame
             Plain and public, up to 20 candidates, the least ``total_error`` first: ``max_rows`` and ``max_groups``;
             ``rows_kept``, how many rows then count; ``noise``, how far noise moves the counts of all groups together,
-            in expectation; ``left_out``, the rows that the weights take away; ``total_error``, their sum. Of bounds
-            that keep the same rows with the same noise the pair is listed that is nearest to what units do.
+            in expectation; ``left_out``, the rows that the weights take away, as far as units stand out from the noise;
+            ``total_error``, their sum, with `left_out` as many times larger as more units may be cut than it seems.
+            ``units_cut`` is the share of units whose rows count for less, with the ends of its interval
+            ``units_cut_low`` and ``units_cut_high``, which hold for all bounds at once with 95%. With `most_rows` also
+            ``left_out_low`` and ``left_out_high``, which hold likewise. Of bounds that keep the same rows with the same
+            noise the pair is listed that is nearest to what units do.
+
+        Warns
+        -----
+        BoundsWarning
+            If the best bounds may cut more than half of the units: the result is too noisy to recommend any, and the
+            message says how much more epsilon would do.
 
         Raises
         ------
@@ -327,14 +351,18 @@ class ReleasedFrame(WrittenFrame):
         >>> visits = pl.DataFrame({"patient": [*range(5_000)] * 3})
         >>> grid = visits.dp.contributions(epsilon=0.5, ledger=dpf.Ledger(epsilon=1, unit="patient"))
         >>> grid.dp.suggest(epsilon=1.0).columns
-        ['max_rows', 'max_groups', 'rows_kept', 'noise', 'left_out', 'total_error']
+        ['max_rows', 'max_groups', 'rows_kept', 'noise', 'left_out', 'total_error', 'units_cut', 'units_cut_low', \
+'units_cut_high']
         """
         if "groups" not in self._alone("suggest") or "shown" in self._facts:
             raise InvalidArgument(
                 "suggest must be asked of a result of contributions as it was released, which tells how much units "
                 "contribute. Ask for df.dp.contributions(by=..., epsilon=0.1) first."
             )
-        rows = suggested(self._frame, self._facts, epsilon=epsilon, delta=delta, mechanism=mechanism)
+        words = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "most_rows": most_rows}
+        rows, problem = suggested(self._frame, self._facts, **words)
+        if problem is not None:
+            warnings.warn(problem, BoundsWarning, stacklevel=depth_outside())
         return public(build.of_rows(rows, library_of(self._frame)))
 
     @trimmed
@@ -463,8 +491,9 @@ class ReleasedFrame(WrittenFrame):
 
         def __getattr__(self, name: str) -> Any:
             if name in VERBS:
+                summed = " For the sum of its rows with its error write .dp.total()." if name == "sum" else ""
                 raise AlreadyReleased(
-                    f"this frame is a released result: it is public, so use it directly, without .dp.{name}."
+                    f"this frame is a released result: it is public, so use it directly, without .dp.{name}.{summed}"
                 )
             raise AttributeError(f".dp of a result has no {name!r}." + _instead_of(name))
 

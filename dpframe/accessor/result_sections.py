@@ -9,8 +9,10 @@ import numpy as np
 
 from dpframe.display import result_page, result_tables
 from dpframe.display.report_page import Section
+from dpframe.exact import checked_whole
 from dpframe.frames import build, foreign
 from dpframe.planning import suggestion
+from dpframe.planning.cut_units import Cells
 from dpframe.privacy import PrivacyUnit
 from dpframe.release import provenance
 
@@ -49,14 +51,29 @@ def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> 
 
 
 def suggested(
-    frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None
-) -> list[dict[str, Any]]:
-    """The bounds of contribution that a grid of contributions speaks for, the best first."""
+    frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None, most_rows: Any
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The bounds of contribution that a grid of contributions speaks for, the best first, and what is wrong with them.
+
+    The words name the epsilon that would do.
+    """
+    rule = "a whole number from 1 to 2**31"
+    most = None if most_rows is None else checked_whole("most_rows", most_rows, 1, 2**31, rule)
     places = provenance.checked_numbers(frame, facts)
     frame, shape = build.reordered(frame, places), foreign.shape(facts)
     noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"
     names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
-    *ends, values = (build.numbers(frame, name).reshape(shape) for name in names)
-    grid = suggestion.grid_of(dict(zip(names, ends, strict=False)), values, facts["statistics"][0])
+    *each, values = (build.numbers(frame, name).reshape(shape) for name in names)
+    ends, law = dict(zip(names, each, strict=False)), facts["statistics"][0]
     unit, groups = PrivacyUnit.of_facts(facts["unit"]), facts["groups"]["size"]
-    return suggestion.candidates(grid, unit, groups, epsilon=epsilon, delta=delta, mechanism=mechanism)
+    price = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+    cells = Cells.of(ends, values, law, most)
+    return suggestion.candidates(
+        suggestion.grid_of(ends, values, law),
+        cells,
+        unit,
+        groups,
+        **price,
+        paid=float(facts["cost"]["epsilon"]),
+        rows_too=most is not None,
+    )

@@ -137,10 +137,11 @@ def public_record(record: dict[str, Any] | None) -> dict[str, Any] | None:
     if record is None:
         return None
     facts = copy.deepcopy(record)
-    for name in ("sha256", "ledger"):
+    for name in ("sha256", "ledger", "release"):
         facts.pop(name, None)
     (facts.get("rows") or {}).pop("sha256", None)
     for statistic in facts["measures"].values():
+        statistic.pop("totals", None)
         for step in statistic["denoise"] or []:
             step.pop("chose", None)
             step.pop("estimated_rmse", None)

@@ -109,7 +109,8 @@ def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> st
     cost = facts["cost"]
     delta = f", δ = {cost['delta']:.3g}" if cost["delta"] else ""
     errors = _errors({name: _measure(name, facts) for name in names}, facts, panels)
-    return BETWEEN.join(filter(None, (f"ε = {cost['epsilon']:.4g}{delta}", protected(facts), errors)))
+    price = facts.get("said", f"ε = {cost['epsilon']:.4g}{delta}")  # of what was computed from releases its own
+    return BETWEEN.join(filter(None, (price, protected(facts), errors)))
 
 
 def _paragraph(said: Sequence[str]) -> list[str]:

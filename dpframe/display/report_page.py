@@ -180,7 +180,8 @@ STYLE = "\n".join(
         ".wide caption small {max-width:min(46rem, 90vw)}",
         *TABLE_RULES,
         # paper does not scroll: what is wide is wrapped, and what is filled is printed as it is
-        "@media print {.wide {overflow:visible} .broad table {min-width:0;width:100%} .wide table {font-size:.75rem} "
+        "@media print {.wide {overflow:visible} .broad table {min-width:0;width:100%} .wide table {font-size:.75rem;"
+        "overflow-wrap:anywhere} "
         ".wide :is(th, td) {padding:.2em .4em} main, footer {max-width:none;padding:0} tr, figure, dl div "
         "{break-inside:avoid} h2, h3 {break-after:avoid} svg {min-width:0}}",
     )

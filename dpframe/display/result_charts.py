@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import chart_words, charts, dimensions, drawing, layout, marginal_charts, pages
+from dpframe.display import chart_words, charts, dimensions, drawing, layout, marginal_charts, pages, possible
 from dpframe.display.charts import NARROW, WIDTH
 from dpframe.display.dimensions import SCALES, Dimension, Row
 from dpframe.display.drawing import Cell, Panel
@@ -63,6 +63,8 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     if not asked.lays_out and _is_summed(facts, rows, names):
         return _summed(names[0], rows, facts, asked)
     panels, left_out = _panels(names, rows, facts, asked)
+    shown_ends = {name: possible.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
+    left_out += possible.notes_of(shown_ends, facts["measures"])
     words = chart_words.words(names, facts, panels, asked, left_out)
     if len(panels) == 1:
         return charts.titled(drawing.chart_of(panels[0]), words)
@@ -156,7 +158,8 @@ def _panel(
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
     running = first["verb"] == "ecdf"
-    reach = (0.0, 1.0) if running else limits(first) if len(cells) == 1 else None
+    limits = possible.limits(first) if len(cells) == 1 else None
+    reach = (0.0, 1.0) if running else limits if limits and math.isfinite(limits[1]) else None
     panel = Panel(
         cells,
         laid.kind,
@@ -224,8 +227,7 @@ def _first_panels(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
 def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cell:
     """One number with its interval, and where it lies."""
     measure = measure_of(name, facts)
-    around = NOISY if foreign.is_around_noisy(facts["measures"][measure]) else ""
-    cell = interval(row, name, measure, around, limits(facts["measures"][measure]))
+    cell = interval(row, name, measure, facts["measures"][measure])
     if _is_a_count(facts["measures"][measure]) and math.isfinite(cell["value"]):
         cell["short"] = pages.number(round(cell["value"]))  # there are no halves of those that are counted
 
@@ -257,25 +259,21 @@ def _is_a_count(statistic: Mapping[str, Any]) -> bool:
     return "counts" in statistic or statistic["verb"] in ("count", "n_units")
 
 
-def limits(statistic: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The bounds of values between which a number lies by itself: a mean, a quantile, but no variance and no ratio."""
-    within = "bounds" in statistic and ("q" in statistic or statistic["verb"] == "mean")
-    return tuple(statistic["bounds"]) if within else None
-
-
-def interval(row: Row, name: str, measure: str, around: str, within: tuple[float, float] | None = None) -> Cell:
+def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
-    centre, error = row.get(measure + around, row[measure]), row[measure + ERROR]
-    ends = {"low": row.get(f"{measure}_low", centre - error), "high": row.get(f"{measure}_high", centre + error)}
-    if within is not None:
-        ends = {end: min(max(place, within[0]), within[1]) for end, place in ends.items()}
+    released = {column: np.array([float(row[column])]) for column in possible.columns_of(measure) if column in row}
+    made = possible.intervals(statistic, measure, released)
+    ends = {"low": float(made.low[0]), "high": float(made.high[0])}
     band = {}
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
-    low, high = (_end_words(ends[end]) for end in ("low", "high"))
-    says = {"says": f"{pages.number(row[name])} (95%: {low} to {high})", "short": pages.number(row[name])}
-    symmetric = {} if f"{measure}_low" in row or within is not None else {"symmetric": True}
+    low = possible.forms(made, possible.LOW)[0].format(_end_words(ends["low"]))
+    high = possible.forms(made, possible.HIGH)[0].format(_end_words(ends["high"]))
+    value = possible.forms(made, "")[0].format(pages.number(row[name]))
+    says = {"says": f"{value} (95%: {low} to {high})", "short": pages.number(row[name])}
+    own = f"{measure}_low" in row or possible.limits(statistic) is not None
+    symmetric = {} if own else {"symmetric": True}
     return {"value": row[name], **says, **band, **symmetric, **_finite(**ends)}
 
 
@@ -315,11 +313,10 @@ def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) ->
     """The table of two columns of keys that it is, with its margins: colors show the cells, and words all numbers."""
     up, across = facts["levels"][0]["columns"]
     measure = measure_of(name, facts)
-    around = NOISY if foreign.is_around_noisy(facts["measures"][measure]) else ""
     cells, start = [], 0
     for level in facts["levels"]:
         for row in rows[start : start + level["rows"]]:
-            cell = interval(row, name, measure, around, limits(facts["measures"][measure]))
+            cell = interval(row, name, measure, facts["measures"][measure])
             if _is_a_count(facts["measures"][measure]):
                 cell["short"] = pages.number(round(cell["value"]))
             for word, column in (("cell", across), ("up", up)):

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
-from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, rounded, step_words
+from dpframe.display.possible import HIGH, LOW, Shown
+from dpframe.display.rounding import Digits, Rounded, rounded, step_words
 from dpframe.errors.words import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
@@ -29,12 +31,16 @@ ENDS = {LOW: " from", HIGH: " to"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, and its cells, which are text (and whole keys), or numbers with so many decimals."""
+    """A column: its title, and its cells, which are text (and whole keys), or numbers with so many decimals.
+
+    Forms, where there are any, are what is written around each number.
+    """
 
     title: str
     cells: Sequence[Any]
     is_number: bool = False
     decimals: int | None = None
+    forms: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class Table:
         """The cells of a column as text."""
         if not column.is_number:
             return list(map(str, column.cells))
-        return [self.write(value, column.decimals) for value in column.cells]
+        texts = [self.write(value, column.decimals) for value in column.cells]
+        return texts if column.forms is None else list(map(str.format, column.forms, texts))
 
 
 @dataclass(frozen=True)
@@ -74,17 +81,19 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
     """
     write = writer(look.locale)
     rows, statistics = build.rows(frame), list(facts["measures"])
-    numbers = {name: _numbers(frame, facts, name, look.digits) for name in statistics}
+    ends = {name: possible.of_frame(frame, facts, name) for name in statistics}
+    numbers = {name: _numbers(frame, facts, name, look.digits, ends[name]) for name in statistics}
     extra: list[str] = []
     if is_two_way(facts):
         columns, extra = _two_way(rows, facts, numbers, write)
     else:
         columns = _label_columns(rows, facts, write)
         for name in statistics:
-            columns += _statistic_columns(name, numbers[name], errors.get(name))
+            columns += _statistic_columns(name, numbers[name], errors.get(name), ends[name])
+    extra += possible.notes_of(ends, facts["measures"])
     return Table(
         harmless(titled(facts, ", ".join(statistics) if statistics else _of_a_choice(facts))),
-        _subtitle(facts),
+        _subtitle(facts, ends),
         tuple(columns),
         tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
         str(facts["sha256"] if changes.view_of(facts) is None else facts["rows"]["sha256"])[:12],
@@ -139,10 +148,12 @@ def label(value: Any, missing: str, write: Write) -> Any:
     return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
 
 
-def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | None) -> Rounded:
-    """The columns of a statistic; without digits as they are."""
-    ends = [name + end for end in ("", NOISY, ERROR, LOW, HIGH)]
-    columns = {column: build.numbers(frame, column) for column in ends if column in facts["columns"]}
+def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | None, ends: Shown) -> Rounded:
+    """The columns of a statistic, with the ends of its intervals where these are cut; without digits as they are."""
+    released = [column for column in possible.columns_of(name) if column in facts["columns"]]
+    columns = {column: build.numbers(frame, column) for column in released}
+    if ends.is_cut:
+        columns |= {name + LOW: ends.low, name + HIGH: ends.high}
     return Rounded(None, columns) if digits is None else rounded(name, columns, digits)
 
 
@@ -174,18 +185,20 @@ def _whole(left: int, right: int, missing: str, write: Write) -> str:
     return write(float(left), None) if last == left else _bin(left, last, missing, write)
 
 
-def _statistic_columns(name: str, numbers: Rounded, expected: Any) -> list[Column]:
+def _statistic_columns(name: str, numbers: Rounded, expected: Any, ends: Shown) -> list[Column]:
     """The value of a statistic, its interval, and where it was denoised what it was before."""
     made, decimals = numbers.columns, numbers.decimals
     title = harmless(name)
-    parts = [("", made[name])]
+    parts = [("", made[name], possible.forms(ends, "") if ends.noisy.any() else None)]
     if name + LOW in made:
-        parts += [(words, made[name + end]) for end, words in ENDS.items()]
+        on_bounds = ends.on_bounds > 0
+        for end, words in ENDS.items():
+            parts.append((words, made[name + end], possible.forms(ends, end) if on_bounds else None))
     else:
-        parts.append((PLUS_MINUS, made[name + ERROR]))
+        parts.append((PLUS_MINUS, made[name + ERROR], None))
     if name + NOISY in made and not np.array_equal(made[name + NOISY], made[name], equal_nan=True):
-        parts.append((UNBIASED, made[name + NOISY]))
-    columns = [Column(title + words, cells.tolist(), True, decimals) for words, cells in parts]
+        parts.append((UNBIASED, made[name + NOISY], None))
+    columns = [Column(title + words, cells.tolist(), True, decimals, forms) for words, cells, forms in parts]
     if expected is None:
         return columns
     digits = rounded(name, {name: expected, name + ERROR: expected}, "error")
@@ -231,15 +244,15 @@ def _of_a_choice(facts: Mapping[str, Any]) -> str:
     return f"{facts['verb']} of {' and '.join(column for axis in facts['cells'] for column in axis['columns'])}"
 
 
-def _subtitle(facts: Mapping[str, Any]) -> str:
+def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"differentially private: epsilon {cost['epsilon']:.4g}{delta}"
+    price = str(facts.get("said", f"differentially private: epsilon {cost['epsilon']:.4g}{delta}"))
     if not facts["measures"]:
         return price
     if "top" in facts:
         return f"{price}; ± holds for all categories at once with 95%"
-    ranged = {f"{name}{LOW}" in facts["columns"] for name in facts["measures"]}
+    ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
     halves = "; ± is the 95% interval of the unbiased value" if False in ranged else ""
     ends = "; from and to are the ends of 95% intervals" if True in ranged else ""
     return f"{price}{halves}{ends}"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display.possible import HIGH, LOW
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.queries.query import ERROR, NOISY
 
@@ -19,7 +20,6 @@ Digits = int | Literal["error"]
 MOST = 15  # decimals, and zeros before the point; a float has no more digits
 KEPT = 2  # digits of the smallest error of a column
 SLACK = 1e-12  # of floats that are whole steps but for their last bits
-LOW, HIGH = "_low", "_high"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
@@ -18,15 +19,22 @@ PAIR = ("column", "other")  # what names the two columns of a covariance
 
 
 def statement_of(
-    facts: Mapping[str, Any], values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]
+    facts: Mapping[str, Any],
+    values: Mapping[str, Sequence[float]],
+    errors: Mapping[str, Sequence[float]],
+    ends: Mapping[str, possible.Shown],
 ) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
 
-    `values` are the numbers by column, a row each, and `errors` the half-widths of their 95% intervals.
+    `values` are the numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends` these
+    intervals as they are shown.
     """
     sentences = [_subject(facts), _method(facts), _promise(facts)]
     if all(map(len, errors.values())):
-        sentences += [*_accuracy(facts, errors), *_drowned(values, errors)]
+        told = possible.sentences(
+            {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
+        )
+        sentences += [*_accuracy(facts, errors), *told, *_drowned(values, errors)]
     else:
         sentences.append(NOTHING)
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
@@ -104,6 +112,10 @@ def _promise(facts: Mapping[str, Any]) -> str:
 def one_of(facts: Mapping[str, Any]) -> str:
     """The noun for who is protected."""
     return str(facts.get("word") or facts["unit"]["column"] or "row")
+
+
+def _is_chosen(name: str, facts: Mapping[str, Any]) -> bool:
+    return chosen_words(name, facts) is not None
 
 
 def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:

@@ -147,14 +147,16 @@ def _great(table: Table) -> Any:
 
     names = [f"column{number}" for number in range(len(table.columns))]  # a name may be a pattern to great-tables
     made = great_tables.GT(
-        build.frame_of({name: _plain(column) for name, column in zip(names, table.columns, strict=True)}, "polars"),
+        build.frame_of(
+            {name: _plain(table, column) for name, column in zip(names, table.columns, strict=True)}, "polars"
+        ),
         id=f"dpframe-{table.name}",
     )
     titles: dict[str, Any] = {name: column.title for name, column in zip(names, table.columns, strict=True)}
     made = made.cols_label(**titles).tab_header(title=table.title, subtitle=table.subtitle)
     for name, column in zip(names, table.columns, strict=True):
         made = made.cols_align(align="right" if column.is_number else "left", columns=name)
-        if column.is_number:
+        if column.is_number and column.forms is None:
             made = made.fmt(partial(_shown, table, column), columns=name)
     for note in table.notes:
         made = made.tab_source_note(note)
@@ -165,9 +167,9 @@ def _shown(table: Table, column: Column, value: Any) -> str:
     return table.write(value, column.decimals)
 
 
-def _plain(column: Column) -> Sequence[Any]:
-    """Numbers as they are; what names rows as text, for it may be of several kinds."""
-    return column.cells if column.is_number else list(map(str, column.cells))
+def _plain(table: Table, column: Column) -> Sequence[Any]:
+    """Numbers as they are, without forms; what names rows as text, for it may be of several kinds."""
+    return column.cells if column.is_number and column.forms is None else table.written(column)
 
 
 def _kind(column: Column) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.even_bins import EvenBins
 from dpframe.engines.identity import NOWHERE
-from dpframe.queries.bins import BinAxis
+from dpframe.queries.bins import BinAxis, RunningAxis
 
 Integers = NDArray[np.int64]
 
@@ -81,6 +81,8 @@ def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
     A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
     a coarser column move up to the next tick, which changes no comparison.
     """
+    if isinstance(axis, RunningAxis):
+        return _right_closed_edges(axis, tick)
     if axis.kind == "number":
         edges = np.array(axis.edges, dtype=np.float64)
         if axis.closed:
@@ -94,6 +96,18 @@ def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
         lowest, highest = (-math.inf, math.inf) if axis.kind == "number" else (-(2**63), 2**63 - 1)
         edges[0], edges[-1] = lowest, highest
     return edges
+
+
+def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
+    """The same for bins that hold their right edges, open below the first and with a cell above the last.
+
+    Each edge is moved up by one float, or to the next tick above it.
+    """
+    if axis.kind == "number":
+        above = np.nextafter(np.array(axis.edges[1:], dtype=np.float64), np.inf)
+        return np.concatenate([[-math.inf], above, [math.inf]])
+    ticks = [-(2**63), *(int(edge) // tick + 1 for edge in axis.edges[1:]), 2**63 - 1]
+    return np.array(np.clip(np.array(ticks, dtype=object), -(2**63), 2**63 - 1), dtype=np.int64)
 
 
 def near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:

@@ -18,7 +18,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries import group_axes
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.date_grid import dates
-from dpframe.queries.keys import Keys, bin_axes, key_axes
+from dpframe.queries.keys import Keys, bin_axes, key_axes, running_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import (
     Contributors,
@@ -223,6 +223,7 @@ def _cells() -> dict[str, Keys]:
     return {
         **{name: Keys(key_axes((column,), values, None)) for name, (column, values) in keys.items()},
         **{name: Keys(bin_axes(column, edges, None, None, end)) for name, (column, edges, end) in bins.items()},
+        "bins closed on the right": Keys(running_axes("x", EDGES, None)),
         "words and days": Keys(key_axes(("word", "day"), {"word": ["A", None], "day": days}, None)),
         "a grid": Keys(bin_axes(["x", "whole"], [EDGES, [0, 1, 2.0**53]], None, None, "drop")),
         "words and bins": Keys((*key_axes(("word",), ["B", ""], None), *bin_axes("x", EDGES, None, None, "drop"))),

@@ -20,6 +20,7 @@
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
     BoundsWarning (UserWarning)           bounds clipped values or cut contributions of more than 1%
+    WeakPrivacyWarning (UserWarning)      a price or a limit promises little, or bounds look taken from the data
 """
 
 from __future__ import annotations
@@ -269,6 +270,23 @@ class BoundsWarning(UserWarning):
     >>> import dpframe as dpf
     >>> issubclass(dpf.BoundsWarning, UserWarning)
     True
+    """
+
+
+class WeakPrivacyWarning(UserWarning):
+    """A price, a limit or bounds promise little. It depends on public facts alone, and comes before any charge.
+
+    A call whose epsilon is above 10 is warned of, once a ledger; so is a ledger whose delta is above 0.001, and so are
+    bounds that are NumPy scalars, as ``df["age"].min()`` is: bounds that come from the data tell of it.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, warnings
+    >>> with warnings.catch_warnings(record=True) as warned:
+    ...     warnings.simplefilter("always")
+    ...     ledger = dpf.Ledger(epsilon=1.0, delta=0.01)
+    >>> [warning.category.__name__ for warning in warned]
+    ['WeakPrivacyWarning']
     """
 
 

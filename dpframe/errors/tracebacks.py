@@ -56,6 +56,14 @@ def places(error: BaseException) -> list[str]:
     return [f"{os.path.relpath(step.filename, PACKAGE)}:{step.lineno}" for step in reversed(steps)]
 
 
+def depth_outside() -> int:
+    """The depth of the nearest frame outside of dpframe, seen from the caller: the place that a warning names."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
 def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """A public function whose errors show neither its arguments nor what it called."""
 

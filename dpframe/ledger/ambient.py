@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import warnings
+from weakref import WeakSet
 
-from dpframe.errors import InvalidType, UnlimitedBudgetWarning, shown
+from dpframe.errors import InvalidType, UnlimitedBudgetWarning, WeakPrivacyWarning, shown
+from dpframe.errors.tracebacks import depth_outside
 from dpframe.ledger.ledger import Ledger, ambient, made_any
 from dpframe.ledger.statement import unlimited
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import WEAK_EPSILON, PrivacyLoss, PrivacyUnit
 
 _warned = threading.Event()
+_warned_of: WeakSet[Ledger] = WeakSet()  # ledgers of which a call was warned of
 _recording = Ledger._unlimited()
 _chosen: list[Ledger] = []
 
@@ -74,6 +77,19 @@ def warn_unlimited(ledger: Ledger, unit: PrivacyUnit, *, depth: int) -> None:
         return
     _warned.set()
     warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=depth + 1)
+
+
+def warn_weak(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
+    """Once a ledger: the epsilon of a call promises little."""
+    if cost.epsilon <= WEAK_EPSILON or ledger in _warned_of:
+        return
+    _warned_of.add(ledger)
+    warnings.warn(
+        f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, and what is released may tell nearly all "
+        f"of one {unit.column or 'row'}. Take 0.1 to 1 for a call.",
+        WeakPrivacyWarning,
+        stacklevel=depth_outside(),
+    )
 
 
 def checked_ledger(ledger: object) -> Ledger:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -16,20 +17,21 @@ from dpframe.errors import (
     InvalidArgument,
     InvalidType,
     LedgerError,
+    WeakPrivacyWarning,
     after_the_charge,
     checked_name,
     shown,
 )
-from dpframe.errors.tracebacks import trimmed
+from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.shown_ledger import ShownLedger
-from dpframe.ledger.statement import left_of, refusal, spent_of, times
+from dpframe.ledger.statement import left_of, refusal, spent_of, times, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
-from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.privacy import WEAK_DELTA, PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.queries.indicators import checked_checks
 
 if TYPE_CHECKING:
@@ -134,6 +136,8 @@ class Ledger(ShownLedger):
         checks = checked_checks(checks)
         durable = path is not None
         how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=durable, keys_delta=keys_delta)
+        if terms.limit.delta > WEAK_DELTA:
+            warnings.warn(weak_delta(terms), WeakPrivacyWarning, stacklevel=depth_outside())
         store: Store = MemoryStore(terms.limit)
         if path is not None:
             from dpframe.ledger.sql import SqlStore

@@ -17,7 +17,7 @@ from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
 from dpframe.ledger.terms import Limit, Terms
-from dpframe.privacy import PrivacyLoss, PrivacyUnit
+from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit
 
 DUE = "correction due"  # how the words begin on entries that understate their cost
 RELEASES = 5  # the last ones, which a printed ledger shows
@@ -105,6 +105,8 @@ class Statement:
             facts.append(("keys", words))
         if (due := understated(self.accounting, last)) is not None:
             facts.append(("correction", due))
+        if self.limit is not None and (self.limit.epsilon > WEAK_EPSILON or self.limit.delta > WEAK_DELTA):
+            facts.append(("warning", f"weak privacy: a limit above epsilon {WEAK_EPSILON} or delta {WEAK_DELTA}"))
         if self.terms is not None and self.terms.dataset is not None:
             facts.append(("data set", repr(self.terms.dataset)))
         return facts if self.kept is None or not kept else [*facts, ("kept at", repr(self.kept))]
@@ -347,6 +349,14 @@ def no_ledger() -> NoLedger:
     return NoLedger(
         "which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, "
         "or call dpf.set_default_ledger(ledger)."
+    )
+
+
+def weak_delta(terms: Terms) -> str:
+    """Say that the delta of a ledger promises little."""
+    return (
+        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, and it is the chance that one "
+        f"{terms.unit.column or 'row'} is not protected at all. Take far less than one over their number, such as 1e-6."
     )
 
 

@@ -14,12 +14,14 @@ from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
+from dpframe.planning.cut_units import Cells, CutUnits
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.total import Total
 
 Floats = NDArray[np.float64]
 
 LISTED = 20  # candidates
+MOST_CUT = 0.5  # the share of units above which bounds are not recommended
 MOST = 2**20  # rows, or groups: where the grid ends
 LEAST_TRIED = 32  # rows per group, however few there seem to be
 RARE = 0.001  # how often noise alone is taken for units in any cell: a far cell would spoil all
@@ -74,36 +76,80 @@ def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -
 
 
 def candidates(
-    grid: Grid, unit: PrivacyUnit, groups: int | None, *, epsilon: object, delta: object, mechanism: object
-) -> list[dict[str, Any]]:
-    """The bounds with the least total error of the counts of all groups, the best first."""
+    grid: Grid,
+    cells_of: Cells,
+    unit: PrivacyUnit,
+    groups: int | None,
+    *,
+    epsilon: object,
+    delta: object,
+    mechanism: object,
+    paid: float,
+    rows_too: bool = False,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The bounds with the least total error of the counts of all groups, the best first; and what is wrong with them.
+
+    They are ranked by the error to expect if as many units are cut as the noise leaves possible. `paid` is the epsilon
+    of the grid.
+    """
     price = Price.of(epsilon, delta, None)
     there = grid.units > 0
     cells = groups or int(np.ceil(grid.groups[there].max(initial=1)))
     farthest = int(grid.rows[there].max(initial=1))
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[dict[str, Any], CutUnits, float]] = []
     for p, size in _noises(price, mechanism):
-        seen: dict[float, dict[str, Any]] = {}
+        seen: dict[float, tuple[PrivacyUnit, float]] = {}
         for max_rows, max_groups in _bounds(farthest, cells, grid.typical_groups):
             bounded = unit.bounded(max_rows, max_groups)
-            moved = sensitivity.of(Total(None), bounded, cells).norm(p)
             reach = max_rows * min(max_groups, cells) ** (1.0 / p)
-            row = _candidate(bounded, grid.kept(reach, p), float((grid.units * grid.rows).sum()), cells * size * moved)
-            seen.setdefault(round(reach, 6), row)  # others of the same reach count the same rows with the same noise
-        rows += seen.values()
-    return sorted(rows, key=lambda row: float(row["total_error"]))[:LISTED]
+            seen.setdefault(round(reach, 6), (bounded, reach))  # of one reach: the same rows with the same noise
+        everything = {round(reach, 6): reach for reach in _reaches(cells, p)} | {key: of[1] for key, of in seen.items()}
+        cut = CutUnits(cells_of, p, tuple(everything[key] for key in sorted(everything)))
+        for bounded, reach in seen.values():
+            noise = cells * size * sensitivity.of(Total(None), bounded, cells).norm(p)
+            whole = float((grid.units * grid.rows).sum())
+            rows.append((_candidate(bounded, grid.kept(reach, p), whole, noise, cut, reach), cut, reach))
+    rows = sorted(rows, key=lambda row: float(row[0]["total_error"]))[:LISTED]
+    if rows_too:
+        for row, cut, reach in rows:
+            row["left_out_low"], row["left_out_high"] = cut.rows_left_out(reach)
+    return [row for row, _, _ in rows], _problem(*rows[0], unit, paid)
 
 
-def _candidate(unit: PrivacyUnit, kept: float, whole: float, noise: float) -> dict[str, Any]:
+def _candidate(
+    unit: PrivacyUnit, kept: float, whole: float, noise: float, cut: CutUnits, reach: float
+) -> dict[str, Any]:
     left_out = max(whole - kept, 0.0)
+    units_cut, low, high = cut.share(reach)
     return {
         "max_rows": unit.max_rows,
         "max_groups": unit.max_groups,
         "rows_kept": kept,
         "noise": noise,
         "left_out": left_out,
-        "total_error": left_out + noise,
+        "total_error": left_out * cut.factor(reach) + noise,
+        "units_cut": units_cut,
+        "units_cut_low": low,
+        "units_cut_high": high,
     }
+
+
+def _problem(best: Mapping[str, Any], cut: CutUnits, reach: float, unit: PrivacyUnit, paid: float) -> str | None:
+    """The objection to the best bounds, in words; None where the noise is no reason for one."""
+    low, high, times = best["units_cut_low"], best["units_cut_high"], cut.enough
+    if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
+        return None
+    enough = "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
+    return (
+        f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of {unit.column}. "
+        f"Take none of them, and ask for contributions again: {enough}."
+    )
+
+
+def _reaches(cells: int, p: float) -> list[float]:
+    """The reaches of all bounds that are ever tried for so many groups."""
+    groups = sorted({min(size, cells) for size in _steps()})
+    return [rows * size ** (1.0 / p) for rows in _steps() for size in groups]
 
 
 def _bounds(farthest: int, cells: int, typical: float) -> Sequence[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise
 from typing import Any, ClassVar, Literal
@@ -132,6 +132,46 @@ class DateAxis(BinAxis):
 
     def __str__(self) -> str:
         return f"{self.column}: {self.size} dates every {self.every}"
+
+
+@dataclass(frozen=True)
+class RunningAxis(BinAxis):
+    """The bins of a distribution function, P(X <= right edge): each holds its right edge, and the first all below too.
+
+    Above the last edge there is one cell more. It is measured as the others are, so that its values are part of the
+    whole, and it is no row of the result: `shown` is the same axis without it.
+    """
+
+    outside: Literal["drop", "clip"] = "clip"
+    beyond: bool = True  # whether there is a cell above the last edge
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - (0 if self.beyond else 1)
+
+    @property
+    def shown(self) -> RunningAxis:
+        """The bins that are rows of the result."""
+        return replace(self, beyond=False)
+
+    def values(self, position: int) -> Sequence[Any]:
+        return self.edges if self.beyond else self.edges[:-1]
+
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "closed": "right"}
+
+    def notes(self) -> tuple[str, ...]:
+        """Say where values outside the edges go."""
+        first, last = (f"{edge:g}" if self.kind == "number" else str(edge) for edge in self.shown_edges()[[0, -1]])
+        return (f"values of {self.column} below {first} count in all rows, those above {last} only among the whole",)
+
+    def __str__(self) -> str:
+        return f"{self.column}: {len(self.edges) - 1} bins"
+
+
+def running_axis(axis: BinAxis) -> RunningAxis:
+    """The axis of ``ecdf``, of bins by their edges."""
+    return RunningAxis(axis.column, axis.edges, axis.kind, axis.aware)
 
 
 def date_axis(column: str, dates: Dates) -> DateAxis:

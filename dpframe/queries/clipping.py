@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, shown
+import numpy as np
+
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    WeakPrivacyWarning,
+    checked_column_name,
+    shown,
+)
+from dpframe.errors.tracebacks import depth_outside
 from dpframe.exact import exactly, is_number, nearest
 from dpframe.queries.placed import refuse_misplaced
 
@@ -13,6 +24,10 @@ LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
 BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
+OF_DATA = (
+    "bounds look taken from the data, since they are NumPy scalars, as df.age.min() is: such bounds tell of it. Write "
+    "numbers that you know without a look, such as bounds=(0, 100)."
+)
 
 
 def step_length(bounds: tuple[float, float]) -> float:
@@ -64,6 +79,8 @@ def checked_bounds(bounds: object) -> tuple[float, float]:
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise InvalidType(f"bounds must be a pair (lower, upper), not {shown(bounds)}. {BOUNDS_EXAMPLE}")
     lower, upper = (_bound(bound) for bound in bounds)
+    if any(isinstance(bound, np.generic) for bound in bounds):
+        warnings.warn(OF_DATA, WeakPrivacyWarning, stacklevel=depth_outside())
     if not lower < upper:
         raise InvalidArgument(f"bounds must be two numbers with lower < upper, not {shown(bounds)}. {BOUNDS_EXAMPLE}")
     if max(abs(lower), abs(upper)) < SMALLEST_BOUND:

@@ -56,7 +56,8 @@ def discover(
     """Find the groups privately, where nobody can list them: for ``group_by(..., keys=dpf.discover(...))``.
 
     A group is shown where the noisy number of its units reaches a threshold, which a group of a single unit does with a
-    chance of at most `delta`. That noisy number is the answer of ``dpf.n_units()``, at no further price.
+    chance of at most `delta`. That noisy number is the answer of ``dpf.n_units()``, or of ``dpf.count()`` if a ledger
+    protects each row, at no further price.
 
     Parameters
     ----------

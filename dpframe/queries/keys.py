@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
-from dpframe.queries.bins import BINS_MISSING, Coding, DateAxis, bin_axis, check_zones, date_axis
+from dpframe.queries.bins import (
+    BINS_MISSING,
+    BinAxis,
+    Coding,
+    DateAxis,
+    RunningAxis,
+    bin_axis,
+    check_zones,
+    date_axis,
+    running_axis,
+)
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
@@ -216,6 +226,12 @@ class Keys:
         return any(axis.coding == "unknown" for axis in self.axes)
 
     @property
+    def shown(self) -> Keys:
+        """The cells that are rows of the result: all, but those beyond the edges of a distribution function."""
+        axes = tuple(axis.shown if isinstance(axis, RunningAxis) else axis for axis in self.axes)
+        return self if axes == self.axes else Keys(axes)
+
+    @property
     def level_facts(self) -> list[dict[str, Any]] | None:
         """The columns and the number of rows of each table, where there are several; None of one."""
         return None
@@ -275,6 +291,12 @@ def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside:
         )
     many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
     return tuple(_bin_axis(name, edges, ends, None, outside) for name, edges, ends in zip(column, *many, strict=True))
+
+
+def running_axes(column: Any, bins: Any, value_range: Any) -> tuple[Any, ...]:
+    """The axes of ``ecdf(column, ...)``: one."""
+    axes = bin_axes(column, bins, value_range, None, "clip")
+    return tuple(running_axis(axis) if isinstance(axis, BinAxis) else axis for axis in axes)
 
 
 def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:

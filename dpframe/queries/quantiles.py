@@ -32,27 +32,30 @@ class Spread(Protocol):
 
 
 def places(
-    running: Floats, q: float, spread: Spread, noise: Noise, confidence: float
+    running: Floats, q: float, spread: Spread, noise: Noise, confidence: float, *, rows: float, beside: int
 ) -> tuple[Integers, Integers, Integers]:
     """For each group the place of the q-quantile among the candidates, and the least and the greatest it may have.
 
     The value is the first candidate at which the isotonic fit of the running counts F reaches q of its end. The
-    interval holds the least candidate v with F(v) >= q N with at least this confidence: if v is that of the exact
-    counts, then s_v = F_v - q N >= 0 and s_(v-1) < 0, and each of the noisy ones is on the wrong side of its limit, z
-    standard deviations, with at most half of what is left. Below one value, by their noisy number, nothing is known.
+    interval holds, with at least this confidence, the candidates of all values that are called the q-quantile: the
+    least v with F(v) >= q N, and both order statistics between which others interpolate. Of each of these candidates
+    s_v = F_v - q N >= -`rows` and s_(v-1) <= `rows`, and each of the noisy numbers is beyond its limit, z standard
+    deviations farther, with at most half of what is left. Then it takes so many neighbors more as `beside` says: a
+    value is nearer to its own candidate than to the next. Below one value, by their noisy number, nothing is known.
     """
     last = running[:, -1]
     size = running.shape[1]
     fitted = np.clip(_rising(running, noise), 0.0, np.maximum(last, 0.0)[:, None])
     value = np.argmax(fitted >= (q * fitted[:, -1] - SLACK)[:, None], axis=1)
-    margin = half_widths(q, spread, noise, confidence) + SLACK
+    margin = half_widths(q, spread, noise, confidence) + rows + SLACK
     signed = running - q * last[:, None]
     low = np.argmax(signed >= -margin, axis=1)
     before = np.concatenate([np.ones((last.size, 1), dtype=np.bool_), (signed <= margin)[:, :-1]], axis=1)
     high = size - 1 - np.argmax(before[:, ::-1], axis=1)
-    low, high = np.minimum(low, value), np.maximum(high, value)
+    low, high = np.minimum(low, value) - beside, np.maximum(high, value) + beside
     some = last >= 1.0
-    return np.where(some, value, size // 2), np.where(some, low, 0), np.where(some, high, size - 1)
+    ends = np.where(some, np.maximum(low, 0), 0), np.where(some, np.minimum(high, size - 1), size - 1)
+    return np.where(some, value, size // 2), *ends
 
 
 def half_widths(q: float | Floats, spread: Spread, noise: Noise, confidence: float) -> Floats:

@@ -60,7 +60,7 @@ class Query:
     @cached_property
     def shown(self) -> Keys:
         """The rows of the result: the cells, with their subtotals, or in each the rows of a statistic."""
-        shown = self.keys if self.subtotals is None else Subtotals(self.keys.axes, self.subtotals)
+        shown = self.keys.shown if self.subtotals is None else Subtotals(self.keys.axes, self.subtotals)
         for _, statistic in self.statistics:
             if isinstance(statistic, Tables):
                 shown = statistic.shown()

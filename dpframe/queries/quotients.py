@@ -65,6 +65,22 @@ def quotient_ends(top: Floats, bottom: Floats, squares: Squares) -> tuple[Floats
     return np.where(bounded, ends[0], -np.inf), np.where(bounded, ends[1], np.inf)
 
 
+def within_limits(low: Floats, high: Floats, halves: Floats, limits: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Intervals cut to limits; where nothing is left, from the nearest limit as far as the half-width reaches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> within_limits(np.array([-0.1, -0.4]), np.array([0.2, -0.2]), np.array([0.15, 0.1]), (0.0, 1.0))
+    (array([0., 0.]), array([0.2, 0.1]))
+    """
+    least, most = np.clip(low, *limits), np.clip(high, *limits)
+    with np.errstate(invalid="ignore"):  # of a limit and a half-width that are both infinite
+        least = np.where(low > limits[1], np.maximum(limits[1] - halves, limits[0]), least)
+        most = np.where(high < limits[0], np.minimum(limits[0] + halves, limits[1]), most)
+    return least, most
+
+
 def nearest_shares(values: Floats) -> Floats:
     """The nearest numbers, in the sum of squares, that are at least 0 and add up to 1 in each row.
 

@@ -138,6 +138,9 @@ FORMS: Mapping[type[Any], Form] = {
     ),
     keys.DtypeAxis: _form("DtypeAxis", lambda it: {"columns": it.columns, "missing": NO_KEYS}),
     bins.BinAxis: _form("BinAxis", _bins, **BINS),
+    bins.RunningAxis: _form(
+        "RunningAxis", lambda it: {**_bins(it), "beyond": it.beyond}, **{**BINS, "outside": "clip"}, beyond=True
+    ),
     bins.DateAxis: _form("DateAxis", lambda it: {**_bins(it), "every": it.every}, **BINS, every="1d"),
     discovery.FoundAxis: _form("FoundAxis", _found, **FOUND),
     discovery.Discovery: _form(

@@ -40,6 +40,7 @@ def release(call: Call) -> Any:
     plan = ready.plan
     entry = replay.entry_of(ready, words, ledger)
     ambient.warn_unlimited(ledger, plan.unit, depth=6)
+    ambient.warn_weak(ledger, plan.unit, plan.cost)
     receipt = ledger.take(entry)
     if isinstance(receipt, Answer):
         log.info("replayed %s of snapshot %s", plan.query, words.snapshot)

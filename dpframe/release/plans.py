@@ -23,6 +23,7 @@ from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.indicators import AUTO
 from dpframe.queries.query import Query
+from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
 
@@ -118,4 +119,15 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
         priced_query = priced_at(Price(epsilon, delta))
         return expected_errors(priced_query.query, priced_query.parts, pricing.size, accuracy.confidence)
 
-    return priced_at(Price(smallest_epsilon(targets, errors_at), delta)), accuracy
+    priced_query = priced_at(Price(smallest_epsilon(targets, errors_at), delta))
+    left = expected_errors(priced_query.query, priced_query.parts, pricing.size, CONFIDENCE)
+    steps = {part.total: part.mechanism.grid for part in priced_query.parts}
+    for name, statistic in priced_query.query.statistics:
+        step = steps.get(statistic.totals()[0], 0.0) if statistic.denoisable else 0.0  # of others none is known
+        target = targets[name]
+        if target == 0.0 or (target < step / 2 and left[name] == 0.0):
+            raise InvalidArgument(
+                f"within must be larger than {target:g} for {name}, whose answer would be exact in 95 of 100 cases: "
+                "that protects nobody. Write an error that you can live with, such as within=10."
+            )
+    return priced_query, accuracy

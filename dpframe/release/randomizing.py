@@ -124,6 +124,7 @@ def randomized(
     declared = {PURE: exact_text(curve.budget)}
     entry = Entry(now(), label, words, whose, amount, cost, asked=declared, promises=(promised(facts),))
     ambient.warn_unlimited(payer, whose, depth=5)
+    ambient.warn_weak(payer, whose, cost)
     receipt = payer.take(entry)
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     reports = looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))

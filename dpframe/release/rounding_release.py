@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpframe.display.rounding import HIGH, LOW, Digits, rounded
+from dpframe.display.possible import HIGH, LOW
+from dpframe.display.rounding import Digits, rounded
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places

@@ -67,6 +67,7 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
         ambient.warn_unlimited(ledger, plan.unit, depth=4)
+        ambient.warn_weak(ledger, plan.unit, plan.cost)
         streams.begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)

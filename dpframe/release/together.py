@@ -148,6 +148,7 @@ def release_together(
         check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
     ambient.warn_unlimited(payed, joint.unit, depth=3)
+    ambient.warn_weak(payed, joint.unit, joint.cost)
     labels = {name: call.words.label or label for name, call in calls.items()}
     promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))

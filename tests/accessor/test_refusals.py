@@ -19,6 +19,7 @@ from dpframe import errors
 from dpframe.release import measuring
 
 LONGEST = 330
+WARNINGS = (dpf.BoundsWarning, dpf.UnlimitedBudgetWarning, dpf.WeakPrivacyWarning)
 CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]
 SUBJECTS = {  # what a message may be about, besides the arguments of the surface
     "dpf.bins",
@@ -106,7 +107,7 @@ def arguments() -> set[str]:
         for name in vars(owner)
         if name[0] != "_"
     ]
-    accepted = [found for found in [*called, *verbs] if callable(found) and found is not dpf.UnlimitedBudgetWarning]
+    accepted = [found for found in [*called, *verbs] if callable(found) and found not in WARNINGS]
     names = {"column", "by", "keys", "k", "counts"}
     for function in accepted:
         try:

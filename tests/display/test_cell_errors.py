@@ -57,6 +57,8 @@ def test_errors_of_cells(sizes):
         "size_left",
         "size_right",
         "count_interval",
+        "count_low",
+        "count_high",
         "count_noisy_rmse",
         "count_denoised_rmse",
     ]

@@ -123,7 +123,7 @@ def test_the_provenance_says_why():
     )
 
 
-@pytest.mark.parametrize("within", [0, 0.3, 1, 5, 50, 12_345])
+@pytest.mark.parametrize("within", [0.5, 1, 5, 50, 12_345])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_within_is_reached_and_a_little_less_epsilon_does_not_reach_it(within, confidence):
     plan = PEOPLE.dp.preview.count(within=within, confidence=confidence)

@@ -636,9 +636,12 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
             shown += [[str(key) for key in found[name].to_list()] for name in public]
             attrs = {name: fact for name, fact in getattr(found, "attrs", {}).items() if name != "dpframe"}
             shown += [attrs, type(getattr(found, "index", None)).__name__]
-            statistics = {name: {**fact, "denoise": bool(fact["denoise"])} for name, fact in facts["measures"].items()}
+            statistics = {
+                name: {**fact, "denoise": bool(fact["denoise"]), "totals": len(fact.get("totals", ()))}
+                for name, fact in facts["measures"].items()
+            }
             rows = {name: fact for name, fact in facts["rows"].items() if name != "sha256"}
-            others = {name: fact for name, fact in facts.items() if name != "sha256"}
+            others = {name: fact for name, fact in facts.items() if name not in ("sha256", "release")}
             shown.append(others | {"measures": statistics, "rows": rows})
     shown += [repr(frame.dp), repr(frame.dp.preview.count("x", epsilon=1, ledger=ledger))]
     shown += [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import binom
 from seen import seen
 
 import dpframe as dpf
@@ -319,7 +322,10 @@ def alike(people, *, rows, groups):
 def test_suggested_is_a_plain_frame_of_candidates_the_best_first():
     for asked in ({}, {"by": "year"}, {"by": "year", "keys": YEARS}):
         found = grid_of(**asked).dp.suggest(epsilon=1)
-        assert found.columns == ["max_rows", "max_groups", "rows_kept", "noise", "left_out", "total_error"]
+        assert found.columns == [
+            *("max_rows", "max_groups", "rows_kept", "noise", "left_out", "total_error"),
+            *("units_cut", "units_cut_low", "units_cut_high"),
+        ]
         assert found.height >= 10
         assert found["total_error"].is_sorted()
         assert (found["total_error"] - found["noise"] - found["left_out"]).abs().max() < 1e-6
@@ -368,7 +374,9 @@ def test_suggested_bounds_suit_the_panel_at_a_small_price():
 
 def test_noise_alone_suggests_the_smallest_bounds():
     few = alike(2, rows=1, groups=1)
-    smallest = [grid_of(few, epsilon=0.01).dp.suggest(epsilon=1).row(0)[:2] for _ in range(20)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # none of them is recommended
+        smallest = [grid_of(few, epsilon=0.01).dp.suggest(epsilon=1).row(0)[:2] for _ in range(20)]
     assert smallest.count((1, 1)) >= 15
 
 
@@ -402,3 +410,76 @@ def test_suggest_takes_a_price_of_its_own_and_a_grid_as_it_was_released():
         PANEL.dp.count(epsilon=1, max_rows=2, ledger=dpf.Ledger(epsilon=1, unit="person")).dp.suggest(epsilon=1)
     with pytest.raises(dpf.NoProvenance):
         PANEL.dp.suggest(epsilon=1)
+
+
+# How many units bounds cut
+
+
+def cut(frame, groups, reach, p):
+    """The share of units that weigh less than 1, and the rows that they lose, in plain Python."""
+    sizes = {}
+    for person, group in frame.select("person", groups).iter_rows():
+        sizes.setdefault(person, {}).setdefault(group, 0)
+        sizes[person][group] += 1
+    norms = [(sum(n**p for n in each.values()) ** (1 / p), sum(each.values())) for each in sizes.values()]
+    lost = sum(rows * max(0.0, 1 - reach / norm) for norm, rows in norms)
+    return sum(norm > reach * (1 + 1e-12) for norm, _ in norms) / len(norms), lost
+
+
+def uneven(people=1_500):
+    """People of whom a few have hundreds of rows, some of them in one group alone."""
+    random = np.random.default_rng(5)
+    rows = np.minimum(random.zipf(1.6, people), 400)
+    places = random.random((people, 4)).cumsum(axis=1)
+    owners = np.repeat(np.arange(people), rows)
+    groups = (random.random(owners.size)[:, None] > (places / places[:, -1:])[owners]).sum(axis=1)
+    return pl.DataFrame({"person": owners, "group": groups})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("price", [{}, {"delta": 1e-6}], ids=["pure", "gaussian"])
+def test_intervals_of_all_bounds_hold_at_once(epsilon, price):
+    """Of 60 releases at most 5% may miss for any of their bounds. A false alarm has a chance below 1e-6."""
+    frame, known, missed = uneven(), {}, [0, 0]
+    for _ in range(60):
+        ledger = dpf.Ledger(epsilon=9, delta=1e-3, unit="person", accounting="basic")
+        grid = frame.dp.contributions(by="group", keys=[0, 1, 2, 3], epsilon=epsilon, ledger=ledger, **price)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dpf.BoundsWarning)
+            found = grid.dp.suggest(epsilon=1.0, most_rows=400, **price)
+        holds = [True, True]
+        for one in found.iter_rows(named=True):
+            p = 2 if price else 1
+            reach = one["max_rows"] * min(one["max_groups"], 4) ** (1 / p)
+            key = round(reach, 6)
+            known[key] = known.get(key) or cut(frame, "group", reach, p)
+            for place, name in enumerate(("units_cut", "left_out")):
+                holds[place] &= one[f"{name}_low"] - 1e-9 <= known[key][place] <= one[f"{name}_high"] + 1e-9
+        missed = [count + (not held) for count, held in zip(missed, holds, strict=True)]
+    for count in missed:
+        assert binom.sf(count - 1, 60, 0.05) > 1e-6 / 16
+
+
+def test_units_cut_without_noise():
+    """Between the cells whose units are all cut and those of which some may be."""
+    frame = alike(1_000, rows=4, groups=1)
+    found = grid_of(frame).dp.suggest(epsilon=1, most_rows=4)
+    ends = {one["max_rows"]: (one["units_cut_low"], one["units_cut_high"]) for one in found.iter_rows(named=True)}
+    assert ends[1] == ends[2] == (1.0, 1.0)
+    assert ends[3] == (0.0, 1.0)  # of 3 rows or of 4
+    assert ends[4] == (0.0, 0.0)
+    rows = {one["max_rows"]: (one["left_out_low"], one["left_out_high"]) for one in found.iter_rows(named=True)}
+    assert rows[2] == (1_000, 2_000)  # of 3 rows or of 4
+    assert "left_out_low" not in grid_of(frame).dp.suggest(epsilon=1).columns
+
+
+def test_nothing_is_recommended_where_noise_rules():
+    frame = uneven(60)
+    with pytest.warns(dpf.BoundsWarning, match="too noisy to tell.*ask for contributions again:.*would do") as caught:
+        found = grid_of(frame, epsilon=0.02).dp.suggest(epsilon=1)
+    assert caught[0].filename == __file__
+    assert found["units_cut_high"][0] > 0.5
+    for wrong in (0, 1.5, "many"):
+        with pytest.raises(dpf.DpframeError, match="most_rows must be"):
+            grid_of(frame).dp.suggest(epsilon=1, most_rows=wrong)

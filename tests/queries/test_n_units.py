@@ -83,10 +83,20 @@ def test_one_cell_needs_no_bounds_and_many_rows_change_nothing():
         frame.dp.group_by("g", keys=["A"] * 1 + ["B"]).n_units(epsilon=1.0, ledger=ledger)
 
 
-def test_where_each_row_is_a_unit_it_is_a_count():
-    frame = visits()
-    found = frame.dp.agg(n=dpf.n_units(), k=dpf.n_units("x"), epsilon=1e7, ledger=dpf.Ledger(epsilon=1e9))
-    assert found.select("n", "k").row(0) == (6_000, frame["x"].count())
+def test_rows_are_not_called_units():
+    """Refused before the charge, in previews too; groups that are found have the number of their rows as a count."""
+    frame, ledger = visits(), dpf.Ledger(epsilon=1e9, delta=1e-3, accounting="basic")
+    words = r"ledger protects each row: use count\(\), or Ledger\(unit=...\)"
+    for asked in (frame.dp, frame.dp.group_by("g", keys=["A"]), frame.dp.group_by("g", keys=dpf.discover(delta=1e-6))):
+        for call in (asked.n_units, asked.preview.n_units):
+            with pytest.raises(dpf.InvalidArgument, match=words):
+                call(epsilon=1.0, ledger=ledger)
+        with pytest.raises(dpf.InvalidArgument, match=words):
+            asked.agg(dpf.count(), dpf.n_units("x"), epsilon=1.0, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    found = frame.dp.group_by("g", keys=dpf.discover(delta=1e-6)).count(epsilon=1e6, denoise=None, ledger=ledger)
+    assert found["count"].sum() == 6_000
+    assert frame.dp.top_k("g", k=2, categories=dpf.discover(delta=1e-6), epsilon=1.0, ledger=ledger).columns[0] == "g"
 
 
 def test_plans_say_what_the_bounds_leave_out():

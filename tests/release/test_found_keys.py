@@ -103,12 +103,10 @@ def test_a_group_exactly_at_the_line_is_shown_half_the_time():
 
 def test_row_units_share_one_number_for_keys_and_counts():
     frame = visits(5)
-    plan = frame.dp.preview.group_by("k", keys=FOUND).agg(
-        c=dpf.count(), n=dpf.n_units(), epsilon=1, ledger=rows_ledger()
-    )
+    plan = frame.dp.preview.group_by("k", keys=FOUND).agg(c=dpf.count(), n=dpf.count(), epsilon=1, ledger=rows_ledger())
     assert [part.mechanism.name for part in plan.parts] == ["truncated Laplace"]
     assert plan.amount == (1, Fraction(1, 10**7))
-    result = frame.dp.group_by("k", keys=FOUND).agg(c=dpf.count(), n=dpf.n_units(), epsilon=1, ledger=rows_ledger())
+    result = frame.dp.group_by("k", keys=FOUND).agg(c=dpf.count(), n=dpf.count(), epsilon=1, ledger=rows_ledger())
     assert result["c"].to_list() == result["n"].to_list()
     assert result["c"].to_numpy() == pytest.approx(800, abs=20)
 

@@ -14,8 +14,8 @@ from dpframe.ledger.promises import promised
 
 STAYS = {"ward": ["A", "B", "A"] * 20, "cost": [1.0, 5.0, 9.0] * 20, "week": [1, 1, 2] * 20}
 FORMS = {
-    "pure": {"epsilon": 1.0},
-    "gaussian": {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"},
+    "pure": {"epsilon": 100.0},
+    "gaussian": {"epsilon": 100.0, "delta": 1e-6, "mechanism": "gaussian"},
 }
 
 
@@ -78,7 +78,7 @@ def test_the_totals_are_those_that_quotients_were_computed_from(form, engine):
         "spread": dpf.variance("cost", bounds=(0, 10)),
         "n": dpf.count("cost"),
     }
-    ledger = dpf.Ledger(epsilon=9, delta=1e-3 if form == "gaussian" else 0)
+    ledger = dpf.Ledger(epsilon=900, delta=1e-3 if form == "gaussian" else 0)
     result = engine(STAYS).dp.group_by("ward", keys=["A", "B"]).agg(statistics, **FORMS[form], ledger=ledger)
     measures = result.dp.provenance["measures"]
     for name in ("mean", "part", "rate", "spread"):

@@ -20,7 +20,9 @@ NOISY = "_noisy"
 
 @dataclass(frozen=True)
 class Ecdf(Statistic):
-    """The share of a group's values in each bin and all below it; the bins are the last axis. Asked by ``df.dp.ecdf``.
+    """The share of a group's values up to the end of each bin; the bins are the last axis. Asked by ``df.dp.ecdf``.
+
+    Beyond the last bin there is one cell more, which is measured with the others: without it the whole is unknown.
 
     Examples
     --------
@@ -45,8 +47,8 @@ class Ecdf(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """The numbers that are measured of the counts of the bins."""
-        return Tree.best(self.size) if self.pure else PrefixSums(self.size)
+        """The numbers that are measured of the counts of the bins, and of what lies beyond them."""
+        return Tree.best(self.size + 1) if self.pure else PrefixSums(self.size + 1)
 
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
@@ -59,15 +61,15 @@ class Ecdf(Statistic):
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The shares, which never fall, and the half-widths of their intervals: a row for each bin of each group."""
         _, shares, half = self._read(measured)
-        return shares.ravel(), half.ravel()
+        return shares[:, :-1].ravel(), half[:, :-1].ravel()
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """The quotients of noisy counts as they are."""
-        return {NOISY: self._read(measured)[0].ravel()}
+        return {NOISY: self._read(measured)[0][:, :-1].ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The error to expect for a group of `size` values spread evenly over the bins, the largest of all bins."""
-        shares = np.arange(1.0, self.size + 1.0) / self.size
+        shares = np.append(np.arange(1.0, self.size + 1.0) / self.size, 1.0)
         return min(float(half_widths(shares, self.design, noises[0], confidence).max()) / size, 1.0)
 
     def check_target(self, name: str, target: float, size: int | None) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import Total
 
@@ -24,6 +26,16 @@ class NUnits(Counted):
     verb: ClassVar[str] = "n_units"
     adds_up: ClassVar[bool] = False  # a unit may be in several groups
     of_rows: bool = False  # whether each row is a unit
+    or_rows: bool = False  # whether rows count instead, where each row is a unit: where they are not called units
+
+    def protecting(self, unit: PrivacyUnit) -> NUnits:
+        """The number of units; refused where nobody says whose rows they are, since rows are no people."""
+        if unit.column is None and not self.or_rows:
+            raise InvalidArgument(
+                "unit must have a column for n_units, but the ledger protects each row: use count(), or "
+                "Ledger(unit=...) with the column that says whose row it is."
+            )
+        return self
 
     def by_rows(self) -> NUnits:
         """The number of rows, which are the units."""
@@ -52,7 +64,7 @@ def n_units(column: str | None = None) -> NUnits:
     -------
     NUnits
         A statistic for ``.dp.group_by(...).agg(...)``. A unit in more groups than `max_groups` counts for less in each;
-        its number of rows plays no part. Where each row is a unit it is a count.
+        its number of rows plays no part. A ledger that protects each row is refused: ask for `dpframe.count`.
 
     Raises
     ------

@@ -13,6 +13,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import between, is_number
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import half_widths, places
@@ -53,6 +54,8 @@ class Quantile(Statistic, Deciding):
     pure: bool = False  # the form that it has for pure noise; its answer means the same
     by: str = ""  # CHOICE where it is chosen by ranks, and no number is measured
     why: str = field(default="", compare=False)
+    said: bool = False  # whether the caller named the candidates: then values lie on them
+    most_rows: int = 0  # of a unit that count in full, where units are protected
 
     @property
     def default_name(self) -> str:
@@ -86,6 +89,10 @@ class Quantile(Statistic, Deciding):
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
         return self if self.by_choice else replace(self, pure=pure)
+
+    def protecting(self, unit: PrivacyUnit) -> Quantile:
+        """The form for a unit, whose rows move the ranks of the interval."""
+        return self if unit.column is None or unit.max_rows is None else replace(self, most_rows=unit.max_rows)
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
@@ -121,7 +128,8 @@ class Quantile(Statistic, Deciding):
         """The facts that a record states of it."""
         ends = [self.candidates[0], self.candidates[-1]]
         said = {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
-        return said | ({"by": self.by, "why": self.why} if self.by_choice else {})
+        interval = {"interval": "candidates" if self.said else "values"}
+        return said | ({"by": self.by, "why": self.why} if self.by_choice else interval)
 
     def choice_facts(self) -> dict[str, Any] | None:
         """The facts on its choice; None where it is read off noisy numbers."""
@@ -134,7 +142,9 @@ class Quantile(Statistic, Deciding):
             return chosen, np.full(chosen.shape, self.candidates[0]), np.full(chosen.shape, self.candidates[-1])
         running = design.running(sums.values.reshape(-1, design.width))
         candidates = np.array(self.candidates)
-        value, low, high = places(running, self.q, design, sums.noise, CONFIDENCE)
+        rows = 1.0 + (self.most_rows if sums.weighted else 0)
+        found = places(running, self.q, design, sums.noise, CONFIDENCE, rows=rows, beside=0 if self.said else 1)
+        value, low, high = found
         return candidates[value], candidates[low], candidates[high]
 
     def __str__(self) -> str:
@@ -189,16 +199,18 @@ def quantile(
         The first and the last candidate, from what you know and never from the data.
     step : float, optional
         From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a thousandth
-        of their distance.
+        of their distance. If you give it you say that values lie on candidates: else intervals reach one candidate
+        farther on either side.
     candidates : list of numbers, optional
-        Instead of `bounds` and `step`: increasing, at most 2**14.
+        Instead of `bounds` and `step`: increasing, at most 2**14. Values lie on them, as with `step`.
 
     Returns
     -------
     Quantile or Quantiles
         For ``.dp.group_by(...).agg(...)``: of each q ``NAME``, ``NAME_error`` and the ends of its interval,
-        ``NAME_low`` and ``NAME_high``. The interval holds the group's own quantile, the least
-        candidate v with at least q of the values at most v, with at least 95%.
+        ``NAME_low`` and ``NAME_high``. The interval holds the q-quantile of the group's values, clipped to the bounds,
+        with at least 95%: the least value v with at least q of the values at most v, and what interpolates between two
+        values. Units count as they are weighed. An end on a bound says that the quantile lies there or beyond it.
 
     Raises
     ------
@@ -224,11 +236,12 @@ def quantile(
     checked_candidates = _candidates(bounds, step, candidates)
     if q is None:
         raise MissingArgument("q must be given: which quantile, between 0 and 1. Write for instance q=0.5.")
+    said = step is not None or candidates is not None
     if not isinstance(q, (list, tuple)):
-        return Quantile(column, _checked_q(q), checked_candidates)
+        return Quantile(column, _checked_q(q), checked_candidates, said=said)
     if not q:
         raise InvalidArgument("q must hold at least one number between 0 and 1. Write for instance q=[0.25, 0.5].")
-    return Quantiles(tuple(Quantile(column, _checked_q(level), checked_candidates) for level in q))
+    return Quantiles(tuple(Quantile(column, _checked_q(level), checked_candidates, said=said) for level in q))
 
 
 @trimmed
@@ -263,7 +276,8 @@ def median(
     median(age) in [0, 120]
     """
     check_column(column)
-    return Quantile(column, 0.5, _candidates(bounds, step, candidates), "median")
+    said = step is not None or candidates is not None
+    return Quantile(column, 0.5, _candidates(bounds, step, candidates), "median", said=said)
 
 
 def _checked_q(q: object) -> float:

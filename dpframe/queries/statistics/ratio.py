@@ -11,7 +11,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import check_column, checked_bounds
-from dpframe.queries.quotients import quotient_ends
+from dpframe.queries.quotients import quotient_ends, within_limits
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Floats, Measured, Noise, Total
 
@@ -58,7 +58,9 @@ class Ratio(Statistic):
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
         """The ends of its interval; infinite where the noise does not tell the sign of the divisor."""
-        _, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
+        value, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
+        if min(self.bounds[0], self.denominator_bounds[0]) >= 0.0:  # no quotient of such sums is below 0
+            low, high = within_limits(low, high, np.maximum(value - low, high - value), (0.0, np.inf))
         return {"_low": low, "_high": high}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
@@ -110,7 +112,8 @@ def ratio(numerator: str, denominator: str, *, bounds: Mapping[str, tuple[float,
     -------
     Ratio
         A statistic for ``.dp.group_by(...).agg(...)``: ``NAME``, ``NAME_error`` and the ends of its interval,
-        ``NAME_low`` and ``NAME_high``. They are infinite where the noise does not tell the sign of the divisor.
+        ``NAME_low`` and ``NAME_high``. They are infinite where the noise does not tell the sign of the divisor, and at
+        least 0 where no bound is below 0.
 
     Raises
     ------

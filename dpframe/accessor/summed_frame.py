@@ -1,0 +1,192 @@
+"""``.dp`` of a released result: sums, shares and steps of its numbers, each with the exact law of its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpframe.derived import along
+from dpframe.errors.tracebacks import trimmed
+
+
+class SummedFrame:
+    """The part of `ReleasedFrame` that computes: what it gives costs nothing, and has a record of its own."""
+
+    _frame: Any
+
+    @trimmed
+    def total(self, by: str | Sequence[str] | None = None) -> Any:
+        """The sum of the rows, or of those that agree in `by`, with the exact error of sums of their noise.
+
+        Parameters
+        ----------
+        by : str or list of str, optional
+            The columns of keys or bins that are kept; without it everything is one row.
+
+        Returns
+        -------
+        DataFrame
+            The keys; for each statistic ``NAME`` and ``NAME_error``, the half-width of its 95% interval; ``covers``,
+            which is ``"table"``: the noise alone. Of unbiased values, also where adjusted ones were released. A mean,
+            a proportion or a ratio becomes that of the groups together, with ``NAME_low`` and ``NAME_high``. Of
+            subtotals and of `marginals` the table that has these columns is taken, with the least noise.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If `by` names no columns of keys, or a number cannot be traced to noise of a known law.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A", "B", "A"]})
+        >>> wards = stays.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> wards["count_error"].to_list(), wards.dp.total()["count_error"].to_list()
+        ([3.0, 3.0], [4.0])
+        """
+        return along.totals_by(self._frame, by)
+
+    @trimmed
+    def share(self, by: str | Sequence[str] | None = None) -> Any:
+        """The share that each row has of the sum of all, or of those that agree in `by`.
+
+        Parameters
+        ----------
+        by : str or list of str, optional
+            The columns of keys or bins within which shares add up to 1.
+
+        Returns
+        -------
+        DataFrame
+            The keys; for each statistic ``NAME``, ``NAME_low`` and ``NAME_high``, the ends of its 95% interval
+            (Fieller's set, from the exact law), and ``covers``. Where the noise does not tell the sign of the sum the
+            ends are infinite.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            As for `total`; and of means and other quotients.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A", "B", "A"] * 500})
+        >>> wards = stays.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> wards.dp.share().columns
+        ['ward', 'count', 'count_low', 'count_high', 'covers']
+        """
+        return along.shares_by(self._frame, by)
+
+    @trimmed
+    def cumulative(self) -> Any:
+        """The running sum along the ordered key, dates or bins; within each group of the other keys.
+
+        Returns
+        -------
+        DataFrame
+            The keys, for each statistic ``NAME`` and ``NAME_error``, and ``covers``, as of `total`. The order is that
+            of dates or bins, or of the declared keys where the result has one column of them.
+
+        Raises
+        ------
+        InvalidArgument
+            If no key is in order, or several are; and as for `share`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> ages = pl.DataFrame({"age": [31, 45, 62]}).dp.histogram(
+        ...     "age", bins=[0, 40, 60, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1)
+        ... )
+        >>> ages.dp.cumulative()["count_error"].to_list()
+        [3.0, 4.0, 5.0]
+        """
+        return along.running(self._frame)
+
+    @trimmed
+    def rolling(self, n: int) -> Any:
+        """The moving average: the mean of each `n` numbers in a row along the ordered key.
+
+        Parameters
+        ----------
+        n : int
+            How many. Rows with fewer up to them are left out.
+
+        Returns
+        -------
+        DataFrame
+            As of `cumulative`. For sums in place of means multiply by `n`, with ``dpf.combine``.
+
+        Raises
+        ------
+        InvalidArgument
+            As for `cumulative`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> weeks = pl.DataFrame({"week": [1, 1, 2, 3]}).dp.group_by("week", keys=[1, 2, 3, 4])
+        >>> result = weeks.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> result.dp.rolling(4)["count_error"].to_list()
+        [1.25]
+        """
+        return along.moving(self._frame, n)
+
+    @trimmed
+    def difference(self, n: int = 1) -> Any:
+        """The difference of each number and that `n` places before it, along the ordered key.
+
+        Parameters
+        ----------
+        n : int
+            How far back; the first `n` rows are left out.
+
+        Returns
+        -------
+        DataFrame
+            As of `cumulative`.
+
+        Raises
+        ------
+        InvalidArgument
+            As for `cumulative`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> weeks = pl.DataFrame({"week": [1, 1, 2, 3]}).dp.group_by("week", keys=[1, 2, 3])
+        >>> result = weeks.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> result.dp.difference()["count_error"].to_list()
+        [4.0, 4.0]
+        """
+        return along.steps(self._frame, n)
+
+    @trimmed
+    def change(self, n: int = 1) -> Any:
+        """The growth of each number against that `n` places before it, in percent, along the ordered key.
+
+        Parameters
+        ----------
+        n : int
+            How far back: 12 of months is year over year. The first `n` rows are left out.
+
+        Returns
+        -------
+        DataFrame
+            The keys, for each statistic ``NAME`` in percent with ``NAME_low`` and ``NAME_high``, and ``covers``, as of
+            `share`.
+
+        Raises
+        ------
+        InvalidArgument
+            As for `cumulative`.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> weeks = pl.DataFrame({"week": [1, 2, 2] * 500}).dp.group_by("week", keys=[1, 2])
+        >>> result = weeks.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> result.dp.change().columns
+        ['week', 'count', 'count_low', 'count_high', 'covers']
+        """
+        return along.changes(self._frame, n)

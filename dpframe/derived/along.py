@@ -1,0 +1,259 @@
+"""Sums, shares and steps of one release: totals by fewer keys, and what changes along an ordered key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.forms import Form, Linear, Quotient, Sparse, add, divide
+from dpframe.derived.record import columns_of, facts_of, frame_of
+from dpframe.derived.variables import Source
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.exact import is_whole
+from dpframe.frames import foreign
+from dpframe.queries.statistics import CONFIDENCE
+
+NAME = "result"  # of the one release, in errors
+POOLED = ("mean", "proportion", "ratio")  # whose total is that of the groups together
+PERCENT = 100.0
+MOST_ENTRIES = 2**25  # terms of all sums together
+
+Rows = NDArray[np.int64]
+
+
+def totals_by(frame: Any, by: Any) -> Any:
+    """The sum of each statistic over the groups that agree in `by`; of a mean, that of the groups together."""
+    source = Source.of(NAME, frame)
+    labels = _checked_by(source, by)
+    rows = _level_of(source, labels)
+    group, first = _grouped(source, labels, rows)
+    sums = _sums(group)
+    forms = {name: _pooled(form, rows, sums) for name, form in _forms(source, "total", POOLED).items()}
+    return _built(source, labels, rows[first], forms, "total", f"total(by={shown(labels)})" if labels else "total()")
+
+
+def shares_by(frame: Any, by: Any) -> Any:
+    """Each number over the sum of those that agree in `by`."""
+    source = _of_cells(frame, "share")
+    labels, every = _checked_by(source, by), np.arange(source.rows)
+    group, _ = _grouped(source, labels, every)
+    sums = _sums(group)
+    forms = {name: _share(form, group, sums) for name, form in _forms(source, "share").items()}
+    return _built(source, source.labels, every, forms, "share", f"share(by={shown(labels)})" if labels else "share()")
+
+
+def _share(form: Linear, group: Rows, sums: Sparse) -> Form:
+    """Each row over the sum of its group. Cells of one law are alike: the noise of one row of a group tells all."""
+    whole = form.summed(sums)
+    alike = all(block.spread is None and weights.nnz == group.size for block, weights in form.noise.values())
+    if alike and len(form.noise) == 1:
+        _, first = np.unique(group, return_index=True)
+        return Quotient(form.at(first), whole, (form.values, whole.values[group], group))
+    _check_entries(int(np.bincount(group)[group].sum()))
+    return divide(form, whole.at(group))
+
+
+def _check_entries(entries: int) -> None:
+    if entries > MOST_ENTRIES:
+        raise InvalidArgument(
+            f"the result must have fewer rows to be added up so often, for it takes {entries:,} terms. "
+            "Take result.dp.total(by=...) of fewer, or wider bins."
+        )
+
+
+def running(frame: Any) -> Any:
+    """The sum of each number and all before it, along the ordered key."""
+    return _along(frame, "cumulative", "cumulative()", lambda form, line: _window(form, line, None))
+
+
+def moving(frame: Any, n: Any) -> Any:
+    """The mean of each `n` numbers in a row, along the ordered key; rows with fewer before them are left out."""
+    size = _checked_n(n)
+    return _along(frame, "rolling", f"rolling({size})", lambda form, line: _window(form, line, size), size - 1)
+
+
+def steps(frame: Any, n: Any) -> Any:
+    """Each number less that `n` places before it, along the ordered key."""
+    size = _checked_n(n)
+
+    def difference(form: Linear, line: Lines) -> Form:
+        now, before = line.pairs(size)
+        return add(form.at(now), form.at(before), -1.0)
+
+    return _along(frame, "difference", f"difference({size})", difference, size)
+
+
+def changes(frame: Any, n: Any) -> Any:
+    """Each number against that `n` places before it, in percent, along the ordered key."""
+    size = _checked_n(n)
+
+    def change(form: Linear, line: Lines) -> Form:
+        now, before = line.pairs(size)
+        return Quotient(form.at(now).sum_with(form.at(before), -1.0).times(PERCENT), form.at(before))
+
+    return _along(frame, "change", f"change({size})", change, size)
+
+
+class Lines:
+    """The rows of a result as lines along its ordered key, one for each group of the other keys."""
+
+    def __init__(self, source: Source) -> None:
+        axes = source.facts["cells"]
+        ordered = [place for place, axis in enumerate(axes) if "every" in axis or "bins" in axis]
+        place = ordered[0] if ordered else len(axes) - 1
+        if not axes or len(ordered) > 1 or (len(axes) > 1 and not ordered):
+            raise InvalidArgument(
+                f"the result must have one key in order, such as dates or bins, and it has {shown(source.labels)}. "
+                "Write group_by with one of them, or result.dp.total(by=...) first."
+            )
+        shape = foreign.shape({"cells": axes})
+        cells = np.arange(source.rows).reshape(shape)
+        self.rows: Rows = np.moveaxis(cells, place, -1).reshape(-1, shape[place])
+        self.size = shape[place]
+
+    def pairs(self, n: int) -> tuple[Rows, Rows]:
+        """The rows that have one `n` places before them, in the order of the result, and those."""
+        now, before = self.rows[:, n:].ravel(), self.rows[:, :-n].ravel()
+        order = np.argsort(now)
+        return now[order], before[order]
+
+
+def _along(
+    frame: Any,
+    verb: str,
+    words: str,
+    made: Callable[[Linear, Lines], Form],
+    gone: int = 0,
+) -> Any:
+    """A result of the rows that are not among the first `gone` of their line."""
+    source = _of_cells(frame, verb)
+    lines = Lines(source)
+    if gone >= lines.size:
+        raise InvalidArgument(
+            f"n must be at most {lines.size - (verb != 'rolling')}, for there are {lines.size} keys in order. "
+            "Write a smaller n."
+        )
+    kept = np.sort(lines.rows[:, gone:].ravel())
+    numbers = {name: made(form, lines) for name, form in _forms(source, verb).items()}
+    return _built(source, source.labels, kept, numbers, verb, words)
+
+
+def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
+    """Sums of all numbers up to each, or the means of the last `size`: rows in the order of the result."""
+    from scipy.sparse import csr_array
+
+    length = lines.size
+    first = 0 if size is None else size - 1
+    ends = np.arange(first, length)
+    counts = ends + 1 if size is None else np.full(ends.size, size)
+    _check_entries(int(counts.sum()) * len(lines.rows))
+    starts = ends + 1 - counts
+    inside = np.concatenate([np.arange(start, end + 1) for start, end in zip(starts, ends, strict=True)])
+    targets = lines.rows[:, np.repeat(ends, counts)].ravel()
+    members = lines.rows[:, inside].ravel()
+    kept = np.sort(lines.rows[:, first:].ravel())
+    rows = np.searchsorted(kept, targets)
+    weight = 1.0 if size is None else 1.0 / size
+    sums = csr_array((np.full(rows.size, weight), (rows, members)), shape=(kept.size, form.values.size))
+    return form.summed(sums)
+
+
+def _of_cells(frame: Any, verb: str) -> Source:
+    """A release of one table."""
+    source = Source.of(NAME, frame)
+    if "levels" in source.facts:
+        raise InvalidArgument(
+            f"{verb} must be of the cells of one table, and this result has {len(source.facts['levels'])} of them. "
+            "Write dpf.combine, or release the cells without subtotals."
+        )
+    return source
+
+
+def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str, Any]:
+    """The forms of all statistics: linear ones, or of these verbs quotients."""
+    forms: dict[str, Any] = {name: source.form(source.unbiased(name)) for name in source.measures}
+    for name, form in forms.items():
+        of = source.measures[name]["verb"]
+        if not isinstance(form, Linear) and of not in quotients:
+            raise InvalidArgument(
+                f"{verb} must be of counts and sums, and {name} is a {of}. Release it in a call of its own, or write "
+                "dpf.combine."
+            )
+    return forms
+
+
+def _level_of(source: Source, labels: Sequence[str]) -> Rows:
+    """The rows that are added up: all, or those of one level of subtotals or one table, which is what was asked.
+
+    Where no level is, they are the cells; of tables the first that has these columns.
+    """
+    levels, every = source.facts.get("levels"), np.arange(source.rows)
+    if levels is None:
+        return every
+    stops = np.cumsum([level["rows"] for level in levels])
+    places = [place for place, level in enumerate(levels) if {*level["columns"]} == {*labels}]
+    places += [place for place, level in enumerate(levels) if {*level["columns"]} > {*labels}]
+    if not places:
+        raise InvalidArgument(
+            f"by must name columns of one table, and none has {shown(list(labels))} together. Name fewer."
+        )
+    return every[stops[places[0]] - levels[places[0]]["rows"] : stops[places[0]]]
+
+
+def _pooled(form: Form, rows: Rows, sums: Sparse) -> Form:
+    """A sum of rows; of quotients that of the numbers above over that of those below."""
+    if isinstance(form, Linear):
+        return form.at(rows).summed(sums)
+    assert isinstance(form, Quotient)
+    return Quotient(form.top.at(rows).summed(sums), form.bottom.at(rows).summed(sums))
+
+
+def _checked_by(source: Source, by: Any) -> list[str]:
+    """The label columns that groups agree in."""
+    if by is None:
+        return []
+    named = [by] if isinstance(by, str) else list(by) if isinstance(by, (list, tuple)) else None
+    if named is None or not all(isinstance(name, str) for name in named):
+        raise InvalidType(f'by must be the name of a column or a list of names, not {shown(by)}. Write by="ward".')
+    labels: list[str] = []
+    for name in named:
+        ends = [name] if name in source.labels else [f"{name}_left", f"{name}_right"]
+        if not {*ends} <= {*source.labels}:
+            raise InvalidArgument(f"by must name columns of the keys, {shown(source.labels)}, not {name!r}. Name one.")
+        labels += ends
+    return labels
+
+
+def _grouped(source: Source, labels: Sequence[str], rows: Rows) -> tuple[Rows, Rows]:
+    """The group of each of these rows, and the first one of each group, in their order."""
+    numbers: dict[Any, int] = {}
+    tokens = source.tokens(list(labels))
+    group = np.array([numbers.setdefault(tokens[row], len(numbers)) for row in rows.tolist()], dtype=np.int64)
+    _, first = np.unique(group, return_index=True)
+    return group, first
+
+
+def _sums(group: Rows) -> Sparse:
+    """The weights of rows in the sums of their groups."""
+    from scipy.sparse import csr_array
+
+    return csr_array(
+        (np.ones(group.size), (group, np.arange(group.size))), shape=(int(group.max(initial=-1)) + 1, group.size)
+    )
+
+
+def _checked_n(n: object) -> int:
+    """A whole number of at least 1."""
+    if not is_whole(n) or int(n) < 1:  # type: ignore[call-overload]
+        raise InvalidArgument(f"n must be a whole number of at least 1, not {shown(n)}. Write n=1.")
+    return int(n)  # type: ignore[call-overload,no-any-return]
+
+
+def _built(
+    source: Source, labels: Sequence[str], places: Rows, forms: Mapping[str, Form], verb: str, words: str
+) -> Any:
+    facts = facts_of("changed", verb, words, [source], CONFIDENCE)
+    return frame_of(source, list(labels), places, columns_of(forms, CONFIDENCE), facts)

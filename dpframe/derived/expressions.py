@@ -1,0 +1,237 @@
+"""`combine`: arithmetic of released columns by an expression, matched on their keys, with exact errors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.forms import Form, Linear, Quotient, add, divide, multiply
+from dpframe.derived.laws import checked_confidence
+from dpframe.derived.record import columns_of, facts_of, frame_of
+from dpframe.derived.variables import Source, constant
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors.tracebacks import trimmed
+
+LONGEST = 1_000  # letters of an expression
+EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
+GRAMMAR = "made of names, numbers, + - * / and parentheses"
+VALUE = "value"
+
+
+@trimmed
+def combine(
+    expression: str,
+    results: Mapping[str, Any],
+    *,
+    on: str | Sequence[str] | None = None,
+    confidence: float = 0.95,
+) -> Any:
+    """Combine released columns by an expression, with the exact error of what it gives; it costs nothing.
+
+    Parameters
+    ----------
+    expression : str
+        Names, numbers, ``+ - * /`` and parentheses: ``"feb.n - jan.n"``, or ``"feb - jan"`` where each result has one
+        statistic. A name is that of a result, with the column behind a dot: one of unbiased values, so where counts
+        were adjusted ``count_noisy``.
+    results : dict of DataFrame
+        The released results by the names that the expression gives them, unchanged, of pandas or Polars.
+    on : str or list of str, optional
+        The columns of keys or bins by which rows are matched; by default all, which must be the same in all results. A
+        result of a single row stands beside every row of the others. Keys that only some results have are left out.
+    confidence : float
+        Of the intervals, above 0 and at most 0.9999.
+
+    Returns
+    -------
+    DataFrame
+        In the library of the first result: the keys, ``value``, and ``value_error``, the half-width of its interval,
+        or where that is not symmetric its ends, ``value_low`` and ``value_high``; ``covers`` is ``"table"``, since
+        intervals cover the noise alone. Its ``.dp`` has ``provenance``, ``plot``, ``table``, ``statement`` and
+        ``write_*``.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule, or a number cannot be traced to noise of a known law: an adjusted count, a
+        quantile, a rounded frame.
+    NoProvenance
+        If a frame carries no record.
+
+    Notes
+    -----
+    The library knows which draw of noise moved which number. The same release under two names is one: ``a - a`` is
+    exactly 0. Sums and differences have the exact law of their noise. Quotients have Fieller's set; where the
+    interval of the divisor contains 0 it is everything, from -inf to inf. Products, and sums of quotients, have the
+    range of the intervals of their factors at the confidence to the power 1 / k (or, where they share noise,
+    1 - (1 - confidence) / k), which always holds. See ``docs/how-to/combine.md``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> stays = pl.DataFrame({"ward": ["A", "B", "A"]})
+    >>> with dpf.Ledger(epsilon=2.0, delta=1e-6):
+    ...     jan, feb = (stays.dp.group_by("ward", keys=["A", "B"]).agg(n=dpf.count(), epsilon=1) for _ in range(2))
+    >>> change = dpf.combine("feb.n_noisy - jan.n_noisy", {"jan": jan, "feb": feb})
+    >>> change.columns, change["value_error"].to_list()
+    (['ward', 'value', 'value_error', 'covers'], [12.0, 12.0])
+    """
+    checked = checked_confidence(confidence)
+    tree = tree_of(expression)
+    sources = _sources(results, names_in(tree))
+    labels, places, left_out = _matched(list(sources.values()), on)
+    rows = len(next(iter(places.values())))
+    form = _evaluated(tree, sources, places, rows)
+    notes = [f"{left_out} keys that only some of the results have are left out"] if left_out else []
+    facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
+    first = next((source for source in sources.values() if source.labels), next(iter(sources.values())))
+    columns = columns_of({VALUE: form}, checked)
+    return frame_of(first, labels, places[first.name], columns, facts)
+
+
+def tree_of(expression: object) -> ast.expr:
+    """The tree of an expression, which holds nothing but the grammar; it is never evaluated as code."""
+    if not isinstance(expression, str):
+        raise InvalidType(f"expression must be a string, not {shown(expression, kind=True)}. {EXAMPLE}")
+    if len(expression) > LONGEST:
+        raise InvalidArgument(f"expression must have at most {LONGEST:,} letters, not {len(expression):,}.")
+    try:
+        tree = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InvalidArgument(f"expression must be {GRAMMAR}, not {shown(expression)}. {EXAMPLE}") from None
+    _check(tree, expression)
+    return tree
+
+
+def _check(node: ast.AST, expression: str) -> None:
+    """Refuse whatever is not on the list."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
+        _check(node.left, expression)
+        _check(node.right, expression)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        _check(node.operand, expression)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        if not abs(node.value) <= 2**63:
+            raise InvalidArgument(f"expression must have numbers within +-2**63, not {shown(node.value)}.")
+    elif not isinstance(node, ast.Name) and not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        raise InvalidArgument(f"expression must be {GRAMMAR}, not {shown(expression)}. {EXAMPLE}")
+
+
+def names_in(tree: ast.expr) -> list[str]:
+    """The names of results, in their order."""
+    return list(dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)))
+
+
+def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
+    """The results that the expression names, in the order in which they are given."""
+    if not isinstance(results, Mapping):
+        raise InvalidType(
+            f"results must be a dict of released frames by name, not {shown(results, kind=True)}. {EXAMPLE}"
+        )
+    if not names:
+        raise MissingArgument(f"expression must name a result, and it has numbers alone. {EXAMPLE}")
+    for name in names:
+        if name not in results:
+            near = closest(name, [str(known) for known in results])
+            hint = f"Did you mean {near!r}?" if near else f"results has {shown(list(results))}."
+            raise InvalidArgument(f"expression must name results, and {name!r} is none. {hint}")
+    sources = {name: Source.of(name, results[name]) for name in results if name in names}
+    unnamed = [source.name for source in sources.values() if source.identity[0] == "record"]
+    if unnamed and len({source.identity for source in sources.values()}) > 1:
+        raise InvalidArgument(
+            f"{unnamed[0]} must be a release of dpframe 0.3 or newer to be combined with others, since older records "
+            "do not say which noise is whose. Combine it with itself alone."
+        )
+    return sources
+
+
+def _matched(
+    sources: Sequence[Source], on: str | Sequence[str] | None
+) -> tuple[list[str], dict[str, NDArray[np.int64]], int]:
+    """The label columns, at which row of each result the rows of the answer are, and how many keys are left out."""
+    keyed = [source for source in sources if source.labels]
+    if not keyed:
+        if on is not None:
+            raise InvalidArgument("on must be left out of results that are single numbers. Drop it.")
+        return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, 0
+    labels = _checked_on(keyed, on)
+    tokens = {source.name: source.tokens(labels) for source in keyed}
+    for source in keyed:
+        if len(set(tokens[source.name])) < source.rows:
+            others = [name for name in source.labels if name not in labels]
+            raise InvalidArgument(
+                f"on must tell all rows of {source.name} apart, and it also has {shown(others)}. Name these columns "
+                "too, or release what you need by fewer."
+            )
+    known = {name: {token: place for place, token in enumerate(mine)} for name, mine in tokens.items()}
+    every = dict.fromkeys(token for mine in tokens.values() for token in mine)
+    common = [token for token in tokens[keyed[0].name] if all(token in mine for mine in known.values())]
+    if not common:
+        raise InvalidArgument(
+            f"results must have keys in common, and {shown(labels)} has none. Match them by others: on=."
+        )
+    rows = len(common)
+    places = {name: np.array([mine[token] for token in common], dtype=np.int64) for name, mine in known.items()}
+    single = {source.name: np.zeros(rows, dtype=np.int64) for source in sources if not source.labels}
+    return labels, {**places, **single}, len(every) - rows
+
+
+def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list[str]:
+    """The label columns by which rows are matched."""
+    if on is None:
+        first = keyed[0]
+        for source in keyed[1:]:
+            if set(source.labels) != set(first.labels):
+                raise InvalidArgument(
+                    f"results must have the same keys, and {first.name} has {shown(first.labels)}, {source.name} "
+                    f"{shown(source.labels)}. Name those to match by: on=."
+                )
+        return list(first.labels)
+    named = [on] if isinstance(on, str) else list(on) if isinstance(on, (list, tuple)) else None
+    if not named or not all(isinstance(name, str) for name in named):
+        raise InvalidType(f'on must be the name of a column or a list of names, not {shown(on)}. Write on="ward".')
+    labels: list[str] = []
+    for name in named:
+        ends = [name] if all(name in source.labels for source in keyed) else [f"{name}_left", f"{name}_right"]
+        for source in keyed:
+            if any(end not in source.labels for end in ends):
+                raise InvalidArgument(
+                    f"on must name keys that all results have, and {source.name} has {shown(source.labels)}, not "
+                    f"{name!r}. Name one of these."
+                )
+        labels += ends
+    return labels
+
+
+def _evaluated(
+    tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str, NDArray[np.int64]], rows: int
+) -> Form:
+    """The form of a tree, from its leaves up."""
+    if isinstance(tree, ast.BinOp):
+        left, right = (_evaluated(side, sources, places, rows) for side in (tree.left, tree.right))
+        if isinstance(tree.op, (ast.Add, ast.Sub)):
+            return add(left, right, 1.0 if isinstance(tree.op, ast.Add) else -1.0)
+        if isinstance(tree.op, ast.Mult):
+            return multiply(left, right)
+        if isinstance(right, Linear) and right.is_fixed and not right.values.all():
+            raise InvalidArgument("expression must not divide by 0, and it does. Write another divisor.")
+        return divide(left, right)
+    if isinstance(tree, ast.UnaryOp):
+        inner = _evaluated(tree.operand, sources, places, rows)
+        return multiply(constant(-1.0 if isinstance(tree.op, ast.USub) else 1.0, rows), inner)
+    if isinstance(tree, ast.Constant):
+        return constant(float(tree.value), rows)  # type: ignore[arg-type]
+    if isinstance(tree, ast.Name):
+        source = sources[tree.id]
+        form = source.form(source.unbiased(source.only_measure()))
+    else:
+        assert isinstance(tree, ast.Attribute)
+        assert isinstance(tree.value, ast.Name)
+        source = sources[tree.value.id]
+        form = source.form(tree.attr)
+    mine = places[source.name]
+    return Quotient(form.top.at(mine), form.bottom.at(mine)) if isinstance(form, Quotient) else form.at(mine)  # type: ignore[union-attr]

@@ -1,0 +1,479 @@
+"""Forms of released noise, a row each: linear ones, quotients of two, and trees of both, with exact intervals.
+
+A *variable* is a draw of noise: an entry of a block, which is a Total of a release. A linear form is the released value
+of each row and the weights by which draws move it. Draws of one block are independent, and so are blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.laws import FINE, Law, half_width
+
+Floats = NDArray[np.float64]
+Sparse = Any  # of scipy: a row of weights for each row of the form
+Spread = Callable[[Sparse], Floats]
+
+KNOTS, ROUNDS = 9, 4  # slopes at which the quantile of a quotient's noise is computed, and how often where it matters
+COARSE = 10  # bits of the grid there
+CHUNK = 2**22  # numbers at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The draws of one Total of a release: who they are, their law, and how many there are.
+
+    `spread` turns weights on the entries into weights on the draws, where these are others: (rows, draws), in standard
+    deviations of each draw (`scales`), all Gaussian and rounded to `law.grid`.
+    """
+
+    key: tuple[Any, ...]
+    law: Law
+    size: int
+    spread: Spread | None = None
+    scales: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Released values, a row each, and the weights of the draws that moved them, by block."""
+
+    values: Floats
+    noise: Mapping[tuple[Any, ...], tuple[Block, Sparse]]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Tell whether no noise moves it."""
+        return all(weights.nnz == 0 for _, weights in self.noise.values())
+
+    def sum_with(self, other: Linear, sign: float = 1.0) -> Linear:
+        """The sum of both, or their difference: a draw that moved both moves it by both weights."""
+        noise = dict(self.noise)
+        for key, (block, weights) in other.noise.items():
+            known = noise.get(key)
+            added = sign * weights if known is None else known[1] + sign * weights
+            added.eliminate_zeros()
+            noise[key] = (block, added)
+        return Linear(self.values + sign * other.values, noise)
+
+    def times(self, factor: Floats | float) -> Linear:
+        """Each row times a number."""
+        from scipy.sparse import diags_array
+
+        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), self.values.shape)
+        scaled = diags_array(factors)
+        noise = {key: (block, (scaled @ weights).tocsr()) for key, (block, weights) in self.noise.items()}
+        for _, weights in noise.values():
+            weights.eliminate_zeros()
+        return Linear(self.values * factors, noise)
+
+    def at(self, rows: NDArray[np.int64]) -> Linear:
+        """Some rows, in this order."""
+        return Linear(self.values[rows], {key: (block, weights[rows]) for key, (block, weights) in self.noise.items()})
+
+    def summed(self, sums: Sparse) -> Linear:
+        """Weighted sums of rows: `sums` has a row of weights for each."""
+        noise = {key: (block, (sums @ weights).tocsr()) for key, (block, weights) in self.noise.items()}
+        for _, weights in noise.values():
+            weights.eliminate_zeros()
+        return Linear(sums @ self.values, noise)
+
+    def same(self, other: Linear) -> bool:
+        """Tell whether both are the same number, with the same noise."""
+        if not np.array_equal(self.values, other.values):
+            return False
+        return self.sum_with(other, -1.0).is_fixed
+
+    def variances(self) -> Floats:
+        """The variance of each row."""
+        return np.asarray(Moments.of(self, self).variances[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """A linear form over another, neither of which is a plain number.
+
+    Where many rows have noise of one law, `rows` has the values above and below of each, and which row of the forms has
+    its noise.
+    """
+
+    top: Linear
+    bottom: Linear
+    rows: tuple[Floats, Floats, NDArray[np.int64]] | None = None
+
+    @property
+    def expanded(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        """The values above and below of each row, and which row of the forms has its noise."""
+        return self.rows or (self.top.values, self.bottom.values, np.arange(self.top.values.size))
+
+    @property
+    def values(self) -> Floats:
+        """The quotients; missing where the divisor is 0."""
+        above, below, _ = self.expanded
+        there = below != 0.0
+        return np.where(there, above / np.where(there, below, 1.0), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A product or a sum of forms that is neither linear nor one quotient: it has the range of a box."""
+
+    operation: str
+    left: Form
+    right: Form
+
+    @property
+    def values(self) -> Floats:
+        """The values of the operation."""
+        left, right = self.left.values, self.right.values
+        with np.errstate(all="ignore"):
+            if self.operation == "/":
+                return np.where(right != 0.0, left / np.where(right != 0.0, right, 1.0), np.nan)
+            return {"+": np.add, "-": np.subtract, "*": np.multiply}[self.operation](left, right)
+
+
+Form = Linear | Quotient | Tree
+
+
+def add(left: Form, right: Form, sign: float) -> Form:
+    """The sum or the difference of two forms."""
+    if isinstance(left, Linear) and isinstance(right, Linear):
+        return left.sum_with(right, sign)
+    if isinstance(left, Quotient) and isinstance(right, Linear) and right.is_fixed:
+        return Quotient(left.top.sum_with(left.bottom.times(right.values), sign), left.bottom)
+    if isinstance(right, Quotient) and isinstance(left, Linear) and left.is_fixed:
+        return Quotient(right.bottom.times(left.values).sum_with(right.top, sign), right.bottom)
+    if isinstance(left, Quotient) and isinstance(right, Quotient) and left.bottom.same(right.bottom):
+        return Quotient(left.top.sum_with(right.top, sign), left.bottom)
+    return Tree("+" if sign > 0.0 else "-", left, right)
+
+
+def multiply(left: Form, right: Form) -> Form:
+    """The product of two forms."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Linear) and one.is_fixed:
+            if isinstance(other, Linear):
+                return other.times(one.values)
+            if isinstance(other, Quotient):
+                return Quotient(other.top.times(one.values), other.bottom)
+        if isinstance(one, Linear) and isinstance(other, Quotient) and one.same(other.bottom):
+            return other.top
+    return Tree("*", left, right)
+
+
+def divide(left: Form, right: Form) -> Form:
+    """The quotient of two forms."""
+    if isinstance(right, Linear) and right.is_fixed and not isinstance(left, Tree) and (right.values != 0.0).all():
+        return multiply(left, Linear(1.0 / right.values, {}))
+    if isinstance(left, Linear) and isinstance(right, Linear):
+        return Quotient(left, right)
+    if isinstance(left, Linear) and left.is_fixed and isinstance(right, Quotient):
+        return Quotient(right.bottom.times(left.values), right.top)
+    if isinstance(left, Quotient) and isinstance(right, Quotient) and left.bottom.same(right.bottom):
+        return Quotient(left.top, right.top)
+    return Tree("/", left, right)
+
+
+# Intervals -----------------------------------------------------------------------------------------------------------
+
+
+def half_widths(form: Linear, confidence: float) -> Floats:
+    """The half-widths of the intervals of a linear form."""
+    patterns = Moments.of(form, form)
+    widths = np.empty(form.values.size)
+    for rows, one in patterns.groups():
+        widths[rows] = one.half_width(0.0, 1.0, confidence)
+    return widths + patterns.slack(np.zeros(1), np.ones(1))[:, 0]
+
+
+def ends(form: Form, confidence: float) -> tuple[Floats, Floats]:
+    """The ends of the intervals of a form."""
+    if isinstance(form, Linear):
+        half = half_widths(form, confidence)
+        return form.values - half, form.values + half
+    if isinstance(form, Quotient):
+        return _fieller(form, confidence)
+    atoms = _atoms(form)
+    each = confidence ** (1.0 / len(atoms))
+    if _share_draws(atoms):  # then it is no product of chances, and what is left out adds up
+        each = 1.0 - (1.0 - confidence) / len(atoms)
+    return _box(form, [(atom, ends(atom, each)) for atom in atoms])
+
+
+def _atoms(form: Form) -> list[Linear | Quotient]:
+    """The different forms that a tree is made of, without plain numbers."""
+    if isinstance(form, Tree):
+        atoms = _atoms(form.left)
+        return atoms + [one for one in _atoms(form.right) if not any(_is_same(one, known) for known in atoms)]
+    return [] if isinstance(form, Linear) and form.is_fixed else [form]
+
+
+def _is_same(one: Linear | Quotient, other: Linear | Quotient) -> bool:
+    if isinstance(one, Linear) and isinstance(other, Linear):
+        return one.same(other)
+    if isinstance(one, Quotient) and isinstance(other, Quotient):
+        return one.top.same(other.top) and one.bottom.same(other.bottom)
+    return False
+
+
+def _share_draws(atoms: Sequence[Linear | Quotient]) -> bool:
+    """Tell whether a block has a part in two forms."""
+    seen: set[Any] = set()
+    for atom in atoms:
+        parts = (atom,) if isinstance(atom, Linear) else (atom.top, atom.bottom)
+        keys = {key for part in parts for key, (_, weights) in part.noise.items() if weights.nnz}
+        if keys & seen:
+            return True
+        seen |= keys
+    return False
+
+
+def _box(form: Form, known: Sequence[tuple[Linear | Quotient, tuple[Floats, Floats]]]) -> tuple[Floats, Floats]:
+    """The range of a tree where each of its forms is within its interval: interval arithmetic."""
+    if not isinstance(form, Tree):
+        if isinstance(form, Linear) and form.is_fixed:
+            return form.values, form.values
+        return next(interval for atom, interval in known if _is_same(atom, form))
+    (a, b), (c, d) = _box(form.left, known), _box(form.right, known)
+    with np.errstate(all="ignore"):
+        if form.operation == "+":
+            return a + c, b + d
+        if form.operation == "-":
+            return a - d, b - c
+        if form.operation == "/":
+            crosses = (c <= 0.0) & (d >= 0.0)
+            c, d = np.where(crosses, -np.inf, 1.0 / d), np.where(crosses, np.inf, 1.0 / c)
+        corners = np.stack([_product(a, c), _product(a, d), _product(b, c), _product(b, d)])
+    return corners.min(axis=0), corners.max(axis=0)
+
+
+def _product(one: Floats, other: Floats) -> Floats:
+    """A product in which 0 times infinity is 0: of an end that is reached by one that never is."""
+    return np.where((one == 0.0) | (other == 0.0), 0.0, one * other)
+
+
+def _fieller(form: Quotient, confidence: float) -> tuple[Floats, Floats]:
+    """The ends of Fieller's set {r : abs(top - r bottom) <= q(r)}, q(r) being the quantile of the noise of that.
+
+    The laws are symmetric and log-concave, so that q is a norm of the weights (Meyer and Reisner 1991; Bobkov 2010) and
+    convex in r: it is computed at some slopes, and lies below its chords between them. Where the interval of the
+    divisor is away from 0 the set is an interval, since abs(top - r bottom) - q(r) then rises but once through 0 on
+    either side of the quotient. Elsewhere the set is unbounded, and the answer is everything.
+    """
+    above, below, group = form.expanded
+    moments = Moments.of(form.top, form.bottom)
+    lower, upper = np.full(above.size, -np.inf), np.full(above.size, np.inf)
+    order = np.argsort(group, kind="stable")
+    stops = np.searchsorted(group[order], np.arange(moments.size + 1))
+    for mine, one in moments.groups():
+        rows = np.concatenate([order[stops[place] : stops[place + 1]] for place in mine.tolist()])
+        noise = group[rows]
+        scale, tilt = one.frame()
+        angles = np.linspace(-math.pi / 2.0, math.pi / 2.0, KNOTS + 2)[1:-1]
+        reach = {angle: one.half_width(1.0, -(tilt + math.tan(angle) * scale), confidence, COARSE) for angle in angles}
+        last = one.half_width(0.0, 1.0, confidence) + moments.slack(np.zeros(1), np.ones(1), noise)[:, 0]
+        for turn in range(ROUNDS + 1):
+            slopes = tilt + np.tan(angles) * scale  # of r
+            told = np.array([reach[angle] for angle in angles]) + moments.slack(np.ones(angles.size), -slopes, noise)
+            (lower[rows], upper[rows]), met = _crossings(above[rows], below[rows], slopes, told, last)
+            if turn < ROUNDS:  # the chords that are met are halved
+                more = (angles[met] + angles[met + 1]) / 2.0
+                for angle in more:
+                    reach[angle] = one.half_width(1.0, -(tilt + math.tan(angle) * scale), confidence, COARSE)
+                angles = np.sort(np.concatenate([angles, more]))
+    return lower, upper
+
+
+def _crossings(
+    top: Floats, bottom: Floats, slopes: Floats, reach: Floats, last: Floats
+) -> tuple[tuple[Floats, Floats], NDArray[np.int64]]:
+    """Where abs(top - r bottom) meets the chords of its quantile on either side of the quotient, and which chords.
+
+    `reach` has a row for each row, at all slopes; beyond the outer ones the quantile grows by at most `last` a unit.
+    """
+    bounded = np.abs(bottom) > last
+    divisor = np.where(bounded, bottom, 1.0)
+    middle, found, met = top / divisor, [], []
+    for sign in (-1.0, 1.0):
+        # in the direction of r: bottom (r - middle) sign = reach(r), at the knots that lie on this side
+        gaps = np.abs(divisor)[:, None] * (slopes[None, :] - middle[:, None]) * sign - reach
+        order = slice(None) if sign > 0 else slice(None, None, -1)
+        gaps, knots = gaps[:, order], slopes[order]
+        beyond = gaps[:, -1] < 0.0  # still inside at the outermost slope
+        after = np.argmax(gaps >= 0.0, axis=1)  # the first slope outside: on the way there all are inside
+        rest = np.arange(middle.size)
+        before = np.maximum(after - 1, 0)
+        chords = before if sign > 0 else slopes.size - 1 - after
+        met.append(chords[bounded & ~beyond & (after > 0)])
+        inner, far = gaps[rest, before], gaps[rest, after]
+        part = np.where(after > 0, inner / np.where(inner == far, 1.0, inner - far), 1.0)
+        ends = knots[before] + np.clip(part, 0.0, 1.0) * (knots[after] - knots[before])
+        # outside of all slopes the quantile grows by at most `last` with the distance
+        farther = knots[-1] - sign * gaps[:, -1] / np.where(bounded, np.abs(divisor) - last, 1.0)
+        nearer = knots[0] - sign * gaps[:, 0] / (np.abs(divisor) + last)
+        found.append(np.where(beyond, farther, np.where(after == 0, nearer, ends)))
+    lower, upper = (np.where(bounded, end, side) for end, side in zip(found, (-np.inf, np.inf), strict=True))
+    return (lower, upper), np.unique(np.concatenate(met))
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The draws that move two forms: for each law the weights in both, and how many have them; and a Gaussian pair."""
+
+    terms: tuple[tuple[Law, float, float, int], ...]
+    normal: tuple[float, float, float]  # the variances and the covariance of what is Gaussian
+
+    def half_width(self, first: float, second: float, confidence: float, bits: int = FINE) -> float:
+        """The half-width of the interval of the noise of `first` times one form and `second` times the other."""
+        weights: dict[tuple[Law, float], int] = {}
+        for law, one, other, count in self.terms:
+            if weight := abs(first * one + second * other):
+                weights[law, weight] = weights.get((law, weight), 0) + count
+        of_first, of_both, of_second = self.normal
+        spread = first**2 * of_first + 2.0 * first * second * of_both + second**2 * of_second
+        terms = tuple((law, weight, count) for (law, weight), count in sorted(weights.items()))
+        return half_width(terms, math.sqrt(max(spread, 0.0)), confidence, bits)
+
+    def frame(self) -> tuple[float, float]:
+        """The scale of quotients of both, and where the noise of top - r bottom is least."""
+        top, both, bottom = self.normal
+        for law, one, other, count in self.terms:
+            variance = law.variance * count
+            top, both, bottom = top + one**2 * variance, both + one * other * variance, bottom + other**2 * variance
+        tilt = both / bottom if bottom else 0.0
+        rest = max(top - tilt * both, 0.0)
+        return (math.sqrt(rest / bottom) if bottom and rest else max(abs(tilt), 1.0)), tilt
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The draws that move two forms, row by row: of white blocks each by itself, of spread ones their moments."""
+
+    size: int
+    laws: tuple[Law, ...]
+    entries: tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]  # row, law, weight in the first and the other
+    spread: Floats  # (3, rows): the variances and the covariance of what is Gaussian and spread
+    roundings: tuple[Sparse, ...]  # pairs of weights on draws that are rounded, in half grid steps
+
+    @classmethod
+    def of(cls, first: Linear, second: Linear) -> Moments:
+        """Those of two forms of the same rows."""
+        size = first.values.size
+        keys = {**first.noise, **second.noise}
+        laws: dict[Law, int] = {}
+        parts: list[tuple[Any, ...]] = []
+        spread, roundings = np.zeros((3, size)), []
+        for key, (block, _) in keys.items():
+            weights = [_weights_of(form, key, block) for form in (first, second)]
+            if block.spread is None:
+                parts.append((laws.setdefault(block.law, len(laws)), *_both(weights)))
+            else:
+                more, rounded = _of_spread(block, weights)
+                spread += more
+                roundings.append(rounded)
+        empty: list[Any] = [np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0)]
+        columns = [
+            np.concatenate([empty[place], *(_column(part, place) for part in parts)]) for place in range(len(empty))
+        ]
+        return cls(size, tuple(laws), tuple(columns), spread, tuple(roundings))  # type: ignore[arg-type]
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variances and the covariance of both forms: (3, rows)."""
+        rows, laws, one, other = self.entries
+        each = np.array([law.variance for law in self.laws] or [0.0])[laws]
+        sums = [np.bincount(rows, each * product, self.size) for product in (one * one, one * other, other * other)]
+        return np.asarray(np.stack(sums) + self.spread)
+
+    def slack(self, first: Floats, second: Floats, rows: Any = slice(None)) -> Floats:
+        """How far rounding moves the spread noise of `first` times one form and `second` times the other.
+
+        An array (rows, cases): half a step for each draw.
+        """
+        total = np.zeros((self.size, first.size))[rows]
+        for absolute in self.roundings:
+            total += absolute[rows][:, :1] * np.abs(first) + absolute[rows][:, 1:] * np.abs(second)
+        return np.asarray(total)
+
+    def groups(self) -> list[tuple[NDArray[np.int64], Pattern]]:
+        """The rows that share a pattern, each pattern once."""
+        rows, laws, one, other = self.entries
+        flip = (other < 0.0) | ((other == 0.0) & (one < 0.0))  # the laws are symmetric
+        one, other = np.where(flip, -one, one), np.where(flip, -other, other)
+        kinds, kind = np.unique(np.stack([laws.astype(np.float64), one, other]), axis=1, return_inverse=True)
+        kind = np.ravel(kind)
+        marks = _marks(kinds.shape[1])
+        words = np.zeros((self.size, 2), dtype=np.uint64)
+        np.add.at(words, rows, marks[kind])
+        spread = np.array([float(f"{value:.12g}") for value in self.spread.ravel()]).reshape(self.spread.shape)
+        told = np.concatenate([words, np.ascontiguousarray(spread.T).view(np.uint64)], axis=1)
+        _, firsts, group = np.unique(told, axis=0, return_index=True, return_inverse=True)
+        members = np.split(np.argsort(np.ravel(group), kind="stable"), np.cumsum(np.bincount(np.ravel(group)))[:-1])
+        order = np.argsort(rows, kind="stable")
+        starts = np.searchsorted(rows[order], np.arange(self.size + 1))
+        found = []
+        for first, mine in zip(firsts.tolist(), members, strict=True):
+            counted = np.unique(kind[order[starts[first] : starts[first + 1]]], return_counts=True)
+            terms = tuple(
+                (self.laws[int(kinds[0, place])], float(kinds[1, place]), float(kinds[2, place]), int(count))
+                for place, count in zip(*counted, strict=True)
+            )
+            found.append((mine, Pattern(terms, tuple(self.spread[:, first].tolist()))))
+        return found
+
+
+def _column(part: tuple[Any, ...], place: int) -> Any:
+    law, rows, one, other = part
+    return (rows, np.full(rows.size, law, dtype=np.int64), one, other)[place]
+
+
+def _marks(kinds: int) -> NDArray[np.uint64]:
+    """Two words for each kind of draw, whose sums tell rows of other kinds apart."""
+    return np.random.default_rng(0).integers(0, 2**64, size=(kinds, 2), dtype=np.uint64)
+
+
+def _weights_of(form: Linear, key: tuple[Any, ...], block: Block) -> Sparse:
+    from scipy.sparse import csr_array
+
+    return form.noise[key][1] if key in form.noise else csr_array((form.values.size, block.size))
+
+
+def _both(weights: Sequence[Sparse]) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """The entries in which one of two forms has a weight: their rows, and both weights."""
+    first, second = (one.tocoo() for one in weights)
+    rows = np.concatenate([first.row, second.row]).astype(np.int64)
+    places = np.concatenate([first.col, second.col]).astype(np.int64)
+    codes, inverse = np.unique(rows * weights[0].shape[1] + places, return_inverse=True)
+    inverse = np.ravel(inverse)
+    one, other = np.zeros(codes.size), np.zeros(codes.size)
+    one[inverse[: first.nnz]] = first.data  # no entry occurs twice
+    other[inverse[first.nnz :]] = second.data
+    return np.asarray(codes // weights[0].shape[1], dtype=np.int64), one, other
+
+
+def _of_spread(block: Block, weights: Sequence[Sparse]) -> tuple[Floats, Floats]:
+    """The moments of the draws behind entries, and how far their rounding moves each form: chunk by chunk."""
+    assert block.spread is not None
+    assert block.scales is not None
+    size = weights[0].shape[0]
+    moments, moved = np.zeros((3, size)), np.zeros((size, 2))
+    variances = block.scales**2
+    each = max(1, CHUNK // max(block.scales.size, block.size))
+    for start in range(0, size, each):
+        mine = slice(start, start + each)
+        same = weights[0] is weights[1]
+        one = block.spread(weights[0][mine])
+        other = one if same else block.spread(weights[1][mine])
+        moments[:, mine] = [
+            np.einsum("ij,ij,j->i", a, b, variances) for a, b in ((one, one), (one, other), (other, other))
+        ]
+        for place, form in enumerate((one, other)):
+            moved[mine, place] = np.abs(form).sum(axis=1) * block.law.grid / 2.0
+    return moments, moved

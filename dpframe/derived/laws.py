@@ -1,0 +1,176 @@
+"""Laws of released noise, and the exact quantiles of weighted sums of independent draws.
+
+A sum of draws is known by the convolution of their laws. Where the weighted steps of all of them are multiples of one
+length, that is its grid, and nothing is rounded. Else each draw is rounded to the nearest point of a grid of 2**-12 of
+the total standard deviation (2**-15 for many draws). What rounding moves the sum by is added to the quantile: at most
+half a step for each draw, or what Hoeffding's inequality leaves out with a chance of `RARE`, since these errors are
+independent, symmetric and bounded; the smaller of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.exact import is_number
+
+Floats = NDArray[np.float64]
+
+FINE = 12  # bits of the grid
+FEW = 32  # draws, up to which it is enough
+REACH = 16.0  # standard deviations to either side: the noise beyond has a chance below 1e-9
+WITHIN = 2.0**-26  # more than what a convolution leaves out: tails, and the rounding of its arithmetic
+RARE = 1e-7  # the chance that Hoeffding's inequality leaves out
+MOST_POINTS = 2**20
+SMOOTH = 2.0**-8  # of the standard deviation: a rounding below is added, and not convolved
+MOST_CONFIDENCE = 0.9999
+
+
+@dataclass(frozen=True, order=True)
+class Law:
+    """The law of a draw: whole steps of `grid`, of shape p and scale (t, sigma or b) in the user's units."""
+
+    p: float
+    scale: float
+    grid: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of the draw that is really added, in squared units."""
+        return _variance(self.p, self.scale / self.grid) * self.grid**2
+
+    def tail(self, steps: Floats) -> Floats:
+        """The chance of a draw of at least so many steps, for whole numbers of 1 and more."""
+        return _tail(self.p, self.scale / self.grid, steps)
+
+
+def law_of(statistic: Mapping[str, Any]) -> Law | None:
+    """The law in the facts of a record on its noise; None of noise that is not additive, or that nobody knows here."""
+    name, known = str(statistic["noise"]), "p" in statistic and "threshold" not in statistic
+    if not known or statistic["grid"] <= 0.0:
+        return None
+    p, scale, grid = (float(statistic[fact]) for fact in ("p", "scale", "grid"))
+    named = {"discrete Laplace": 1.0, "rounded Gaussian": 2.0, f"rounded generalized Gaussian, p = {p:g}": p}
+    return Law(p, scale, grid) if named.get(name) == p and scale > 0.0 else None
+
+
+def checked_confidence(confidence: object) -> float:
+    """A confidence of intervals."""
+    if not is_number(confidence) or not 0.0 < float(confidence) <= MOST_CONFIDENCE:  # type: ignore[arg-type]
+        raise InvalidArgument(
+            f"confidence must be above 0 and at most {MOST_CONFIDENCE}, not {shown(confidence)}. Write confidence=0.95."
+        )
+    return float(confidence)  # type: ignore[arg-type]
+
+
+def normal_quantile(confidence: float) -> float:
+    """The half-width of the interval of a standard normal variable."""
+    return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+
+
+@lru_cache(maxsize=4096)
+def half_width(terms: tuple[tuple[Law, float, int], ...], normal: float, confidence: float, bits: int = FINE) -> float:
+    """The half-width of the interval of a sum of independent draws, rounded up.
+
+    Parameters
+    ----------
+    terms : tuple of (Law, float, int)
+        The law, the weight (above 0), and how many draws have both.
+    normal : float
+        The standard deviation of a normal variable that is added to them.
+    confidence : float
+        Of the interval.
+    bits : int
+        The grid of few draws is 2**-bits of the standard deviation of the sum.
+    """
+    deviation = math.sqrt(normal**2 + math.fsum(count * weight**2 * law.variance for law, weight, count in terms))
+    if deviation == 0.0:
+        return 0.0
+    terms, normal, moved = _smoothed(terms, normal, deviation)
+    if not terms:
+        return normal_quantile(confidence) * normal + moved
+    draws = sum(count for _, _, count in terms) + (normal > 0.0)
+    step = None if normal else _common_step(terms, deviation)
+    if step is None:
+        step = deviation * 2.0 ** -(bits if draws <= FEW else bits + 3)
+        hoeffding = math.sqrt(draws * math.log(2.0 / RARE) / 2.0)
+        moved += step * min(draws / 2.0, hoeffding)
+        confidence += 0.0 if draws / 2.0 <= hoeffding else RARE
+    size = 2 ** max(4, math.ceil(math.log2(2.0 * REACH * deviation / step)))
+    curve = np.ones(size // 2 + 1, dtype=np.complex128)
+    for law, weight, count in terms:
+        curve *= np.fft.rfft(_masses(law.tail, weight * law.grid, step, size)) ** count
+    if normal:
+        curve *= np.fft.rfft(_masses(lambda steps: _tail(2.0, normal / step, steps), step, step, size))
+    masses = np.fft.irfft(curve, size)
+    held = np.cumsum(np.concatenate([masses[:1], masses[1 : size // 2] + masses[: size // 2 : -1]]))
+    place = int(np.searchsorted(held, confidence + WITHIN))
+    return place * step + moved
+
+
+def _masses(tail: Any, length: float, step: float, size: int) -> Floats:
+    """The masses of a draw of whole multiples of `length`, each at the nearest multiple of `step`, around a circle."""
+    half = size // 2
+    # at 1/2, 3/2, ... steps; a draw that is no multiple of half a step up to a rounding goes up
+    edges = np.ceil((np.arange(1.0, half + 1.0) - 0.5) * (step / length) * (1.0 - 2.0**-40))
+    above = tail(np.maximum(edges, 1.0))
+    masses = np.zeros(size)
+    masses[1:half] = above[:-1] - above[1:]
+    masses[:half:-1] = masses[1:half]
+    masses[0] = 1.0 - 2.0 * above[0]
+    return masses
+
+
+def _smoothed(
+    terms: tuple[tuple[Law, float, int], ...], normal: float, deviation: float
+) -> tuple[tuple[tuple[Law, float, int], ...], float, float]:
+    """Rounded Gaussian draws as one normal variable, and what their rounding moves, if that is little."""
+    gaussian = [term for term in terms if term[0].p == 2.0]
+    moved = math.fsum(count * weight * law.grid / 2.0 for law, weight, count in gaussian)
+    if not gaussian or moved > SMOOTH * deviation:
+        return terms, normal, 0.0
+    spread = math.fsum(count * (weight * law.scale) ** 2 for law, weight, count in gaussian)
+    return tuple(term for term in terms if term[0].p != 2.0), math.sqrt(normal**2 + spread), moved
+
+
+def _common_step(terms: Sequence[tuple[Law, float, int]], deviation: float) -> float | None:
+    """The length of which all weighted steps are multiples; None where it is too short to be a grid."""
+    lengths = [weight * law.grid for law, weight, _ in terms]
+    least = min(lengths)
+    ratios = [Fraction(length / least).limit_denominator(64) for length in lengths]
+    if any(abs(length / least - ratio) > 1e-12 for length, ratio in zip(lengths, ratios, strict=True)):
+        return None
+    step = least / math.lcm(*(ratio.denominator for ratio in ratios))
+    return step if 2.0 * REACH * deviation / step <= MOST_POINTS / 8 else None
+
+
+def _tail(p: float, scale: float, steps: Floats) -> Floats:
+    from scipy.special import erfc, gammaincc
+
+    with np.errstate(over="ignore", under="ignore"):
+        if p == 1.0:
+            return np.asarray(np.exp(-steps / scale) / (1.0 + math.exp(-1.0 / scale)))
+        if p == 2.0:
+            return np.asarray(erfc((steps - 0.5) / (scale * math.sqrt(2.0))) / 2.0)
+        return np.asarray(gammaincc(1.0 / p, ((steps - 0.5) / scale) ** p) / 2.0)
+
+
+@lru_cache(maxsize=1024)
+def _variance(p: float, scale: float) -> float:
+    """The variance of a draw in squared steps."""
+    if p == 1.0:
+        return 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2
+    if scale > 1_000.0:  # the sum over whole numbers is the integral and 1/12
+        ratio = 1.0 if p == 2.0 else math.exp(math.lgamma(3.0 / p) - math.lgamma(1.0 / p))
+        return scale**2 * ratio + 1.0 / 12.0
+    steps = np.arange(1.0, 3.0 + scale * (12.0 if p == 2.0 else 60.0 ** (1.0 / p)))
+    return float(((2.0 * steps - 1.0) * 2.0 * _tail(p, scale, steps)).sum())

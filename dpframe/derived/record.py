@@ -1,0 +1,187 @@
+"""The frame of what was computed of releases, and its record: where it comes from, and that it cost nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe._version import VERSION
+from dpframe.derived.forms import Form, Linear, ends, half_widths
+from dpframe.derived.variables import Source
+from dpframe.errors import InvalidArgument
+from dpframe.frames import build, foreign, prints
+from dpframe.queries.query import ERROR
+
+Floats = NDArray[np.float64]
+Facts = Mapping[str, Any]
+
+LOW, HIGH, COVERS = "_low", "_high", "covers"
+TABLE = "table"  # of intervals: the noise alone
+
+
+def columns_of(forms: Mapping[str, Form], confidence: float) -> dict[str, Floats]:
+    """The columns of each form: its values, and the half-width of their intervals or, if uneven, their ends."""
+    columns: dict[str, Floats] = {}
+    for name, form in forms.items():
+        columns[name] = form.values
+        if isinstance(form, Linear):
+            columns[name + ERROR] = half_widths(form, confidence)
+        else:
+            columns[name + LOW], columns[name + HIGH] = ends(form, confidence)
+    return columns
+
+
+def frame_of(
+    like: Source,
+    labels: Sequence[str],
+    places: NDArray[np.int64],
+    columns: Mapping[str, Floats],
+    facts: Facts,
+    covers: str = TABLE,
+) -> Any:
+    """The derived frame, with its record.
+
+    Parameters
+    ----------
+    like : Source
+        The result whose labels and library it has.
+    labels : list of str
+        Its columns that name the rows.
+    places : array
+        The row of `like` that has the labels of each row.
+    columns : dict of arrays
+        The numbers.
+    facts : dict
+        The facts of `facts_of`.
+    covers : str
+        What the intervals cover.
+    """
+    clash = [name for name in labels if name in columns or name == COVERS]
+    if clash:
+        raise InvalidArgument(
+            f"the keys must not have a column {clash[0]!r}, since the answer has one of that name. "
+            "Release it by another name."
+        )
+    frame = build.beside(like.frame, labels, places, {**columns, COVERS: [covers] * len(places)})
+    cells, levels = _cells(like, labels, places)
+    record = {
+        **facts,
+        "covers": covers,
+        "cells": cells,
+        **({"levels": levels} if levels else {}),
+        "measures": {name: _measure(facts) for name in columns if _is_value(name, columns)},
+        "columns": list(columns),
+        "texts": [COVERS],
+        "sha256": build.fingerprint(frame, list(columns)),
+    }
+    return build.attach(frame, {**record, "rows": _rows(frame, [*labels, COVERS], list(columns), levels)})
+
+
+def facts_of(
+    kind: str, verb: str, words: str, sources: Sequence[Source], confidence: float, notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The facts of a record on what was done, and to which releases."""
+    facts = [source.facts for source in sources]
+    every = list(dict.fromkeys([*notes, *(note for one in facts for note in one["notes"])]))
+    warnings = [one["warning"] for one in facts if "warning" in one]
+    return {
+        "schema": foreign.DERIVED,
+        "dpframe": VERSION,
+        "kind": kind,
+        "label": None,
+        "verb": verb,
+        "expression": words,
+        "of": [_origin(source) for source in sources],
+        "unit": facts[0]["unit"],
+        "cost": {"epsilon": 0.0, "delta": 0.0, "accounting": facts[0]["cost"]["accounting"]},
+        "statistics": [],
+        "notes": every,
+        "confidence": confidence,
+        **({"warning": warnings[0]} if warnings else {}),
+    }
+
+
+def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
+    """The frame and its record as charts and tables read them: every number with an error, and without a mark."""
+    columns = {name: build.numbers(frame, name) for name in facts["columns"]}
+    for name in facts["measures"]:
+        if name + ERROR not in columns:
+            value, low, high = (columns[name + end] for end in ("", LOW, HIGH))
+            columns[name + ERROR] = np.where(np.isnan(value), np.inf, np.maximum(value - low, high - value))
+    labels = [name for name in foreign.labels_of(facts) if name not in facts["texts"]]
+    plain = build.beside(frame, labels, np.arange(len(frame)), columns)
+    said = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
+    return plain, {**said, "label": facts["label"] or facts["expression"]}
+
+
+def _listed(facts: Facts) -> str:
+    """The releases that it was computed from, in words."""
+    count = len(facts["of"])
+    costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in facts["of"]}
+    each = ", each" if count > 1 else ""
+    (epsilon, delta), *others = costs
+    price = "" if others else f" (epsilon {epsilon:.4g}{f', delta {delta:.3g}' if delta else ''}{each})"
+    return f"{count} release{'s' if count > 1 else ''}{price}"
+
+
+def _origin(source: Source) -> dict[str, Any]:
+    """A release, as the record names it."""
+    facts = source.facts
+    known = {name: facts[name] for name in ("release", "part", "period", "ledger") if name in facts}
+    kept = {name: facts[name] for name in ("label", "sha256", "unit", "cost")}
+    return {"name": source.name, **kept, **known}
+
+
+def _measure(facts: Facts) -> dict[str, Any]:
+    """The facts on a column of numbers: what was done is said once, for all of them."""
+    return {"verb": facts["verb"], "column": None, "statistics": [], "one_total": False, "denoise": None}
+
+
+def _is_value(name: str, columns: Mapping[str, Floats]) -> bool:
+    """Tell whether a column is one of values, and not of an error or an end."""
+    ending = next((end for end in (ERROR, LOW, HIGH) if name.endswith(end)), "")
+    return not ending or name.removesuffix(ending) not in columns
+
+
+def _cells(
+    like: Source, labels: Sequence[str], places: NDArray[np.int64]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
+    """The axes of the rows: those of the result that they are of; one of combinations where no others fit."""
+    facts, whole = like.facts, np.array_equal(places, np.arange(like.rows))
+    if whole and set(labels) == set(like.labels):
+        return list(facts["cells"]), facts.get("levels")
+    kept = [axis for axis in facts["cells"] if {*_labels(axis)} <= {*labels}]
+    sizes = [axis["size"] for axis in kept]
+    if len(kept) == 1 and sizes == [len(places)]:
+        return kept, None
+    if "levels" not in facts and math.prod(sizes) == len(places) and {n for a in kept for n in _labels(a)} == {*labels}:
+        return kept, None
+    if len(kept) == 1 and len(places) and "levels" not in facts:
+        return [_cut(kept[0], len(places))], None
+    if not labels:
+        return [], None
+    return [{"columns": list(labels), "size": len(places), "keys": ["key"] * len(labels)}], None
+
+
+def _cut(axis: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """An axis of which some keys are left."""
+    return {**axis, "size": size}
+
+
+def _labels(axis: Mapping[str, Any]) -> list[str]:
+    endings = foreign.ENDS if "bins" in axis else ("",)
+    return [name + end for name in axis["columns"] for end in endings]
+
+
+def _rows(frame: Any, labels: list[str], numbers: list[str], levels: Any) -> dict[str, Any] | None:
+    """The print of the rows by their labels."""
+    found = prints.print_of(frame, labels, numbers, prints.layout_of(levels))
+    if found is None:
+        return None
+    in_order = bool(np.all(np.diff(found.places) > 0))
+    order = None if in_order else " ".join(map(str, found.places.tolist()))
+    return {"labels": labels, "sha256": found.sha256, "order": order}

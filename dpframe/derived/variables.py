@@ -1,0 +1,366 @@
+"""Released columns as forms of the noise that was drawn for them: which draw moved which number, and by how much.
+
+A draw is known by its release (16 random bytes, drawn at the charge), by the number of the Total there, and by its
+entry. The same number used twice, as in a replay, has the same draws; no other two numbers have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.forms import Block, Form, Linear, Quotient, Sparse
+from dpframe.derived.laws import Law, law_of
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
+from dpframe.frames import build, foreign
+from dpframe.frames.kinds import is_frame, is_missing, library_of
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.contrasts import ContrastDesign, Subset
+from dpframe.queries.query import ERROR, NOISY
+from dpframe.queries.sameness import same_key
+from dpframe.queries.statistics.ranges import Ranges
+from dpframe.queries.stream_design import weights_of_period, weights_of_total
+from dpframe.release import provenance
+
+Floats = NDArray[np.float64]
+Facts = Mapping[str, Any]
+
+MOST_WEIGHTS = 2**24  # of the matrix of a design that is measured for sums of bins
+ENDS = (ERROR, "_low", "_high")
+WAYS = {  # by verb: what to ask for in place of a number whose noise has no known law here
+    "ecdf": "Release counts of bins (histogram), and combine these.",
+    "quantile": "Compare quantiles by their own intervals.",
+    "share": "Release counts (without normalize=True), and take result.dp.share().",
+    "variance": "Release dpf.sum and dpf.count, and combine these.",
+    "std": "Release dpf.sum and dpf.count, and combine these.",
+    "covariance": "Release dpf.sum and dpf.count, and combine these.",
+    "correlation": "Release dpf.sum and dpf.count, and combine these.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A released result under the name that an expression gives it: its rows in the order of the declared cells."""
+
+    name: str
+    frame: Any
+    facts: Facts
+
+    @classmethod
+    def of(cls, name: str, frame: Any) -> Source:
+        """A result that nobody changed; refused where its numbers cannot be traced to their noise."""
+        if not is_frame(frame):
+            raise InvalidType(
+                f"{name} must be a released frame, not {shown(frame, kind=True)}. Pass the result itself."
+            )
+        facts = build.record_of(frame)
+        if facts is None:
+            raise NoProvenance(
+                f"{name} must carry its provenance, and this frame has none. Pass the result itself, before it is "
+                "reshaped."
+            )
+        _check_traceable(name, facts)
+        places = provenance.checked_numbers(frame, facts)
+        return cls(name, build.reordered(frame, places), facts)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The columns that name its rows."""
+        return foreign.labels_of(self.facts)
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return len(self.frame)
+
+    @property
+    def library(self) -> str:
+        """The library of its frame."""
+        return library_of(self.frame)
+
+    def tokens(self, labels: list[str]) -> list[tuple[Any, ...]]:
+        """The labels of each row in these columns, equal where they are the same key, whatever the library."""
+        columns = [self.frame[name].to_list() for name in labels]
+        each = [[None if is_missing(value) else same_key(value) for value in column] for column in columns]
+        return list(zip(*each, strict=True)) if each else [()] * self.rows
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The release that it is a frame of: its random bytes; of a record without them its own numbers."""
+        if "release" in self.facts:
+            return (self.facts["release"], self.facts.get("part"))
+        return ("record", self.facts["sha256"])
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """Its statistics by name."""
+        return dict(self.facts["measures"])
+
+    def unbiased(self, measure: str) -> str:
+        """The column of the unbiased values of a statistic."""
+        if not self.facts["measures"][measure]["denoise"]:
+            return measure
+        if measure + NOISY not in self.facts["columns"]:
+            raise InvalidArgument(
+                f"{self.name}.{measure} must be unbiased, and it was adjusted and released with keep_noisy=False. "
+                "Leave keep_noisy out of the next release."
+            )
+        return measure + NOISY
+
+    def only_measure(self) -> str:
+        """Its one statistic; refused where there are several."""
+        measures = list(self.facts["measures"])
+        if len(measures) > 1:
+            raise InvalidArgument(
+                f"expression must name a column of {self.name}, which has {shown(measures)}. "
+                f"Write for instance {self.name}.{measures[0]}."
+            )
+        return str(measures[0])
+
+    def form(self, column: str) -> Form:
+        """A released column as a form of the noise."""
+        return form_of(self, self.checked_column(column))
+
+    def checked_column(self, column: str) -> str:
+        """The statistic of a column of unbiased values."""
+        columns, measures = self.facts["columns"], self.facts["measures"]
+        if column not in columns:
+            near = closest(column, columns)
+            hint = f"Did you mean {near!r}?" if near else f"It has {shown(list(measures))}."
+            raise InvalidArgument(f"{self.name}.{column} must be a released column, and there is none. {hint}")
+        measure = column if column in measures else column.removesuffix(NOISY)
+        if measure not in measures:
+            raise InvalidArgument(
+                f"{self.name}.{column} must be a released number, not the end or the size of an interval. "
+                f"Name one of {shown(list(measures))}."
+            )
+        unbiased = self.unbiased(measure)
+        if column != unbiased and not column.endswith(NOISY):
+            raise InvalidArgument(f"{self.name}.{column} must be unbiased, and it was adjusted: use {unbiased}.")
+        return measure
+
+
+def _check_traceable(name: str, facts: Facts) -> None:
+    """Refuse what has no table of noisy numbers."""
+    if "parts" in facts:
+        raise InvalidArgument(
+            f"{name} must be one release, and this frame joins {len(facts['parts'])}. "
+            "Pass its parts (frame.dp.parts) under a name each."
+        )
+    if facts["schema"] == foreign.DERIVED:
+        raise InvalidArgument(
+            f"{name} must be a release, and this is computed from some already. Write one expression of the releases."
+        )
+    if "rounded" in facts:
+        raise InvalidArgument(
+            f"{name} must have its numbers as they were released, and these were rounded. Pass the released frame."
+        )
+    if "shown" in facts:
+        raise InvalidArgument(
+            f"{name} must be as it was released, and it was filtered or relabelled. Pass the released frame."
+        )
+    if "model" in facts:
+        raise InvalidArgument(
+            f"{name} must be noise that was added to totals, and this is of the local model. Use its own intervals."
+        )
+
+
+def form_of(source: Source, measure: str) -> Form:
+    """The form of a statistic, row by row."""
+    facts, said = source.facts, source.facts["measures"][measure]
+    if "stream" in facts:
+        return _of_stream(source, measure)
+    if said["verb"] in WAYS:
+        raise _unknown(source, measure, f"a {said['verb']}", WAYS[said["verb"]])
+    if "looks" in said:
+        raise _unknown(source, measure, "measured in several looks", "Release it with denoise=None, or fewer bins.")
+    laws = [_law(source, measure, number) for number in said["statistics"]]
+    values = build.numbers(source.frame, source.unbiased(measure))
+    if "deviations" in said:
+        return Linear(values, _of_tables(source, said, laws[0]))
+    if "sums" in said:
+        return Linear(values, _of_bins(source, said, laws[0]))
+    if "totals" in said:
+        return _of_totals(source, said, laws)
+    if not foreign.is_one_total(said):
+        raise _unknown(source, measure, f"a {said['verb']} of a record without its totals", "Release it again.")
+    levels = facts.get("levels") or [{"rows": source.rows}]
+    noise, start = {}, 0
+    for number, law, level in zip(said["statistics"], laws, levels, strict=True):
+        block = Block((*source.identity, number), law, level["rows"])
+        noise[block.key] = (block, _placed(source.rows, start, level["rows"]))
+        start += level["rows"]
+    return Linear(values, noise)
+
+
+def constant(value: float, rows: int) -> Linear:
+    """A plain number for each row."""
+    return Linear(np.full(rows, value), {})
+
+
+def _law(source: Source, measure: str, number: int) -> Law:
+    statistic = source.facts["statistics"][number]
+    law = law_of(statistic)
+    if law is not None:
+        return law
+    if "threshold" in statistic:
+        raise _unknown(
+            source,
+            measure,
+            "the number by which its groups were chosen",
+            "Declare the groups that were found, and count them in another release.",
+        )
+    raise _unknown(source, measure, f"of the noise {statistic['noise']}", "Release it with Laplace or Gaussian noise.")
+
+
+def _unknown(source: Source, measure: str, what: str, way_out: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{source.name}.{measure} must be a number whose noise has a known law, and it is {what}. {way_out}"
+    )
+
+
+def _placed(rows: int, start: int, size: int) -> Sparse:
+    """The weights of rows that are one draw each, from `start` on."""
+    from scipy.sparse import csr_array
+
+    places = np.arange(size)
+    return csr_array((np.ones(size), (start + places, places)), shape=(rows, size))
+
+
+def _of_totals(source: Source, said: Facts, laws: list[Law]) -> Form:
+    """The quotient that a mean, a proportion or a ratio is of the noisy totals in its record."""
+    rows, wide = source.rows, []
+    for number, law, values in zip(said["statistics"], laws, said["totals"], strict=True):
+        block = Block((*source.identity, number), law, len(values))
+        width = len(values) // max(rows, 1)
+        wide.append([_entry(block, values, rows, width, place) for place in range(width)])
+    if said["verb"] == "count":
+        return _sum(wide[0])
+    if said["verb"] == "ratio":
+        return Quotient(wide[0][0], wide[1][0])
+    lower, upper = _real_bounds(said)
+    if len(wide) == 2:  # a centred sum and a count
+        (centred,), (present,) = wide
+        middle = (grid_steps(said["bounds"])[0] + grid_steps(said["bounds"])[1]) // 2 * step_length(said["bounds"])
+        return Quotient(centred.sum_with(present.times(middle)), present)
+    entries = wide[0]
+    if len(entries) == 3:  # of a variance's vector: half of the middle one lies above
+        above, whole = entries[2].sum_with(entries[1].times(0.5)), _sum(entries)
+    else:
+        above, whole = entries[0], _sum(entries)
+    return Quotient(above.times(upper - lower).sum_with(whole.times(lower)), whole)
+
+
+def _real_bounds(said: Facts) -> tuple[float, float]:
+    """The bounds that values were really clipped to: of a proportion 0 and 1."""
+    if "bounds" not in said:
+        return 0.0, 1.0
+    lower, upper = (step * step_length(said["bounds"]) for step in grid_steps(said["bounds"]))
+    return lower, upper
+
+
+def _entry(block: Block, values: list[float], rows: int, width: int, place: int) -> Linear:
+    """One of several entries of each cell of a Total."""
+    from scipy.sparse import csr_array
+
+    places = np.arange(rows) * width + place
+    weights = csr_array((np.ones(rows), (np.arange(rows), places)), shape=(rows, block.size))
+    return Linear(np.asarray(values, dtype=np.float64)[places], {block.key: (block, weights)})
+
+
+def _sum(entries: list[Linear]) -> Linear:
+    whole = entries[0]
+    for entry in entries[1:]:
+        whole = whole.sum_with(entry)
+    return whole
+
+
+def _of_bins(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tuple[Block, Sparse]]:
+    """The draws behind bins that are there to be added up, through the inverse of their design."""
+    from scipy.sparse import csr_array, eye_array, kron
+
+    binned = [axis["size"] for axis in source.facts["cells"] if "bins" in axis]
+    for shape in (tuple(binned[-1:]), tuple(binned[-2:])):
+        statistic = Ranges(shape, law.p == 1.0)
+        if math.prod(shape) * statistic.design.width <= MOST_WEIGHTS and statistic.facts()["sums"] == said["sums"]:  # type: ignore[index]
+            break
+    else:
+        raise _unknown(source, said["verb"], "of very many bins", "Release counts of fewer bins.")
+    weights = statistic.bin_weights()
+    groups = source.rows // weights.shape[0]
+    block = Block((*source.identity, said["statistics"][0]), law, groups * weights.shape[1])
+    return {block.key: (block, csr_array(kron(eye_array(groups), csr_array(weights))))}
+
+
+def _of_stream(source: Source, measure: str) -> Linear:
+    """The draws of all periods up to one, through the inverse of the stream's design."""
+    from scipy.sparse import csr_array, eye_array, kron
+
+    facts, period = source.facts, source.facts["period"]
+    if "release" not in facts:
+        raise _unknown(source, measure, "of a stream that was begun before dpframe 0.3", "Use its own intervals.")
+    kept = [number for number in range(1, period["number"] + 1) if number not in period.get("lost", ())]
+    each = weights_of_total(kept) if measure == "total" else weights_of_period(kept)
+    law = _law(source, measure, 0)
+    block = Block((facts["release"], "stream"), law, facts["stream"]["periods"] * source.rows)
+    row = np.zeros((1, facts["stream"]["periods"]))
+    row[0, np.asarray(kept) - 1] = each
+    weights = csr_array(kron(csr_array(row), eye_array(source.rows)))
+    return Linear(build.numbers(source.frame, measure), {block.key: (block, weights)})
+
+
+def _of_tables(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tuple[Block, Sparse]]:
+    """The draws behind the tables of marginals: the noise of their contrasts."""
+    sizes = tuple(axis["size"] for axis in source.facts["cells"])
+    design = ContrastDesign(sizes, said["degree"], said["objective"])
+    block = Block(
+        (*source.identity, said["statistics"][0]),
+        law,
+        source.rows,
+        lambda weights: contrast_weights(design, weights),
+        design.scales * law.scale,
+    )
+    return {block.key: (block, _placed(source.rows, 0, source.rows))}
+
+
+def contrast_weights(design: ContrastDesign, weights: Sparse) -> Floats:
+    """The weights of contrasts in weighted sums of the cells of all tables: (rows, contrasts), exactly.
+
+    A table M is the sum of the effects of its parts A, each spread evenly over the attributes that A lacks: so the
+    weights of A are those of M summed over these attributes, over their number of cells, for all M that hold A. An
+    effect is H^T diag(1 / ||h||^2) of the contrasts, so that theirs are diag(1 / ||h||^2) H of these.
+    """
+    rows = weights.shape[0]
+    influence: dict[Subset, Floats] = {
+        part: np.zeros((rows, *(design.sizes[i] for i in part))) for part in design.parts
+    }
+    start = 0
+    for table in design.tables:
+        stop = start + design.cells(table)
+        mine = weights[:, start:stop]
+        start = stop
+        if not mine.nnz:
+            continue
+        cells = mine.toarray().reshape(rows, *(design.sizes[i] for i in table))
+        for part in design.parts:
+            if set(part) <= set(table):
+                others = tuple(axis + 1 for axis, i in enumerate(table) if i not in part)
+                spread = math.prod(design.sizes[i] for i in table if i not in part)
+                influence[part] += cells.sum(axis=others) / spread
+    return np.concatenate([_contrasts(influence[part]).reshape(rows, -1) for part in design.parts], axis=1)
+
+
+def _contrasts(values: Floats) -> Floats:
+    """The contrasts of each row along every other axis, over their squared lengths."""
+    for axis in range(1, values.ndim):
+        moved = np.moveaxis(values, axis, -1)
+        k = np.arange(1.0, moved.shape[-1])
+        found = (np.cumsum(moved, axis=-1)[..., :-1] - k * moved[..., 1:]) / (k * (k + 1.0))
+        values = np.moveaxis(found, -1, axis)
+    return values

@@ -1,0 +1,71 @@
+"""What was computed from releases, in words: a paragraph, and a section of a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpframe.display import page_figures, table_formats
+from dpframe.display.pages import number
+from dpframe.display.report_page import Section, facts_list, heading, items, paragraph, scrolling
+from dpframe.display.result_tables import Table
+from dpframe.errors.words import harmless
+from dpframe.frames import build
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.query import ERROR
+
+MOST_ROWS = 500  # of a table in a page
+LINES = "Lines through bars and points are intervals of the noise of the releases."
+EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to be said."
+
+
+def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
+    """Sentences on what was computed from which releases, how they are protected, and how far to trust each number."""
+    one = unit or facts["unit"]["column"] or "row"
+    sentences = [
+        f"This is {facts['expression']}, {facts['said']}.",
+        "It uses published numbers alone, to each of which a random amount was added: so it tells no more than they do "
+        f"of any one {one}.",
+    ]
+    for name in facts["measures"]:
+        sentences += _accuracy(name, build.numbers(frame, name + ERROR).tolist(), facts["confidence"])
+    return harmless(" ".join([*sentences, *(f"Note: {note}." for note in facts["notes"])]))
+
+
+def _accuracy(name: str, errors: Sequence[float], confidence: float) -> list[str]:
+    known = [error for error in errors if math.isfinite(error)]
+    said = []
+    if known:
+        least, most = number(min(known)), number(max(known))
+        sizes = most if least == most else f"{least} to {most}, depending on the row"
+        said.append(f"In {100 * confidence:g} of 100 cases the noise moves {name} by at most {sizes}.")
+    if len(known) < len(errors):
+        said.append(EVERYTHING.format(count=len(errors) - len(known), rows=len(errors), name=name))
+    return said
+
+
+def section(facts: Mapping[str, Any], table: Table, *, statement: str, chart: Any) -> Section:
+    """The section of a page."""
+    parts = [paragraph(facts["warning"], "warning")] if "warning" in facts else []
+    parts.append(paragraph(statement))
+    if chart is not None:
+        parts.append(page_figures.figure(chart, f"chart-{table.name}", LINES))
+    parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
+    parts += [items(table.notes, "notes"), heading("Price and protection"), facts_list(_protection(facts))]
+    return Section(str(facts["label"]), "\n".join(parts), dict(facts))
+
+
+def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    releases = "\n".join(
+        f"{one['name']}: {one['label'] or 'without a label'}, epsilon {one['cost']['epsilon']:.6g}, "
+        f"numbers {one['sha256'][:12]}"
+        for one in facts["of"]
+    )
+    return [
+        ("Price", "none: it is computed from releases"),
+        ("Releases", releases),
+        ("Protects", str(PrivacyUnit.of_facts(facts["unit"]))),
+        ("Hash of the numbers", str(facts["sha256"])),
+        ("Computed by", f"dpframe {facts['dpframe']}"),
+    ]

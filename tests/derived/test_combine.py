@@ -1,0 +1,455 @@
+"""`dpf.combine` and ``.dp.total`` with its kin: which draw moved which number, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.derived.forms import Linear, half_widths
+from dpframe.derived.laws import Law, half_width
+from dpframe.derived.variables import Source, contrast_weights
+from dpframe.queries.contrasts import ContrastDesign
+
+STAYS = {
+    "ward": ["A", "B", "A", "C"] * 50,
+    "month": [1, 2, 3, 4] * 50,
+    "cost": [1.0, 5.0, 9.0, 2.0] * 50,
+    "days": [1.0, 2.0, 3.0, 1.0] * 50,
+}
+WARDS, MONTHS = ["A", "B", "C"], [1, 2, 3, 4]
+KEYS = {"ward": WARDS, "month": MONTHS}
+
+
+@pytest.fixture
+def ledger():
+    return dpf.Ledger(epsilon=1e6, delta=0.5, accounting="basic")
+
+
+def values(frame, name):
+    return np.asarray(frame[name], dtype=np.float64)
+
+
+def forms(frame, column):
+    return Source.of("it", frame).form(column)
+
+
+# Which draw is whose ------------------------------------------------------------------------------------------------
+
+
+def test_a_number_less_itself_is_exactly_nothing(engine, ledger):
+    result = engine(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    same = dpf.combine("a - b", {"a": result, "b": result})
+    assert values(same, "value").tolist() == values(same, "value_error").tolist() == [0.0] * 3
+    one = dpf.combine("a / b", {"a": result, "b": result})
+    assert np.allclose(values(one, "value_low"), 1.0)
+    assert np.allclose(values(one, "value_high"), 1.0)
+
+
+def test_a_replay_is_the_same_number_and_another_release_is_not(engine, tmp_path):
+    ledger = dpf.Ledger(epsilon=9, path=tmp_path / "a.ledger")
+    wards = engine(STAYS).dp.group_by("ward", keys=WARDS)
+    ask = {"epsilon": 1, "denoise": None, "ledger": ledger, "label": "n"}
+    first, again, other = (wards.count(**ask, snapshot=name) for name in ("May", "May", "June"))
+    assert values(dpf.combine("a - b", {"a": first, "b": again}), "value_error").tolist() == [0.0] * 3
+    assert values(dpf.combine("a - b", {"a": first, "b": other}), "value_error").tolist() == [4.0] * 3
+
+
+def test_parts_of_one_charge_are_independent(ledger):
+    preview = pl.DataFrame(STAYS).dp.preview
+    plans = {name: preview.count(denoise=None) for name in ("a", "b")}
+    parts = dpf.release_together(plans, epsilon=2, ledger=ledger)
+    apart = dpf.combine("a - b", parts)
+    single = values(parts["a"], "count_error")[0]
+    assert values(apart, "value_error")[0] > single
+
+
+def test_two_statistics_of_one_law_are_two_draws(ledger):
+    result = (
+        pl.DataFrame(STAYS)
+        .dp.group_by("ward", keys=WARDS)
+        .agg(
+            a=dpf.sum("cost", bounds=(0, 10)), b=dpf.sum("days", bounds=(0, 10)), epsilon=2, denoise=None, ledger=ledger
+        )
+    )
+    error = values(dpf.combine("r.a - r.b", {"r": result}), "value_error")
+    assert (error > values(result, "a_error")).all()
+
+
+def test_the_variance_is_that_of_the_dense_matrix(ledger):
+    """Rollup, marginals, a stream and bins to be added up, each against a dense covariance made by hand."""
+    frame = pl.DataFrame(STAYS)
+    rollup = frame.dp.group_by("ward", "month", keys=KEYS).count(rollup=True, epsilon=1, ledger=ledger)
+    form = forms(rollup, "count_noisy")
+    facts = rollup.dp.provenance
+    each = [facts["statistics"][number]["variance"] for number in facts["measures"]["count"]["statistics"]]
+    dense = np.repeat(each, [level["rows"] for level in facts["levels"]])
+    weights = np.random.default_rng(0).normal(size=(4, dense.size))
+    assert np.allclose(form.summed(weights_of(weights)).variances(), weights**2 @ dense, rtol=1e-9)
+
+    stream = dpf.Stream(
+        "s", statistic=dpf.count(), time="month", periods=MONTHS, epsilon=1, mechanism="laplace", ledger=ledger
+    )
+    periods = [stream.release(frame, month) for month in MONTHS[:3]]
+    both = dpf.combine("2 * c.total - a.total", {"c": periods[2], "a": periods[0]})
+    law = forms(periods[0], "total").noise
+    ((block, _),) = law.values()
+    rows = [forms(period, "total").noise[block.key][1].toarray()[0] for period in periods]
+    combined = 2 * rows[2] - rows[0]
+    assert math.isclose(
+        forms(periods[2], "total").times(2.0).sum_with(forms(periods[0], "total"), -1.0).variances()[0],
+        block.law.variance * float(combined @ combined),
+        rel_tol=1e-9,
+    )
+    assert len(both) == 1
+
+    bins = frame.dp.histogram("cost", bins=range(0, 9), ranges=True, epsilon=1, denoise=None, ledger=ledger)
+    said = bins.dp.provenance["measures"]["count"]
+    name = "count_noisy" if said["denoise"] else "count"
+    deviations = np.sqrt(forms(bins, name).variances())
+    assert np.isclose(
+        deviations.max(), said["sums"]["bin"] * math.sqrt(bins.dp.provenance["statistics"][0]["variance"])
+    )
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 4, 2), (1, 3)])
+def test_contrasts_of_weighted_cells_by_dense_algebra(sizes):
+    from scipy.sparse import csr_array
+
+    design = ContrastDesign(sizes, min(2, len(sizes)))
+    noise = np.random.default_rng(1).normal(size=design.width)
+    cells = np.concatenate([table.ravel() for table in design.reconstructed(noise)])
+    dense = np.stack([np.concatenate([t.ravel() for t in design.reconstructed(one)]) for one in np.eye(design.width)])
+    weights = np.random.default_rng(2).normal(size=(5, cells.size))
+    found = contrast_weights(design, csr_array(weights))
+    assert np.allclose(found, weights @ dense.T, rtol=1e-9, atol=1e-12)
+    assert np.allclose(found @ noise, weights @ cells)
+    covariance = dense.T @ np.diag(design.scales**2) @ dense
+    variances = np.einsum("ij,jk,ik->i", weights, covariance, weights)
+    assert np.allclose((found**2) @ design.scales**2, variances, rtol=1e-9)
+
+
+def test_sums_inside_marginals_have_the_error_of_their_contrasts(engine, ledger):
+    """The cells of a table add up to the measured total: their squares would say many times as much."""
+    keys = {"ward": [f"w{i}" for i in range(12)], "month": list(range(12))}
+    frame = engine({"ward": ["w1"] * 40, "month": [3] * 40})
+    tables = frame.dp.marginals(["ward", "month"], keys=keys, epsilon=1, delta=1e-6, denoise=None, ledger=ledger)
+    source = Source.of("it", tables)
+    form = source.form("count")
+    levels = source.facts["levels"]
+    largest = np.zeros((1, source.rows))
+    largest[0, -levels[-1]["rows"] :] = 1.0
+    total = form.summed(weights_of(largest))
+    assert math.isclose(total.variances()[0], form.variances()[0], rel_tol=1e-9)
+    squares = math.sqrt(float(form.variances()[-levels[-1]["rows"] :].sum()))
+    assert math.sqrt(total.variances()[0]) < squares / 2
+    assert values(tables.dp.total("ward"), "count_error").max() <= values(tables, "count_error")[1] * 1.000001
+
+
+def weights_of(dense):
+    from scipy.sparse import csr_array
+
+    return csr_array(dense)
+
+
+# Laws ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", [Law(1.0, 2.0, 1.0), Law(2.0, 4.2, 1.0), Law(3.0, 12.5, 1.0), Law(1.0, 50.0, 2.0**-30)])
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 1.0), (1.0, -0.3, 2.5), (0.7,) * 40])
+def test_a_quantile_is_that_of_many_draws(law, weights):
+    """Held against 2 * 10**5 draws: a count beyond chance has a probability below 1e-9."""
+    rng, size = np.random.default_rng(3), 200_000
+    if law.p == 1.0:
+        steps = [rng.geometric(-np.expm1(-law.grid / law.scale), size) for _ in range(2 * len(weights))]
+        draws = [one - other for one, other in zip(steps[::2], steps[1::2], strict=True)]
+    else:
+        signs = [rng.choice([-1.0, 1.0], size) for _ in weights]
+        powers = [rng.gamma(1.0 / law.p, size=size) ** (1.0 / law.p) for _ in weights]
+        scale = law.scale * (math.sqrt(2.0) if law.p == 2.0 else 1.0)
+        draws = [np.rint(sign * power * scale / law.grid) for sign, power in zip(signs, powers, strict=True)]
+    total = sum(weight * law.grid * draw for weight, draw in zip(weights, draws, strict=True))
+    terms: dict[float, int] = {}
+    for weight in weights:
+        terms[abs(weight)] = terms.get(abs(weight), 0) + 1
+    half = half_width(tuple((law, weight, count) for weight, count in terms.items()), 0.0, 0.95)
+    inside = int((np.abs(total) <= half * (1 + 1e-12)).sum())
+    spread = math.sqrt(size * 0.95 * 0.05)
+    assert inside >= 0.95 * size - 6 * spread
+    below = int((np.abs(total) <= half * 0.97 - law.grid * min(map(abs, weights)) * 1.01).sum())
+    assert below <= 0.95 * size + 6 * spread
+
+
+def test_one_draw_has_the_interval_that_its_release_states(ledger):
+    for more in ({}, {"delta": 1e-6, "mechanism": "gaussian"}):
+        result = pl.DataFrame(STAYS).dp.count(epsilon=1, denoise=None, ledger=ledger, **more)
+        (half,) = half_widths(forms(result, "count"), 0.95)
+        assert half == result["count_error"][0]
+
+
+def test_of_noise_that_is_nothing_nothing_is_left():
+    assert half_width((), 0.0, 0.95) == 0.0
+    assert half_widths(Linear(np.zeros(3), {}), 0.95).tolist() == [0.0] * 3
+
+
+# Expressions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a.n ** 2", "a.n if 1 else 2", "abs(a.n)", "__import__('os')", "a.n.real", "a['n']", "'x' * a", "a.n; 1", ""),
+        *("a.n @ a.n", "lambda: 1", "a.n < 2", "[a.n]", "True * a.n", "1j * a.n", "a.n +", "1 if a else 2", "a:=1"),
+        "(" * 300 + "a" + ")" * 300,
+    ],
+)
+def test_what_is_no_arithmetic_is_refused_and_never_run(text, ledger):
+    result = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).agg(n=dpf.count(), epsilon=1, ledger=ledger)
+    with pytest.raises((dpf.InvalidArgument, dpf.MissingArgument), match="expression must"):
+        dpf.combine(text, {"a": result})
+
+
+def test_arithmetic_is_that_of_numbers(engine, ledger):
+    frame = engine(STAYS)
+    a, b = (frame.dp.group_by("ward", keys=WARDS).count(epsilon=9, denoise=None, ledger=ledger) for _ in range(2))
+    x, y = values(a, "count"), values(b, "count")
+    cases = {
+        "a + b": x + y,
+        "-(a - 2 * b) / 4": -(x - 2 * y) / 4,
+        "100 * (b / a - 1)": 100 * (y / x - 1),
+        "a / (a + b)": x / (x + y),
+        "1 / (a / b)": y / x,
+        "a * b": x * y,
+        "a / b + b / a": x / y + y / x,
+        "a / b / 2 - 1": x / y / 2 - 1,
+        "a * b / b": x * y / y,
+    }
+    for text, expected in cases.items():
+        found = dpf.combine(text, {"a": a, "b": b})
+        assert np.allclose(values(found, "value"), expected), text
+        if "value_low" in found.columns:
+            assert (values(found, "value_low") <= expected).all()
+            assert (values(found, "value_high") >= expected).all()
+    assert list(found.columns) == ["ward", "value", "value_low", "value_high", "covers"]
+    assert type(found) is type(a)
+
+
+def test_a_divisor_that_may_be_nothing_gives_everything(ledger):
+    empty = pl.DataFrame({"x": pl.Series([], dtype=pl.Int64)})
+    a, b = (empty.dp.count(epsilon=0.1, denoise=None, ledger=ledger) for _ in range(2))
+    found = dpf.combine("a / b", {"a": a, "b": b})
+    low, high = found["value_low"][0], found["value_high"][0]
+    if abs(b["count"][0]) <= b["count_error"][0]:
+        assert (low, high) == (-math.inf, math.inf)
+    assert low <= high
+
+
+def test_keys_are_matched_in_any_order_and_library(ledger):
+    pandas = pytest.importorskip("pandas")
+    frame = pl.DataFrame(STAYS)
+    a = frame.dp.group_by("ward", keys=["C", "A"]).count(epsilon=1, denoise=None, ledger=ledger)
+    b = pandas.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    found = dpf.combine("b - a", {"a": a, "b": b[::-1]})
+    assert found["ward"].to_list() == ["C", "A"]
+    both = dict(zip(b["ward"], b["count"], strict=True))
+    assert found["value"].to_list() == [both["C"] - a["count"][0], both["A"] - a["count"][1]]
+    assert "1 keys that only some" in found.dp.provenance["notes"][0]
+
+
+def test_a_single_number_stands_beside_every_row(engine, ledger):
+    frame = engine(STAYS)
+    all_of_them = frame.dp.count(epsilon=9, denoise=None, ledger=ledger)
+    wards = frame.dp.group_by("ward", keys=WARDS).count(epsilon=9, denoise=None, ledger=ledger)
+    found = dpf.combine("100 * w / n", {"w": wards, "n": all_of_them})
+    assert list(found["ward"]) == WARDS
+
+
+# Refusals -----------------------------------------------------------------------------------------------------------
+
+
+def refused(match, ask, error=dpf.InvalidArgument):
+    with pytest.raises(error, match=match):
+        ask()
+
+
+def test_numbers_without_a_known_law_are_refused_by_name(ledger):
+    frame = pl.DataFrame(STAYS)
+    wards = frame.dp.group_by("ward", keys=WARDS)
+    price = {"epsilon": 1, "ledger": ledger}
+    adjusted = wards.count(**price)
+    hidden = wards.count(keep_noisy=False, **price)
+    refused("use count_noisy", lambda: dpf.combine("a.count", {"a": adjusted}))
+    refused("keep_noisy=False", lambda: dpf.combine("a", {"a": hidden}))
+    refused("there is none. Did you mean 'count'", lambda: dpf.combine("a.cuont", {"a": adjusted}))
+    refused("not the end or the size", lambda: dpf.combine("a.count_error", {"a": adjusted}))
+    refused("is none. Did you mean", lambda: dpf.combine("jan - fbe", {"jan": adjusted, "feb": adjusted}))
+    refused("rounded", lambda: dpf.combine("a", {"a": adjusted.dp.round(-1)}))
+    median = wards.median("cost", bounds=(0, 10), **price)
+    refused("a quantile", lambda: dpf.combine("a", {"a": median}))
+    spread = wards.std("cost", bounds=(0, 10), **price)
+    refused("is a std", lambda: dpf.combine("a", {"a": spread}))
+    top = frame.dp.top_k("ward", k=2, categories=WARDS, counts=True, **price)
+    refused("top-k", lambda: dpf.combine("a", {"a": top}))
+    two = wards.agg(n=dpf.count(), m=dpf.count("cost"), **price)
+    refused("must name a column of a", lambda: dpf.combine("a", {"a": two}))
+    refused("numbers alone", lambda: dpf.combine("1 + 1", {"a": two}), dpf.MissingArgument)
+    refused("must be a string", lambda: dpf.combine(1, {"a": two}), dpf.InvalidType)
+    refused("must be a dict", lambda: dpf.combine("a", [two]), dpf.InvalidType)
+    refused("must carry its provenance", lambda: dpf.combine("a", {"a": pl.DataFrame(two)}), dpf.NoProvenance)
+    refused("some were changed", lambda: dpf.combine("a.n_noisy", {"a": altered(two)}))
+    refused("computed from some already", lambda: dpf.combine("a", {"a": adjusted.dp.total()}))
+    refused("joins 2", lambda: dpf.combine("a", {"a": dpf.concat([adjusted, adjusted])}))
+    refused("divide by 0", lambda: dpf.combine("a / 0", {"a": adjusted}))
+    refused("confidence must", lambda: dpf.combine("a", {"a": adjusted}, confidence=1.0))
+    refused("on must", lambda: dpf.combine("a", {"a": adjusted}, on="month"))
+    both = frame.dp.group_by("ward", "month", keys=KEYS).count(**price)
+    refused("tell all rows of b apart", lambda: dpf.combine("a - b", {"a": adjusted, "b": both}, on="ward"))
+    refused("the same keys", lambda: dpf.combine("a - b", {"a": adjusted, "b": both}))
+    other = frame.dp.group_by("ward", keys=["X"]).count(**price)
+    refused("keys in common", lambda: dpf.combine("a - b", {"a": adjusted, "b": other}))
+
+
+def altered(frame):
+    from dpframe.frames import build
+
+    return build.attach(frame.with_columns(n=pl.col("n") + 1), build.record_of(frame))
+
+
+def test_the_counts_that_chose_their_groups_are_refused(ledger):
+    frame = pl.DataFrame({"ward": ["A"] * 500 + ["B"] * 400, "person": range(900)})
+    ledger = dpf.Ledger(epsilon=9, delta=1e-3, unit="person", accounting="basic")
+    found = frame.dp.group_by("ward", keys=dpf.discover(delta=1e-4, max_keys=3)).agg(
+        people=dpf.n_units(), n=dpf.count(), epsilon=2, max_rows=1, denoise=None, ledger=ledger
+    )
+    refused("groups were chosen", lambda: dpf.combine("a.people", {"a": found}))
+    assert len(dpf.combine("a.n", {"a": found})) == 2
+
+
+def test_old_records_combine_with_themselves_alone(ledger):
+    from dpframe.frames import build
+
+    result = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    record = {name: fact for name, fact in build.record_of(result).items() if name != "release"}
+    old = build.attach(result.clone(), record)
+    assert values(dpf.combine("a - b", {"a": old, "b": old}), "value_error").tolist() == [0.0] * 3
+    refused("0.3 or newer", lambda: dpf.combine("a - b", {"a": old, "b": result}))
+
+
+# Totals and steps ---------------------------------------------------------------------------------------------------
+
+
+def test_totals_shares_and_steps_are_those_of_the_numbers(engine, ledger):
+    frame = engine(STAYS)
+    cells = frame.dp.group_by("ward", "month", keys=KEYS).count(epsilon=9, denoise=None, ledger=ledger)
+    table = values(cells, "count").reshape(3, 4)
+    assert np.allclose(values(cells.dp.total("ward"), "count"), table.sum(axis=1))
+    assert np.allclose(values(cells.dp.total(["month"]), "count"), table.sum(axis=0))
+    assert np.allclose(values(cells.dp.total(), "count"), table.sum())
+    assert np.allclose(values(cells.dp.share("ward"), "count"), (table / table.sum(axis=1, keepdims=True)).ravel())
+    line = frame.dp.group_by("month", keys=MONTHS).count(epsilon=9, denoise=None, ledger=ledger)
+    series = values(line, "count")
+    assert np.allclose(values(line.dp.cumulative(), "count"), np.cumsum(series))
+    assert np.allclose(values(line.dp.rolling(2), "count"), (series[1:] + series[:-1]) / 2)
+    assert np.allclose(values(line.dp.difference(2), "count"), series[2:] - series[:-2])
+    assert np.allclose(values(line.dp.change(), "count"), 100 * (series[1:] / series[:-1] - 1))
+    assert list(line.dp.change().columns) == ["month", "count", "count_low", "count_high", "covers"]
+    assert list(line.dp.rolling(3)["month"]) == [3, 4]
+
+
+def test_lines_run_along_the_ordered_key_within_groups(engine, ledger):
+    axes = dpf.bins("cost", [0, 3, 6, 10])
+    cells = engine(STAYS).dp.group_by(axes, "ward", keys=WARDS).count(epsilon=9, denoise=None, ledger=ledger)
+    table = values(cells, "count").reshape(3, 3)
+    assert np.allclose(values(cells.dp.cumulative(), "count").reshape(3, 3), np.cumsum(table, axis=0))
+    assert np.allclose(values(cells.dp.difference(), "count").reshape(2, 3), np.diff(table, axis=0))
+    two = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(epsilon=1, ledger=ledger)
+    refused("one key in order", two.dp.cumulative)
+    refused("n must be at most", lambda: cells.dp.difference(3))
+    refused("n must be a whole number", lambda: cells.dp.rolling(0))
+
+
+def test_means_are_pooled_exactly(engine, ledger):
+    wards = engine(STAYS).dp.group_by("ward", keys=WARDS)
+    ask = {"m": dpf.mean("cost", bounds=(0, 10)), "p": dpf.proportion("month", value=1)}
+    for price in ({"epsilon": 50}, {"epsilon": 50, "delta": 1e-6, "mechanism": "gaussian"}):
+        result = wards.agg(ask, ledger=ledger, **price)
+        whole = result.dp.total()
+        assert abs(values(whole, "m")[0] - 4.25) < 0.2
+        assert abs(values(whole, "p")[0] - 0.25) < 0.05
+        assert values(whole, "m_low")[0] < values(whole, "m")[0] < values(whole, "m_high")[0]
+
+
+def test_sum_of_a_result_names_total(engine, ledger):
+    result = engine(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, ledger=ledger)
+    refused(r"write \.dp\.total\(\)", lambda: result.dp.sum("count"), dpf.AlreadyReleased)
+
+
+# Records ------------------------------------------------------------------------------------------------------------
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "derived.schema.json"
+
+
+def made(engine, ledger):
+    cells = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(epsilon=1, ledger=ledger, label="cells")
+    line = engine(STAYS).dp.group_by("month", keys=MONTHS).count(epsilon=1, denoise=None, ledger=ledger)
+    cube = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(cube=True, epsilon=1, ledger=ledger)
+    return [
+        cells.dp.total("ward"),
+        cells.dp.total(),
+        cells.dp.share("month"),
+        line.dp.change(),
+        line.dp.rolling(2),
+        dpf.combine("a / b", {"a": line, "b": line}),
+        dpf.combine("a - b", {"a": cube, "b": cube}),
+    ]
+
+
+def test_a_derived_result_says_where_it_comes_from_and_costs_nothing(engine, ledger, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    pytest.importorskip("altair")
+    schema, spent = json.loads(SCHEMA.read_text(encoding="utf-8")), None
+    for number, result in enumerate(made(engine, ledger)):
+        spent = spent or ledger.spent
+        facts = result.dp.provenance
+        jsonschema.Draft202012Validator(schema).validate(facts)
+        assert json.loads(json.dumps(facts)) == facts
+        assert facts["altered"] is False
+        assert facts["cost"]["epsilon"] == 0.0
+        assert facts["of"][0]["release"]
+        result.dp.plot().to_dict()
+        for kind in ("markdown", "html", "csv"):
+            assert result.dp.table(kind)
+        assert "at no cost" in result.dp.statement()
+        result.dp.write_html(tmp_path / "x.html")
+        result.dp.write_parquet(tmp_path / "x.parquet")
+        for like in ("polars", "pandas") if engine.is_pandas else ("polars",):
+            read = dpf.read_parquet(tmp_path / "x.parquet", like)
+            assert read.dp.provenance == facts, number
+            assert read.dp.statement() == result.dp.statement()
+    assert ledger.spent == spent
+
+
+def test_a_release_from_a_file_combines_as_the_release(engine, ledger, tmp_path):
+    result = engine(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    result.dp.write_parquet(tmp_path / "x.parquet")
+    read = dpf.read_parquet(tmp_path / "x.parquet", "polars")
+    assert values(dpf.combine("a - b", {"a": result, "b": read}), "value_error").tolist() == [0.0] * 3
+    assert list(read.dp.total()["count_error"]) == list(result.dp.total()["count_error"])
+
+
+def test_what_was_changed_or_is_no_release_is_refused(engine, ledger):
+    result = engine(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, ledger=ledger)
+    whole = result.dp.total("ward")
+    for name in ("round", "errors", "total", "share", "to_numpy"):
+        refused("must be asked of a release", lambda name=name: getattr(whole.dp, name))
+    if not engine.is_pandas:
+        from dpframe.frames import build
+
+        forged = build.attach(whole.with_columns(covers=pl.lit("population")), build.record_of(whole))
+        refused("some were changed", forged.dp.plot)
+        assert forged.dp.provenance["altered"] is True

@@ -1,0 +1,127 @@
+"""Intervals as readers see them: cut to what a number can be, open where a quantile meets a bound, and too noisy."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.display import possible
+from dpframe.queries.quotients import within_limits
+
+SHARE = {"verb": "proportion", "column": "x", "statistics": [0, 1], "one_total": False}
+MEDIAN = {"verb": "quantile", "column": "x", "q": 0.5, "bounds": [0.0, 100.0], "statistics": [0], "one_total": False}
+MEAN = {"verb": "mean", "column": "x", "bounds": [0.0, 10.0], "statistics": [0, 1], "one_total": False}
+RATIO = {
+    **{"verb": "ratio", "column": "x", "bounds": [0.0, 9.0], "denominator": "y", "denominator_bounds": [0.0, 5.0]},
+    "one_total": False,
+}
+
+
+def made(statistic, **columns):
+    """The intervals of a statistic `n` by the ends of the names of its columns."""
+    arrays = {f"n{end}".removesuffix("_value"): np.array(values, dtype=float) for end, values in columns.items()}
+    return possible.intervals(statistic, "n", arrays)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "values", "errors", "ends", "noisy"),
+    [
+        (SHARE, [0.1, 0.98, 0.5, 0.4], [0.2, 0.05, 0.1, 0.6], [(0, 0.3), (0.93, 1), (0.4, 0.6), (0, 1)], [0, 0, 0, 1]),
+        (MEAN, [1, 5, 0], [2, 1, 10], [(0, 3), (4, 6), (0, 10)], [0, 0, 1]),
+        ({"verb": "std", "bounds": [0, 9], "statistics": [0], "one_total": False}, [1], [2], [(0, 3)], [0]),
+    ],
+)
+def test_intervals_are_cut_to_what_is_possible(statistic, values, errors, ends, noisy):
+    found = made(statistic, _value=values, _error=errors)
+    assert list(zip(found.low.round(12), found.high.round(12), strict=True)) == ends
+    assert found.is_cut
+    assert found.noisy.tolist() == [bool(one) for one in noisy]
+
+
+def test_nothing_is_left_of_an_interval():
+    """The nearest limit with the uncut half-width."""
+    for low, high, ends in (([-0.4], [-0.2], (0.0, 0.1)), ([1.2], [1.4], (0.9, 1.0))):
+        cut = within_limits(np.array(low), np.array(high), np.array([0.1]), (0.0, 1.0))
+        assert np.allclose([end[0] for end in cut], ends)
+
+
+def test_ratios_of_sums_that_are_not_negative():
+    found = made(RATIO, _value=[1.0, 2.0], _error=[np.inf, 0.5], _low=[-np.inf, 1.5], _high=[np.inf, 2.5])
+    assert (found.low.tolist(), found.high.tolist()) == ([0.0, 1.5], [np.inf, 2.5])
+    assert found.noisy.tolist() == [True, False]
+    signed = made({**RATIO, "bounds": [-1.0, 9.0]}, _value=[1.0], _error=[3.0], _low=[-2.0], _high=[3.0])
+    assert (signed.low.tolist(), signed.is_cut) == ([-2.0], False)
+
+
+def test_ends_on_bounds():
+    found = made(MEDIAN, _value=[50, 3, 99], _error=[5, 6, 9], _low=[45, 0, 90], _high=[55, 9, 100])
+    assert found.below.tolist() == [False, True, False]
+    assert possible.forms(found, "_low") == ["{}", "<= {}", "{}"]
+    assert possible.forms(found, "_high") == ["{}", "{}", ">= {}"]
+    assert not found.is_cut
+
+
+@pytest.fixture(scope="module")
+def low():
+    """A median whose interval ends on its lower bound."""
+    frame = pl.DataFrame({"x": [0.0] * 60 + [70.0] * 5})
+    return frame.dp.median("x", bounds=(0, 100), epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "latex", "great_tables"])
+def test_a_table_shows_that_the_quantile_may_lie_beyond(low, form):
+    if form in ("latex", "great_tables"):
+        pytest.importorskip("great_tables")
+    table = low.dp.table(form)
+    text = table if isinstance(table, str) else table.as_raw_html()
+    assert any(words in text for words in ("<= 0", "&lt;= 0", "\\textless{}= 0"))
+    assert "an end on a bound of its values" in text
+
+
+def test_numbers_stay_numbers_in_files_for_programs(low):
+    lines = low.dp.table("csv").splitlines()
+    assert lines[-1].split(",")[1] == "0"
+    assert any("an end on a bound" in line for line in lines)
+
+
+def test_a_statement_and_a_chart_show_it(low):
+    assert "the interval from <= 0 to" in low.dp.statement()
+    pytest.importorskip("altair")
+    assert "(95%: <= 0 to" in str(low.dp.plot().to_dict())
+
+
+def test_what_is_too_noisy_is_said_everywhere():
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "ok": [True, False, True]})
+    with dpf.Ledger(epsilon=9) as _:
+        mean = frame.dp.mean("x", bounds=(0, 10), epsilon=0.01)
+        share = frame.dp.proportion("ok", epsilon=0.01)
+    for result, name in ((mean, "x_mean"), (share, "ok_proportion")):
+        assert "(too noisy)" in result.dp.table("markdown").replace("\\", "")
+        assert f"too noisy, the interval is as wide as what is possible: {name}" in result.dp.table("csv")
+        assert f"The noise is too large to tell {name}." in result.dp.statement()
+        assert np.isfinite(result[name].item())
+    pytest.importorskip("altair")
+    assert "(too noisy)" in str(mean.dp.plot().to_dict())
+    assert "too noisy, the interval" in str(share.dp.plot().to_dict())
+
+
+def test_an_error_is_never_cut():
+    frame = pl.DataFrame({"ok": [True] * 400})
+    result = frame.dp.proportion("ok", epsilon=0.2, ledger=dpf.Ledger(epsilon=1))
+    table = result.dp.table("markdown").replace("\\", "")
+    assert "| ok_proportion | ok_proportion from | ok_proportion to |" in table
+    errors = result.dp.errors(cells=True)
+    assert errors["ok_proportion_high"].item() <= 1.0
+    assert errors["ok_proportion_interval"].item() == result["ok_proportion_error"].item() > 0
+
+
+def test_ratios_are_cut_in_their_columns():
+    frame = pl.DataFrame({"x": [0.1] * 300, "y": [1.0] * 300})
+    with dpf.Ledger(epsilon=99):
+        ends = [frame.dp.agg(dpf.ratio("x", "y", bounds={"x": (0, 1), "y": (0, 1)}), epsilon=0.05) for _ in range(40)]
+    assert min(one["x_per_y_low"].item() for one in ends) == 0.0
+    assert all(
+        one["x_per_y_low"].item() <= max(one["x_per_y"].item(), 0.0) <= one["x_per_y_high"].item() for one in ends
+    )
