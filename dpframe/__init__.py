@@ -1,7 +1,15 @@
 """dpframe: private counts, sums, means and histograms of pandas and Polars frames.
 
 Every query is a few clipped sums over public cells, computed exactly in integers, plus noise, plus arithmetic on the
-noisy numbers. Importing dpframe gives frames their ``.dp``.
+noisy numbers. Importing dpframe gives frames their ``.dp``: ``help(pl.DataFrame.dp)`` lists its verbs, and
+``help(dpf.Ledger)`` explains one name. By use:
+
+- a budget: Ledger, PrivacyUnit, set_default_ledger
+- frames and results: of (what ``df.dp`` is), released, concat, read_parquet, public
+- statistics of ``df.dp.agg``: count, sum, mean, proportion, median, quantile, variance, std, n_units, n_distinct, ratio
+- groups and bins: bins, dates, discover
+- several at once: plan_together, release_together; over time: Stream; without a trusted collector: local
+- errors: DpframeError and those below it; all names: ``dir(dpf)``
 
 Examples
 --------
@@ -15,6 +23,7 @@ Examples
 
 import importlib as _importlib
 import importlib.util as _util
+import sys as _sys
 import typing as _typing
 
 from dpframe.frames.register import register as _register
@@ -27,8 +36,12 @@ else:
         """A room or a public name, imported when a program first asks for it."""
         if not name.startswith("_") and _util.find_spec(f"dpframe.{name}") is not None:
             return _importlib.import_module(f"dpframe.{name}")
+        if name == "__all__" and _sys._getframe(1).f_globals.get("__name__") == "pydoc":
+            raise AttributeError(name)  # it would print the help of every public name, thousands of lines
         if not name.startswith("_") or name in ("__all__", "__version__"):
             names = vars(_importlib.import_module("dpframe._names"))
+            if name == "__all__":  # not kept, so that pydoc asks each time
+                return names[name]
             if name in names:
                 return globals().setdefault(name, names[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -38,10 +51,19 @@ def __dir__() -> list[str]:
     return [*_importlib.import_module("dpframe._names").__all__]
 
 
-def _accessor(frame: _typing.Any) -> _typing.Any:
-    from dpframe.accessor import accessor
+class _Accessor:
+    """The getter of ``.dp``, which says to completers and to ``help`` what it gives, once they ask."""
 
-    return accessor(frame)
+    def __call__(self, frame: _typing.Any) -> _typing.Any:
+        from dpframe.accessor import accessor
+
+        return accessor(frame)
+
+    @property
+    def __annotations__(self) -> dict[str, _typing.Any]:  # type: ignore[override]
+        from dpframe.accessor import PrivateFrame, ReleasedFrame
+
+        return {"return": _typing.Union[PrivateFrame, ReleasedFrame]}  # noqa: UP007, Jedi knows no other form
 
 
-_register(_accessor)
+_register(_Accessor())

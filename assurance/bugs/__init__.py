@@ -5,6 +5,7 @@ from __future__ import annotations
 from assurance.bugs.before import BEFORE
 from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
+from assurance.bugs.changes import CHANGES
 from assurance.bugs.charges import CHARGES
 from assurance.bugs.checks import CHECKS
 from assurance.bugs.contracts import CONTRACTS
@@ -60,6 +61,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *STREAMS,
     *REPORTS,
     *CHARGES,
+    *CHANGES,
     *CHECKS,
     *WITNESSES,
     *DERIVED,

@@ -74,7 +74,7 @@ class DerivedFrame(ReleasedFrame):
         frame, facts = self._shown()
         return derived_words.statement_of(facts, frame, unit)
 
-    def _sections(self, *, charts: bool) -> list[report_page.Section]:
+    def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[report_page.Section]:
         """A section for each part, for pages."""
         sections = []
         for frame, facts in parts_of(self._frame):

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
-from dpframe.frames.kinds import checked_frame, is_frame, library_of
+from dpframe.frames.kinds import checked_frame, is_frame, is_pandas, library_of
 from dpframe.release import provenance
 
 Frame = TypeVar("Frame")
 
 
 @trimmed
-def concat(releases: Sequence[Frame]) -> Frame:
+def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column: str = "part") -> Frame:
     """Join releases of one shape, row below row, and keep the record of each.
 
     Parameters
@@ -23,6 +23,10 @@ def concat(releases: Sequence[Frame]) -> Frame:
     releases : list of DataFrame
         Results of dpframe, of one library: the same columns of the same dtypes, and the same statistics. Prices, noise,
         bounds, keys and bins may differ. A result of `concat` counts as its parts.
+    names : list of str, optional
+        A name for each release, such as ``["Jan", "Feb"]``: they become a column of text, the first one.
+    column : str
+        The name of that column.
 
     Returns
     -------
@@ -38,12 +42,13 @@ def concat(releases: Sequence[Frame]) -> Frame:
     NoProvenance
         If a frame carries no record.
     InvalidArgument
-        If the releases are not of one shape, or one was changed after its release.
+        If the releases are not of one shape, or one was changed by other means than its ``.dp``; if `names` are not one
+        different text a release, or `column` is there already.
 
     Notes
     -----
-    It costs nothing. No column says which part a row is of: add none, since no release would cover it. Keys that differ
-    from part to part, or ``.dp.parts``, tell them apart.
+    It costs nothing. Add no column of your own, since no release would cover it: `names`, keys that differ from part to
+    part, or ``.dp.parts`` tell them apart.
 
     Examples
     --------
@@ -54,6 +59,8 @@ def concat(releases: Sequence[Frame]) -> Frame:
     >>> both = dpf.concat([first, second])
     >>> both["week"].to_list(), len(both.dp.parts)
     ([1, 2], 2)
+    >>> dpf.concat([first, second], names=["one", "two"], column="of").columns
+    ['of', 'week', 'count', 'count_noisy', 'count_error']
     """
     if is_frame(releases) or not isinstance(releases, (list, tuple)):
         raise InvalidType(f"releases must be a list of released frames, not {shown(releases, kind=True)}.")
@@ -67,8 +74,27 @@ def concat(releases: Sequence[Frame]) -> Frame:
             _check_alike(part, facts, frames, records)
             frames.append(part)
             records.append(facts)
-    whole: Frame = build.stacked(frames)
-    return build.attach(whole, {"schema": foreign.PARTS, "parts": records})  # type: ignore[no-any-return]
+    whole: Any = build.stacked(frames)
+    record: dict[str, Any] = {"schema": foreign.PARTS, "parts": records}
+    if names is not None:
+        record |= {"names": _checked_names(names, column, releases, frames), "column": column}
+        listed = [name for name, part in zip(names, frames, strict=True) for _ in range(len(part))]
+        whole = build.with_first(whole, column, listed)
+    return build.attach(whole, record)  # type: ignore[no-any-return]
+
+
+def _checked_names(names: Any, column: Any, releases: Sequence[Any], frames: Sequence[Any]) -> list[str]:
+    """A different name for each release, and a column that is not there yet."""
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise InvalidType(f"names must be a list of text, one for each release, not {shown(names)}.")
+    if len(names) != len(releases) or len(set(names)) != len(names) or len(frames) != len(releases):
+        raise InvalidArgument(
+            f"names must be a different one for each of the {len(releases)} releases, which are no joined ones, "
+            f"not {shown(names)}. Name each release."
+        )
+    if not isinstance(column, str) or not column or column in frames[0].columns:
+        raise InvalidArgument(f"column must be a name that no column of the releases has, not {shown(column)}.")
+    return list(names)
 
 
 def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -87,6 +113,15 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
             f"the frame must have the {sum(sizes)} rows of its parts, not {len(frame)}. "
             "Ask the joined frame, before it is reshaped."
         )
+    if "column" in facts:
+        column, names = facts["column"], facts["names"]
+        expected = [name for name, size in zip(names, sizes, strict=True) for _ in range(size)]
+        if column not in frame.columns or frame[column].to_list() != expected:
+            raise InvalidArgument(
+                f"the frame must have the column {shown(column)} with the names of its parts, and it was changed. "
+                "Ask the joined frame, before it is reshaped."
+            )
+        frame = frame.drop(columns=column) if is_pandas(frame) else frame.drop(column)
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     cut = [build.rows_between(frame, start, start + size) for start, size in zip(starts, sizes, strict=True)]
     return [(build.attach(part, record), record) for part, record in zip(cut, facts["parts"], strict=True)]
@@ -110,7 +145,8 @@ def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: 
             )
 
 
-def _statistics(facts: dict[str, Any]) -> dict[str, Any]:
+def _statistics(record: dict[str, Any]) -> dict[str, Any]:
+    facts = provenance.counted(record)
     if not facts["measures"]:
         return {"verb": facts["verb"]}
     return {name: (measure["verb"], measure["column"]) for name, measure in facts["measures"].items()}

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks, is_fixed, nearest_of, no_item, no_verb, sorted_out, summed, undenoised
+from dpframe.accessor import listed_verbs
+from dpframe.accessor.calls import (
+    VERBS_ELSEWHERE,
+    asks,
+    is_fixed,
+    nearest_of,
+    no_item,
+    no_verb,
+    sorted_out,
+    summed,
+    undenoised,
+)
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
@@ -16,6 +27,7 @@ from dpframe.accessor.tables_of_columns import TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import Library
+from dpframe.ledger.ambient import ledger_for
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
 from dpframe.queries import counts, statistics
@@ -473,15 +485,27 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             raise InvalidType(no_item(name))
 
         def __getattr__(self, name: str) -> Any:
-            if name in OF_RESULTS:
+            if name in OF_RESULTS and name not in VERBS_ELSEWHERE:
                 raise without_provenance()
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        preview = "preview of " if self._finish is not release else ""
+        return listed_verbs.in_terminal(self._title(), type(self), listed_verbs.OF_FRAMES)
+
+    def _repr_html_(self) -> str:
+        return listed_verbs.in_notebook(self._title(), type(self), listed_verbs.OF_FRAMES)
+
+    def _title(self) -> str:
+        """What this is, and who is protected; never a fact of its rows."""
+        what = "preview of .dp of a private frame" if self._finish is not release else ".dp of a private frame"
         groups = " in groups" if self._axes else ""
-        verbs = "count, sum, mean, median, histogram, " + ("agg" if groups else "group_by, contributions, preview")
-        return f"<{preview}.dp of a private frame{groups}: {verbs}, ...>"
+        return f"{what}{groups}; {listed_verbs.protected(ledger_for(None))}"
+
+
+for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):
+    _chained.__annotations__["return"] = (
+        PrivateFrame  # Jedi reads it when Tab is pressed, and no class with a parameter
+    )
 
 
 def _most(options: Any) -> int:
@@ -492,7 +516,7 @@ def _most(options: Any) -> int:
 def without_provenance() -> NoProvenance:
     """The refusal of a frame that is asked for the record of a result."""
     return NoProvenance(
-        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. "
-        "Polars frames keep it until an operation makes a new frame; pandas frames keep it in attrs; "
-        ".dp.write_parquet and dpf.read_parquet keep it in files, and dpf.concat joins results."
+        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Ask the result "
+        "itself: its .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel and .dp.wide keep the provenance, as "
+        "dpf.concat and .dp.write_parquet do."
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dpframe.accessor import listed_verbs
+from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.measurements import Measurement, measurements_of
 from dpframe.accessor.result_sections import section_of, suggested
@@ -21,6 +23,7 @@ from dpframe.frames import build, foreign
 from dpframe.frames.kinds import library_of
 from dpframe.frames.marks import public
 from dpframe.ledger.canonical import now
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY
 from dpframe.release import provenance
 
@@ -38,6 +41,13 @@ OF_RESULTS = (
     "write_parquet",
     "write_html",
     "parts",
+    "relabel",
+    "filter",
+    "sort",
+    "head",
+    "select",
+    "wide",
+    "matrix",
     "total",
     "share",
     "cumulative",
@@ -132,6 +142,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         title: str | None = None,
         notes: bool | str | Sequence[str] = True,
         limit: int = 60,
+        labels: Labels | None = None,
     ) -> Any:
         """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
 
@@ -159,6 +170,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         limit : int
             Of a column with more values than this the ones with the largest released numbers are drawn, and a caption
             counts the others.
+        labels : dict, optional
+            Words for columns and for keys, as `relabel` takes them: ``{"columns": {"n": "People"}, "values": {"sex":
+            {0: "Men"}}}``. `x`, `color`, `facet` and `value` take the names of the frame.
 
         Returns
         -------
@@ -188,8 +202,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Traceback (most recent call last):
         dpframe.errors.InvalidArgument: color must be a column of the cells, one of 'day', 'ward', not 'sex'.
         """
-        facts = provenance.counted(self._alone("plot"))
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
+        provenance.checked_numbers(self._frame, provenance.counted(self._alone("plot")))
+        if labels is not None:
+            made = self._labeled(labels, "plot")
+            return made.plot(**vars(asked.renamed(labels.get("columns") or {})))
+        facts = provenance.counted(self._facts)
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
@@ -336,10 +354,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         ['max_rows', 'max_groups', 'rows_kept', 'noise', 'left_out', 'total_error', 'units_cut', 'units_cut_low', \
 'units_cut_high']
         """
-        if "groups" not in self._alone("suggest"):
+        if "groups" not in self._alone("suggest") or "shown" in self._facts:
             raise InvalidArgument(
-                "suggest must be asked of a result of contributions, which tells how much units contribute. "
-                "Ask for df.dp.contributions(by=..., epsilon=0.1) first."
+                "suggest must be asked of a result of contributions as it was released, which tells how much units "
+                "contribute. Ask for df.dp.contributions(by=..., epsilon=0.1) first."
             )
         words = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "most_rows": most_rows}
         rows, problem = suggested(self._frame, self._facts, **words)
@@ -367,7 +385,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         InvalidArgument
             If there is no such column of numbers, or joined releases have different shapes.
         """
-        parts = parts_of(self._frame)
+        parts = [(frame, provenance.counted(record)) for frame, record in parts_of(self._frame)]
         if len({foreign.shape(facts) for _, facts in parts}) > 1:
             self._alone("to_numpy")
         arrays = [_array(frame, facts, name) for frame, facts in parts]
@@ -403,10 +421,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
                 "measurements must be asked of a result of marginals, whose tables have one variance each. "
                 "Read the columns of other results."
             )
-        if "rounded" in facts:
+        if "rounded" in facts or "shown" in facts:
             raise InvalidArgument(
-                "measurements must be of the numbers as they were released, and these were rounded. "
-                "Ask the released frame."
+                "measurements must be of the numbers as they were released, and these were "
+                f"{'changed' if 'shown' in facts else 'rounded'}. Ask the released frame."
             )
         places = provenance.checked_numbers(self._frame, facts)
         name = "count" + NOISY if "count" + NOISY in facts["columns"] else "count"
@@ -418,7 +436,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return measurements_of(build.numbers(self._frame, name)[places], facts)
 
     @trimmed
-    def write_html(self, path: Any, *, title: str | None = None, charts: bool = True) -> None:
+    def write_html(
+        self, path: Any, *, title: str | None = None, charts: bool = True, labels: Labels | None = None
+    ) -> None:
         """Write a report: one HTML file with words, chart, table, errors, price, protection, and what was left out.
 
         Parameters
@@ -429,6 +449,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             The heading of the page; by default the label of the release.
         charts : bool
             Whether it has charts, which need the extra ``dpframe[plot]``.
+        labels : dict, optional
+            Words for columns and for keys, as in `plot`.
 
         Raises
         ------
@@ -453,13 +475,16 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> path.read_text(encoding="utf-8")[:15]
         '<!DOCTYPE html>'
         """
-        sections = self._sections(charts=charts)
+        sections = self._sections(charts=charts, labels=labels)
         lead = "A differentially private result." if len(sections) == 1 else "Differentially private results."
         report_page.write(path, report_page.page(title or sections[0].title, lead, sections, now()))
 
-    def _sections(self, *, charts: bool) -> list[report_page.Section]:
-        """A section for each release, for pages."""
-        releases = [type(self)(*part) for part in parts_of(self._frame)]
+    def _sections(
+        self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None
+    ) -> list[report_page.Section]:
+        """A section for each release, for pages; the words are `labels`, or those that its own label names."""
+        parts = [(type(self)(*part), part[1].get("label")) for part in parts_of(self._frame)]
+        releases = [part._labeled((named or {}).get(label or "", labels), "write_html") for part, label in parts]
         return [section_of(release, release._frame, release._facts, charts=charts) for release in releases]
 
     if not TYPE_CHECKING:  # which must see a mistyped name
@@ -473,10 +498,23 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             raise AttributeError(f".dp of a result has no {name!r}." + _instead_of(name))
 
     def __repr__(self) -> str:
-        return f"<.dp of a released result: {', '.join(OF_RESULTS)}>"
+        return listed_verbs.in_terminal(self._title(), type(self), listed_verbs.OF_RESULTS)
+
+    def _repr_html_(self) -> str:
+        return listed_verbs.in_notebook(self._title(), type(self), listed_verbs.OF_RESULTS)
+
+    def _title(self) -> str:
+        """What this is, and who is protected, by its record."""
+        first = self._facts["parts"][0] if "parts" in self._facts else self._facts
+        return f".dp of a released result, which is public; protects {PrivacyUnit.of_facts(first['unit'])}"
 
 
 ELSEWHERE = {  # what people look for, and what it is here
+    **dict.fromkeys(("rename", "replace", "map", "with_columns", "assign"), "relabel({...}, columns={...})"),
+    **dict.fromkeys(("query", "where", "loc", "iloc", "drop", "slice", "tail", "sample"), "filter(mask)"),
+    **dict.fromkeys(("sort_values", "sort_by", "order_by", "sort_index"), 'sort("column", descending=True)'),
+    **dict.fromkeys(("limit", "nlargest", "top_k_rows"), "sort(...).dp.head(n)"),
+    **dict.fromkeys(("pivot", "unstack", "pivot_table"), 'wide("column")'),
     **dict.fromkeys(("to_csv", "write_csv"), 'table("csv")'),
     **dict.fromkeys(("to_excel", "write_excel"), 'table("excel")'),
     "to_latex": 'table("latex")',
@@ -498,7 +536,7 @@ def _instead_of(name: str) -> str:
     return f" Did you mean {near!r}?" if near else ""
 
 
-def _array(frame: Any, facts: dict[str, Any], name: str) -> Any:
+def _array(frame: Any, facts: Mapping[str, Any], name: str) -> Any:
     """A column of one release as an array in the shape of its cells."""
     if name not in facts["columns"]:
         raise InvalidArgument(f"name must be one of {facts['columns']}, not {shown(name)}.")

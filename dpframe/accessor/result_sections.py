@@ -34,12 +34,12 @@ def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool
     if not facts["measures"] and not foreign.is_reports(facts):
         provenance.checked(frame, facts)
         table = result_tables.of_result(frame, facts, {}, look)
-        return result_page.section(facts, table, statement="", chart=None, errors=[])
+        return result_page.section(facts, table, said, statement="", chart=None, errors=[])
     places = provenance.checked_numbers(frame, facts)
     errors = provenance.errors(build.reordered(frame, places), facts)
     table = table_of(frame, facts, look)
     chart = release.plot() if charts else None
-    return result_page.section(facts, table, statement=release.statement(), chart=chart, errors=errors)
+    return result_page.section(facts, table, said, statement=release.statement(), chart=chart, errors=errors)
 
 
 def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> result_tables.Table:

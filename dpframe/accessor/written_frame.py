@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal, overload
 
+from dpframe.accessor.changed_frame import ChangedFrame, Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import table_of
 from dpframe.display import possible, result_tables, rounding, statements, table_formats
 from dpframe.display.rounding import Digits
-from dpframe.errors import InvalidArgument, checked_name
+from dpframe.errors import checked_name
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.queries.query import ERROR
@@ -17,20 +17,8 @@ from dpframe.release import provenance
 from dpframe.release.rounding_release import rounded_release
 
 
-class WrittenFrame:
+class WrittenFrame(ChangedFrame):
     """The part of `ReleasedFrame` that is for readers: tables, paragraphs, rounded frames, Parquet."""
-
-    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
-        self._frame, self._facts = frame, facts
-
-    def _alone(self, verb: str) -> dict[str, Any]:
-        """The record of one release; refused of several that were joined."""
-        if "parts" in self._facts:
-            raise InvalidArgument(
-                f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
-                f"Write [part.dp.{verb}(...) for part in frame.dp.parts]."
-            )
-        return self._facts
 
     @overload
     def table(
@@ -39,7 +27,7 @@ class WrittenFrame:
         *,
         digits: Digits | None = "error",
         locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
     ) -> Any: ...
 
     @overload
@@ -49,7 +37,7 @@ class WrittenFrame:
         *,
         digits: Digits | None = "error",
         locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
     ) -> str: ...
 
     @overload
@@ -59,7 +47,7 @@ class WrittenFrame:
         *,
         digits: Digits | None = "error",
         locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
     ) -> bytes: ...
 
     @trimmed
@@ -69,7 +57,7 @@ class WrittenFrame:
         *,
         digits: Digits | None = "error",
         locale: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
     ) -> Any:
         """A table for a report: each value with its 95% error, rounded to it, and below it what it cost.
 
@@ -84,7 +72,8 @@ class WrittenFrame:
             The language whose marks numbers have, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`.
             CSV and Excel hold plain numbers, so only the edges of bins follow it there.
         labels : dict, optional
-            Words for columns of keys or bins and for statistics: ``{"age": "Age (years)", "n": "People"}``.
+            Words for columns and for keys, as `relabel` takes them:
+            ``{"columns": {"age": "Age (years)", "n": "People"}, "values": {"sex": {0: "Men"}}}``.
 
         Returns
         -------
@@ -112,15 +101,16 @@ class WrittenFrame:
         >>> import dpframe as dpf, polars as pl
         >>> people = pl.DataFrame({"age": [31, 45, 62]})
         >>> ages = people.dp.histogram("age", bins=[0, 50, 100], epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
-        >>> print(ages.dp.table("markdown", labels={"count": "People"}))  # doctest: +ELLIPSIS
+        >>> print(ages.dp.table("markdown", labels={"columns": {"count": "People"}}))  # doctest: +ELLIPSIS
         **People**
         ...
         """
         kind = table_formats.checked_format(format)
         facts = provenance.counted(self._alone("table"))
         provenance.checked_numbers(self._frame, facts)
-        look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale, labels)
-        return table_formats.formatted(table_of(self._frame, facts, look), kind)
+        look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale)
+        shown = self._labeled(labels, "table")
+        return table_formats.formatted(table_of(shown._frame, provenance.counted(shown._facts), look), kind)
 
     @trimmed
     def round(self, digits: Digits = "error") -> Any:

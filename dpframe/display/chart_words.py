@@ -54,7 +54,9 @@ def described(name: str, facts: Facts) -> str:
     statistic = _measure(name, facts)
     noisy = " (noisy)" if name not in facts["measures"] else ""
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
-    if statistic["column"] is None:
+    if "words" in statistic:  # of whoever renamed it
+        text = statistic["words"]
+    elif statistic["column"] is None:
         unit = facts["unit"]["column"]
         text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({unit})"
     elif "counts" in statistic:
@@ -71,7 +73,7 @@ def described(name: str, facts: Facts) -> str:
 
 def quantile(statistic: Mapping[str, Any]) -> str:
     """A quantile in words."""
-    return QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
+    return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
 
 
 def _measure(name: str, facts: Facts) -> Mapping[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpframe.display.dimensions import Dimension
 from dpframe.errors import InvalidArgument, shown
+from dpframe.queries.query import NOISY
 
 KINDS = ("bar", "line", "point", "heatmap")
 ROLES = ("x", "color", "facet")
@@ -32,6 +33,19 @@ class Asked:
     title: str | None = None
     notes: bool | str | Sequence[str] = True
     limit: int = 60
+
+    def renamed(self, names: Mapping[str, str]) -> Asked:
+        """The same, of columns that have got other names."""
+
+        def called(name: Any) -> Any:
+            if not isinstance(name, str):
+                return name
+            bare = name.removesuffix(NOISY)
+            return names.get(name) or (names[bare] + NOISY if bare in names else name)
+
+        places = {role: called(getattr(self, role)) for role in ROLES}
+        several = isinstance(self.value, (list, tuple))
+        return replace(self, **places, value=list(map(called, self.value)) if several else called(self.value))  # type: ignore[arg-type]
 
     @property
     def lays_out(self) -> bool:

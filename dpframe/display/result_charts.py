@@ -20,6 +20,7 @@ from dpframe.display.result_tables import is_two_way
 from dpframe.display.statements import NOTHING, is_pairs
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
+from dpframe.frames.changes import is_whole
 from dpframe.queries.query import ERROR, NOISY
 
 MOST_CELLS = 2_000  # of bars, points and lines; beyond, a chart says nothing and Altair is slow
@@ -48,7 +49,8 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
     if not rows:  # no group that is found has to reach the threshold
         return charts.nothing(NOTHING, chart_words.words(names, facts, [], asked, []))
-    if marginal_charts.is_marginals(facts):
+    tables = len(facts["measures"]) == 1 and any(level["columns"] for level in facts.get("levels", ()))
+    if tables and marginal_charts.is_marginals(facts):
         _check_not_laid_out(asked, "marginals")
         words = chart_words.words(names, facts, [], asked, [])
         return marginal_charts.of_tables(rows, facts, words)
@@ -349,7 +351,10 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     *keys, axis = facts["cells"]
     _check_not_laid_out(asked, f"a {facts['measures'][measure_of(name, facts)]['verb']}")
     left, right = axis["columns"]
-    each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][: layout.MOST_PANELS]
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(dimensions.cell(row, keys), []).append(row)
+    each = list(groups.values())[: layout.MOST_PANELS]
     words = chart_words.words([name], facts, [], asked, [])
     whole = facts["measures"][measure_of(name, facts)]["verb"] == "correlation"
     most = 1.0 if whole else max((abs(row[name]) for mine in each for row in mine), default=0.0) or 1.0
@@ -368,7 +373,7 @@ def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
     axes = facts["cells"]
     if len(names) != 1 or names[0] not in facts["measures"]:
         return False
-    summed = "sums" in facts["measures"][names[0]]
+    summed = "sums" in facts["measures"][names[0]] and len(rows) == axes[0]["size"] and is_whole(facts)
     return summed and len(axes) == 1 and axes[0].get("bins") in SCALES and len(rows) <= MOST_CELLS
 
 

@@ -33,9 +33,18 @@ ERRORS = ("number", "by", "95% interval", "noise (standard deviation)", "denoise
 
 
 def section(
-    facts: Mapping[str, Any], table: Table, *, statement: str, chart: Any, errors: Sequence[Mapping[str, Any]]
+    facts: Mapping[str, Any],
+    table: Table,
+    record: Mapping[str, Any],
+    *,
+    statement: str,
+    chart: Any,
+    errors: Sequence[Mapping[str, Any]],
 ) -> Section:
-    """The section of one release; `chart` is None where none is drawn, and `errors` are empty where nothing has any."""
+    """The section of one release, whose `record` goes with the page.
+
+    `chart` is None where none is drawn, and `errors` are empty where nothing has any.
+    """
     parts = [paragraph(facts["warning"], "warning")] if "warning" in facts else []
     if statement:
         parts.append(paragraph(statement))
@@ -53,7 +62,7 @@ def section(
     if left_out:
         parts += [heading("What the bounds leave out"), items(left_out)]
         parts.append(paragraph("The error bars cover the noise alone: they do not contain what was left out.", "small"))
-    return Section(title_of(facts), "\n".join(parts), dict(facts))
+    return Section(title_of(facts), "\n".join(parts), dict(record))
 
 
 def _has_intervals(chart: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,8 @@ from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
 from dpframe.display.possible import HIGH, LOW, Shown
 from dpframe.display.rounding import Digits, Rounded, rounded, step_words
-from dpframe.errors import InvalidArgument, InvalidType, closest, shown
 from dpframe.errors.words import harmless
-from dpframe.frames import build, foreign
+from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
@@ -69,11 +68,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Look:
-    """The wishes of whoever asks for a table: digits, a language, names in words."""
+    """The wishes of whoever asks for a table: digits, a language."""
 
     digits: Digits | None = "error"
     locale: str | None = None
-    labels: Mapping[str, str] | None = None
 
 
 def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) -> Table:
@@ -81,28 +79,24 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
 
     `errors` are, by statistic, the expected errors of denoised values, in the order of the rows.
     """
-    write, names = writer(look.locale), _checked_labels(look.labels, facts)
-
-    def called(name: str) -> str:
-        return names.get(name, name)
-
+    write = writer(look.locale)
     rows, statistics = build.rows(frame), list(facts["measures"])
     ends = {name: possible.of_frame(frame, facts, name) for name in statistics}
     numbers = {name: _numbers(frame, facts, name, look.digits, ends[name]) for name in statistics}
     extra: list[str] = []
     if is_two_way(facts):
-        columns, extra = _two_way(rows, facts, numbers, called, write)
+        columns, extra = _two_way(rows, facts, numbers, write)
     else:
-        columns = _label_columns(rows, facts, called, write)
+        columns = _label_columns(rows, facts, write)
         for name in statistics:
-            columns += _statistic_columns(called(name), name, numbers[name], errors.get(name), ends[name])
+            columns += _statistic_columns(name, numbers[name], errors.get(name), ends[name])
     extra += possible.notes_of(ends, facts["measures"])
     return Table(
-        harmless(titled(facts, ", ".join(map(called, statistics)) if statistics else _of_a_choice(facts))),
+        harmless(titled(facts, ", ".join(statistics) if statistics else _of_a_choice(facts))),
         _subtitle(facts, ends),
         tuple(columns),
         tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
-        str(facts["sha256"])[:12],
+        str(facts["sha256"] if changes.view_of(facts) is None else facts["rows"]["sha256"])[:12],
         write,
     )
 
@@ -138,7 +132,10 @@ def source(facts: Mapping[str, Any]) -> str:
 def is_two_way(facts: Mapping[str, Any]) -> bool:
     """Tell whether it is one number for each pair of keys, with both margins, and not too wide to be read."""
     levels = [level["columns"] for level in facts.get("levels", ())]
+    view = changes.view_of(facts)
     two_way = len(levels) == 4 and len(levels[0]) == 2 and len(facts["measures"]) == 1
+    if view is not None and (view.is_sorted or not view.is_whole):
+        return False
     return two_way and facts["levels"][2]["rows"] <= MOST_ACROSS
 
 
@@ -151,20 +148,6 @@ def label(value: Any, missing: str, write: Write) -> Any:
     return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
 
 
-def _checked_labels(labels: Mapping[str, str] | None, facts: Mapping[str, Any]) -> dict[str, str]:
-    if labels is None:
-        return {}
-    known = [*(column for axis in facts["cells"] for column in axis["columns"]), *facts["measures"]]
-    if not isinstance(labels, Mapping) or not all(isinstance(word, str) for word in labels.values()):
-        raise InvalidType(f'labels must be a dict of names and words, not {shown(labels)}. Write {{"n": "People"}}.')
-    for name in labels:
-        if name not in known:
-            near = closest(str(name), known)
-            hint = f"Did you mean {near!r}?" if near else f"Name some of {shown(known)}."
-            raise InvalidArgument(f"labels must name columns of the result, and {shown(name)} is none. {hint}")
-    return {name: harmless(word) for name, word in labels.items()}
-
-
 def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | None, ends: Shown) -> Rounded:
     """The columns of a statistic, with the ends of its intervals where these are cut; without digits as they are."""
     released = [column for column in possible.columns_of(name) if column in facts["columns"]]
@@ -174,9 +157,7 @@ def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | N
     return Rounded(None, columns) if digits is None else rounded(name, columns, digits)
 
 
-def _label_columns(
-    rows: Sequence[Row], facts: Mapping[str, Any], called: Callable[[str], str], write: Write
-) -> list[Column]:
+def _label_columns(rows: Sequence[Row], facts: Mapping[str, Any], write: Write) -> list[Column]:
     """A column for each column of keys or bins."""
     columns, missing = [], "all" if "levels" in facts else "missing"
     in_words = _whole if "groups" in facts else _bin  # numbers of rows and of groups
@@ -187,7 +168,7 @@ def _label_columns(
                 cells: list[Any] = [in_words(row[left], row[right], missing, write) for row in rows]
             else:
                 cells = [label(row[name], missing, write) for row in rows]
-            columns.append(Column(harmless(called(name)), cells))
+            columns.append(Column(harmless(name), cells))
     return columns
 
 
@@ -204,10 +185,10 @@ def _whole(left: int, right: int, missing: str, write: Write) -> str:
     return write(float(left), None) if last == left else _bin(left, last, missing, write)
 
 
-def _statistic_columns(title: str, name: str, numbers: Rounded, expected: Any, ends: Shown) -> list[Column]:
+def _statistic_columns(name: str, numbers: Rounded, expected: Any, ends: Shown) -> list[Column]:
     """The value of a statistic, its interval, and where it was denoised what it was before."""
     made, decimals = numbers.columns, numbers.decimals
-    title = harmless(title)
+    title = harmless(name)
     parts = [("", made[name], possible.forms(ends, "") if ends.noisy.any() else None)]
     if name + LOW in made:
         on_bounds = ends.on_bounds > 0
@@ -228,7 +209,6 @@ def _two_way(
     rows: Sequence[Row],
     facts: Mapping[str, Any],
     numbers: Mapping[str, Rounded],
-    called: Callable[[str], str],
     write: Write,
 ) -> tuple[list[Column], list[str]]:
     """A line for each key of the first column, a column for each of the second; the margins stand last.
@@ -241,15 +221,15 @@ def _two_way(
     cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
     made = numbers[name]
     values, errors = made.columns[name].tolist(), made.columns[name + ERROR]
-    columns = [Column(called(first), [*(label(rows[row * across][first], "", write) for row in range(down)), "all"])]
+    columns = [Column(harmless(first), [*(label(rows[row * across][first], "", write) for row in range(down)), "all"])]
     for column in range(across):
         lines = [*range(column, cells, across), edge + column]
-        title = f"{called(second)} {label(rows[column][second], 'missing', write)}"
+        title = f"{second} {label(rows[column][second], 'missing', write)}"
         columns.append(Column(harmless(title), [values[line] for line in lines], True, made.decimals))
     lines = [*range(cells, edge), len(rows) - 1]
     columns.append(Column("all", [values[line] for line in lines], True, made.decimals))
     said, sizes, start = [], [], 0
-    kinds = ("each cell", f"totals by {called(first)}", f"totals by {called(second)}", "the total")
+    kinds = ("each cell", f"totals by {first}", f"totals by {second}", "the total")
     for kind, level in zip(kinds, levels, strict=True):
         most = float(np.max(errors[start : start + level["rows"]]))
         sizes.append(write(most, made.decimals))

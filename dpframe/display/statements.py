@@ -55,7 +55,8 @@ def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
 
 def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether each group has a row for each pair of columns."""
-    return bool(axes) and tuple(axes[-1]["columns"]) == PAIR and axes[-1].get("keys") == ["text", "text"]
+    names = tuple(axes[-1].get("released", axes[-1]["columns"])) if axes else ()
+    return names == PAIR and len(axes[-1]["columns"]) == len(PAIR) and axes[-1].get("keys") == ["text", "text"]
 
 
 def subject(names: str, facts: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -109,6 +110,16 @@ def stacked(frames: Sequence[Any]) -> Any:
     whole = pandas.concat(frames, ignore_index=True)
     whole.attrs = {}
     return whole
+
+
+def with_first(frame: Any, name: str, texts: Sequence[str]) -> Any:
+    """The frame with a column of text before its others."""
+    if not is_pandas(frame):
+        return frame.insert_column(0, pl.Series(name, texts, dtype=pl.String))
+    import pandas
+
+    frame.insert(0, name, pandas.Series(list(texts), index=frame.index, dtype=None if texts else "object"))
+    return frame
 
 
 def dtypes_of(frame: Any) -> dict[str, str]:
@@ -255,22 +266,27 @@ def write_parquet(frame: Any, path: str | PathLike[str], record: Mapping[str, An
 
 
 @overload
-def read_parquet(path: str | PathLike[str], like: Literal["polars"] = "polars") -> pl.DataFrame: ...
+def read_parquet(path: str | PathLike[str], like: Literal["polars"]) -> pl.DataFrame: ...
 
 
 @overload
 def read_parquet(path: str | PathLike[str], like: Literal["pandas"]) -> PandasFrame: ...
 
 
-def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
+@overload
+def read_parquet(path: str | PathLike[str], like: None = None) -> Any: ...
+
+
+def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     """Read a released frame back, with its provenance.
 
     Parameters
     ----------
     path : path-like
         A file that ``.dp.write_parquet`` wrote.
-    like : {"polars", "pandas"}
-        The library of the frame.
+    like : {"polars", "pandas"}, optional
+        The library of the frame; by default the one that wrote it, and Polars where pandas wrote it and is not
+        installed here.
 
     Returns
     -------
@@ -293,10 +309,11 @@ def read_parquet(path: str | PathLike[str], like: Library = "polars") -> Any:
     >>> dpf.read_parquet(path).dp.provenance == result.dp.provenance
     True
     """
-    library = checked_library(like)
-    if library == "polars":
+    named = None if like is None else checked_library(like)
+    if named != "pandas":
         check_threads()
-    table, record = foreign.table_of(path, RECORD)
+    table, record, writer = foreign.table_of(path, RECORD)
+    library = named or ("pandas" if writer == "pandas" and find_spec("pandas") is not None else "polars")
     frame = _pandas_of(table) if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
     frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
     return attach(frame, record)

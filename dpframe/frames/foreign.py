@@ -41,8 +41,8 @@ BIN_KINDS = ("number", "date", "datetime", "duration")
 Form = Callable[[Any], bool]
 
 
-def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]:
-    """The columns of a Parquet file as an Arrow table, and the record in its metadata under `name`."""
+def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any], str]:
+    """The columns of a Parquet file as an Arrow table, the record in its metadata under `name`, and who wrote it."""
     import pyarrow
     import pyarrow.parquet
 
@@ -52,7 +52,11 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any]]
             size = _checked_footer(stream, where)
             file = pyarrow.parquet.ParquetFile(stream)
             record = _checked_record(file, name, where)
-            return _unpacked(stream, file, max(LARGEST_TABLE, MOST_UNPACKED * size), where), record
+            table = _unpacked(stream, file, max(LARGEST_TABLE, MOST_UNPACKED * size), where)
+            writer = (
+                "pandas" if b"pandas" in (file.schema_arrow.metadata or {}) else "polars"
+            )  # which pandas leaves there
+            return table, record, writer
     except (NoPlainFile, pyarrow.ArrowException, UnicodeError, MemoryError, OverflowError):
         raise NoProvenance(f"{where} {UNREADABLE}") from None
     except OSError as error:
@@ -203,7 +207,7 @@ def problem_of(record: Any) -> str:
         return "it must be an object"
     schema = record.get("schema")
     if schema == PARTS:
-        return _problem_of_parts(record.get("parts"))
+        return _problem_of_parts(record.get("parts")) or _problem_of_names(record)
     if schema == DERIVED:
         return _problem_of_derived(record)
     if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
@@ -225,6 +229,15 @@ def _problem_of_parts(parts: Any) -> str:
     if any(isinstance(part, dict) and part.get("schema") == PARTS for part in parts):
         return "its parts must be records of releases"
     return next(filter(None, map(problem_of, parts)), "")
+
+
+def _problem_of_names(record: Mapping[str, Any]) -> str:
+    """What is wrong with the names of joined releases, and with the column that has them."""
+    if "names" not in record and "column" not in record:
+        return ""
+    names = record.get("names")
+    fits = _names(names) and isinstance(names, list) and len(names) == len(record["parts"])
+    return "" if fits and _text(record.get("column")) else "its names must be one for each part, in a column"
 
 
 def _problem_of_derived(record: Mapping[str, Any]) -> str:
@@ -329,13 +342,18 @@ def is_reports(record: Mapping[str, Any]) -> bool:
 
 def shape(record: Mapping[str, Any]) -> tuple[int, ...]:
     """The shape of the cells, as declared; with subtotals the rows of all levels, one after the other."""
+    if (seen := getattr(record.get("view"), "shape", None)) is not None:  # of `changes.View`, which no file holds
+        return tuple(seen)
     if "levels" in record:
         return (sum(level["rows"] for level in record["levels"]),)
     return tuple(axis["size"] for axis in record["cells"])
 
 
 def rows_of(record: Mapping[str, Any]) -> int:
-    """The number of rows that were released. Of reports no record tells it."""
+    """The number of rows that were released, or are shown of these. Of reports no record tells it."""
+    cells = record.get("shown", {}).get("cells")
+    if cells is not None:
+        return len(cells[0].split())
     if "top" in record:
         return int(record["top"]["k"])
     if not record["measures"]:
@@ -501,6 +519,24 @@ GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
 ROUNDED = _object({"steps": _by_name(_above), "sha256": _like(SHA256), "rows": _none_or(_like(SHA256))})
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
+
+
+def _numbers_of(value: Any) -> bool:
+    """A released statistic, and which of the lists of cells its numbers are of."""
+    return isinstance(value, list) and len(value) == 2 and _text(value[0]) and _whole(value[1])
+
+
+SHOWN = _object(
+    {
+        "steps": _list(_object({"verb": _text})),
+        "labels": _by_name(_text),
+        "measures": _by_name(_numbers_of),
+        "texts": _names,
+        "cells": _none_or(_list(_text, 1)),
+        "rows": ROWS,
+    },
+    {"rounded": _by_name(_above)},
+)
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
 
@@ -539,6 +575,7 @@ POSSIBLE = {
     "within": WITHIN,
     "chosen": CHOSEN,
     "top": TOP,
+    "shown": SHOWN,
     "model": _one_of("local"),
     "method": _object({"method": _text}),
     "per_report": _positive,

@@ -13,7 +13,73 @@ from typing import Any
 
 import polars as pl
 
-DOC = "Private counts, sums, means and histograms: see dpframe."
+DOC = """Private counts, sums, means and histograms: see dpframe.
+
+df.dp of a private frame:
+
+  count
+    count          The number of rows, or of the values of column that are present
+    n_units        The number of units, such as people, that have a row
+    n_distinct     The number of distinct values of column, for each of which some unit vouches
+    proportion     The share of the values of column that are true, or that are value
+
+  measure
+    sum            The sum of column, each value clipped to bounds
+    mean           The mean of column, each value clipped to bounds
+    median         The median of column, one of declared candidates
+    quantile       Quantiles of column, each one of declared candidates
+    variance       The variance of column, each value clipped to bounds
+    std            The standard deviation of column, each value clipped to bounds
+
+  spread
+    histogram      The number of rows in each bin of column, or in each pair of bins of two columns
+    ecdf           The distribution function of column
+    mode           The most common value of column among declared ones, chosen privately
+    top_k          The k most common values of column among declared ones, in order
+
+  relate
+    covariance     The covariance of each pair of columns, each value clipped to its bounds
+    correlation    The correlation of each pair of columns, each value clipped to its bounds
+    marginals      The counts of all tables of up to degree of the columns, at one price
+
+  group
+    group_by       The same questions per group
+    agg            Several statistics, priced and released as one call
+
+  plan
+    preview        The same questions, answered by a Plan
+    contributions  The numbers of units by their rows and groups
+    local          The local model
+
+result.dp of a released result:
+
+  show
+    plot           A chart of the released numbers with their 95% intervals
+    table          A table for a report
+    statement      A paragraph for readers without mathematics
+    errors         The errors of the released numbers
+    provenance     The record of the question, of its protection and of its cost
+
+  change
+    relabel        Rename columns and translate keys
+    filter         Keep some rows
+    sort           Sort the rows
+    head           Keep the first n rows
+    select         Keep some statistics, each with its errors
+    wide           Turn the keys of one column into columns
+    round          The frame with numbers rounded to their errors
+
+  take
+    to_numpy       A released column as an array in the shape of the cells
+    matrix         The square table of a correlation or covariance
+    measurements   The unbiased tables of marginals, each with the variance of its cells
+    suggest        Bounds of contribution for counts by the same groups, from a result of contributions
+    parts          The releases that dpframe.concat joined, each a frame with its own record
+
+  keep
+    write_html     Write a report
+    write_parquet  Write the frame with its provenance
+"""
 OF_A_COLUMN = (
     ".dp must be asked of a frame, not of one of its columns. Write the column's name in the verb, as in "
     'df.dp.mean("age", bounds=(0, 100), epsilon=0.5).'
@@ -54,7 +120,7 @@ def _give(frame_class: Any, accessor: Callable[[Any], Any]) -> None:
     if other is not None and getattr(other, "__doc__", None) != DOC:
         words = f"dpframe replaces the accessor .dp that another library gave {frame_class.__module__} frames."
         warnings.warn(words, UserWarning, stacklevel=2)
-    frame_class.dp = property(accessor, doc=DOC)
+    frame_class.dp = property(accessor, doc=DOC)  # of this very type: completers look for no other
 
 
 class _Finder(MetaPathFinder):

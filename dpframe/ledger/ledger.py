@@ -455,7 +455,8 @@ class Ledger(ShownLedger):
             Where the chain ends: ``dataset``, ``entry`` and ``head``. Noted down elsewhere, it tells of older copies.
             With ``releases`` if any were given, a dict for each: its ``entry``; ``record``, "as charged", or "in part"
             where the entry does not commit to all of it; ``numbers``, "as stored", "as in its record" (a ledger that
-            stored no answer knows no numbers), "rounded, not compared" (no ledger knows rounded ones), or "not given".
+            stored no answer knows no numbers), "rounded, not compared" or "changed, not compared" (no ledger knows
+            these), or "not given".
             With ``without_nonce`` where entries are from dpframe 0.1: how many, from the first on, have no random
             bytes. With ``understated`` where entries of dpframe 0.2 cost more than they say and are not corrected yet:
             their numbers.

@@ -17,6 +17,7 @@ LATER = (
     "period",
     "checks",
     "rounded",
+    "shown",
     "release",
     "part",
 )  # known after the charge, or no part of what was asked
@@ -39,7 +40,7 @@ def promised(record: Mapping[str, Any]) -> str:
 
 def as_released(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record as it was before its numbers were rounded; KeyError or TypeError where it does not tell."""
-    facts = {name: fact for name, fact in record.items() if name not in ("altered", "rounded")}
+    facts = {name: fact for name, fact in record.items() if name not in ("altered", "rounded", "shown")}
     if "rounded" not in record:
         return facts
     before = record["rounded"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from html import escape
 from os import PathLike
 from typing import Any
@@ -32,13 +33,13 @@ class ShownLedger:
     _terms: Terms | None
     _store: Store
 
-    def to_frame(self, like: str = "polars") -> Any:
+    def to_frame(self, like: str | None = None) -> Any:
         """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
 
         Parameters
         ----------
-        like : {"polars", "pandas"}
-            The library of the frame.
+        like : {"polars", "pandas"}, optional
+            The library of the frame; Polars where it is left out.
 
         Returns
         -------
@@ -51,15 +52,15 @@ class ShownLedger:
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
         ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
-        return listing.as_frame(rows_of(self._store.entries()), like, types=COLUMNS)
+        return listing.as_frame(rows_of(self._store.entries()), like or "polars", types=COLUMNS)
 
-    def answers(self, like: str = "polars") -> Any:
+    def answers(self, like: str | None = None) -> Any:
         """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
 
         Parameters
         ----------
-        like : {"polars", "pandas"}
-            The library of the frame.
+        like : {"polars", "pandas"}, optional
+            The library of the frame; Polars where it is left out.
 
         Returns
         -------
@@ -77,10 +78,17 @@ class ShownLedger:
         >>> ledger.answers().select("label", "snapshot", "epsilon").rows()
         [('patients', '2026-05', 0.5)]
         """
-        return listing.as_frame(answers_of(self._store.entries()), like, types=ANSWERS)
+        return listing.as_frame(answers_of(self._store.entries()), like or "polars", types=ANSWERS)
 
     @trimmed
-    def report(self, path: str | PathLike[str], *releases: Any, title: str | None = None, charts: bool = True) -> None:
+    def report(
+        self,
+        path: str | PathLike[str],
+        *releases: Any,
+        title: str | None = None,
+        charts: bool = True,
+        labels: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write what was spent as one HTML file: limit, charges, stored answers, who is protected, the chain's end.
 
         Parameters
@@ -93,6 +101,14 @@ class ShownLedger:
             The heading of the page.
         charts : bool
             Whether it has charts, which need ``dpframe[plot]``.
+        labels : dict, optional
+            By the label of a release its words for columns and for keys, as ``.dp.write_html`` takes them:
+            ``{"Stays": {"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}}``.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If `labels` name a label that no release has, or words for what a release does not have.
 
         Notes
         -----
@@ -105,7 +121,9 @@ class ShownLedger:
         """
         from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
 
-        spending.write(path, self._statement(), self._store.entries(), releases, title=title, charts=charts)
+        spending.write(
+            path, self._statement(), self._store.entries(), releases, title=title, charts=charts, labels=labels
+        )
 
     def plot(self) -> Any:
         """Draw the spent budget over time, and the limit: a line of steps.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpframe.display import page_figures, report_page
 from dpframe.display.report_page import Section
-from dpframe.errors import InvalidType, NoProvenance, shown
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, shown
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import Statement, answers_of, rows_of
@@ -20,10 +20,18 @@ Entries = list[tuple[int, Entry]]
 
 
 def write(
-    path: Any, statement: Statement, entries: Entries, releases: Iterable[Any], *, title: str | None, charts: bool
+    path: Any,
+    statement: Statement,
+    entries: Entries,
+    releases: Sequence[Any],
+    *,
+    title: str | None,
+    charts: bool,
+    labels: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the page: the ledger, and a section for each release."""
-    results = [section for release in releases for section in _sections_of(release, charts)]
+    named = _checked_labels(labels, releases)
+    results = [section for release in releases for section in _sections_of(release, charts, named)]
     dataset = None if statement.terms is None else statement.terms.dataset
     heading = title or ("Privacy budget" if dataset is None else f"Privacy budget of {dataset}")
     sections = [section(statement, entries, charts=charts), *results]
@@ -76,7 +84,33 @@ def _text(name: str, value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _sections_of(release: Any, charts: bool) -> list[Section]:
+def _checked_labels(labels: Any, releases: Sequence[Any]) -> Mapping[str, Any]:
+    """The words for each release; refuse those for a label that none has."""
+    if labels is None:
+        return {}
+    if not isinstance(labels, Mapping):
+        raise InvalidType(
+            f"labels must be a dict of releases' labels, not {shown(labels)}. "
+            'Write {"Stays": {"columns": {"n": "People"}}}.'
+        )
+    known = {label for release in releases for label in _labels_of(release)}
+    for label in labels:
+        if label not in known:
+            raise InvalidArgument(
+                f"labels must name labels of the releases, {shown(sorted(known))}, not {shown(label)}. "
+                "Name a release by its label: count(..., label='Stays')."
+            )
+    return labels
+
+
+def _labels_of(release: Any) -> list[str]:
+    """The labels of a release, and of its parts."""
+    record = getattr(getattr(release, "dp", None), "provenance", {})
+    parts = record.get("parts", [record])
+    return [part["label"] for part in parts if part.get("label")]
+
+
+def _sections_of(release: Any, charts: bool, labels: Mapping[str, Any]) -> list[Section]:
     """The sections of a result: what ``.dp`` of a released frame tells of it."""
     try:
         dp = release.dp
@@ -88,4 +122,4 @@ def _sections_of(release: Any, charts: bool) -> list[Section]:
         raise NoProvenance(
             "releases must carry their provenance, and this frame has none: report the result."
         ) from None
-    return list(sections(charts=charts))
+    return list(sections(charts=charts, named=labels))

@@ -23,6 +23,7 @@ SINGLE = (
 AS_CHARGED, IN_PART = "as charged", "in part"
 AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 ROUNDED = "rounded, not compared"  # no ledger knows rounded numbers: anybody could have written them
+CHANGED = "changed, not compared"  # nor which rows somebody left out, or how they are called
 
 
 def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
@@ -77,7 +78,7 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     return {
         "entry": number,
         "record": AS_CHARGED if entry.promises or is_stored else IN_PART,
-        "numbers": ROUNDED if "rounded" in record else numbers,
+        "numbers": CHANGED if "shown" in record else ROUNDED if "rounded" in record else numbers,
     }
 
 

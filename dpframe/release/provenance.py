@@ -16,7 +16,7 @@ from dpframe._version import VERSION
 from dpframe.display import possible
 from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
-from dpframe.frames import build, foreign, prints
+from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.noise import is_secure
@@ -139,7 +139,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
 
 def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The record as it is read: with ``"altered": True`` where the released rows are no longer those it covers."""
-    return {**facts, "altered": prints.places_of(frame, facts) is None}
+    return {**facts, "altered": prints.places_of(frame, changes.viewed(facts)) is None}
 
 
 def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
@@ -147,18 +147,19 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
 
     Refused is a frame that kept its record, but holds something else than what the record speaks of.
     """
+    facts = changes.viewed(facts)
     _check_columns(frame, facts)
     rows = foreign.rows_of(facts)
     if not foreign.is_reports(facts) and len(frame) != rows:  # the number of reports is public, and in no record
         raise InvalidArgument(
             f"the frame must have the {rows} rows that were released, not {len(frame)}. "
-            "Ask the released frame, before it is reshaped."
+            "Take rows of the released frame with .dp.filter(...) or .dp.head(n), which keep its record."
         )
     places = prints.places_of(frame, facts)
     if places is None:
         raise InvalidArgument(
             "the frame must hold the numbers and labels that were released, but some were changed. Ask the released "
-            "frame itself, or keep what you worked out in a frame of its own; only the order of rows may change."
+            "frame itself: .dp.relabel(...) and .dp.round() keep its record, and the order of rows may change."
         )
     return places
 
@@ -184,11 +185,10 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 
 def counted(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record as of a table, with its counts as what they are, where it is of a top-k that released them."""
-    if not facts.get("top", {}).get("counts"):
+    """The record as of a table: of what a changed frame shows, and with the counts of a top-k as what they are."""
+    if changes.view_of(facts) is not None:
         return facts
-    counts = {"verb": "count", "column": None, "statistics": [0], "denoise": None}
-    return {**facts, "measures": {"count": counts}}
+    return changes.viewed(facts) if "shown" in facts else changes.counted(facts)
 
 
 def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
@@ -217,7 +217,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
     if gone:
         raise InvalidArgument(
             f"the frame must have the columns that were released, but {gone[0]!r} is not there or not alone. "
-            "Ask the released frame, before it is reshaped."
+            "Ask the released frame: .dp.relabel(columns=...), .dp.select(...) and .dp.wide(...) keep its record."
         )
     other = [name for name in columns if name not in needed]
     if other:
@@ -267,7 +267,7 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "denoised_rmse": expected.get(index),
                 }
             )
-            if "sums" in statistic:
+            if "sums" in statistic and changes.is_whole(facts):
                 rows[-1:] = _of_sums(rows[-1], statistic["sums"], math.sqrt(noise["variance"]))
     return rows
 
@@ -294,10 +294,15 @@ def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: floa
 
 def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[np.float64]]:
     """By column the expected error of each denoised value where it is known, in the order of the frame's rows."""
-    by_cell = {name: cell_rmse(statistic, len(places)) for name, statistic in facts["measures"].items()}
+    view = changes.view_of(facts)
+    by_cell = {
+        name: cell_rmse(statistic, len(places) if view is None else view.released)
+        for name, statistic in facts["measures"].items()
+    }
     known = {name: np.empty(len(places)) for name, errors in by_cell.items() if errors is not None}
     for name, errors in known.items():
-        errors[places] = by_cell[name]
+        released: Any = by_cell[name]
+        errors[places] = released if view is None else released[view.cells[view.measures[name][1]]]
     return known
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from dpframe.display.possible import HIGH, LOW
 from dpframe.display.rounding import Digits, rounded
 from dpframe.errors import InvalidArgument
-from dpframe.frames import build, foreign, prints
+from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.queries.query import ERROR, NOISY
 
@@ -27,11 +27,14 @@ def rounded_release(
     steps: dict[str, float] = {}
     numbers: dict[str, Any] = {}
     for name in facts["measures"]:
-        mine = {name + end: build.numbers(frame, name + end) for end in ENDS if name + end in record["columns"]}
+        mine = {name + end: build.numbers(frame, name + end) for end in ENDS if name + end in facts["columns"]}
         made = rounded(name, mine, digits)
         steps[name] = made.step
         numbers.update(made.columns)
     released = build.with_numbers(frame, numbers)
+    if "shown" in record:
+        changed = changes.release_of(released, record, facts, places)
+        return changed.made(released, changed.cells, {"verb": "round", "steps": steps}, rounded=steps)
     return build.attach(released, _record(released, record, facts, places, steps))
 
 

@@ -104,10 +104,10 @@ def test_dates_missing_keys_and_whole_keys():
 
 
 def test_labels(wards):
-    text = wards.dp.table("markdown", labels={"ward": "Where", "n": "People"})
+    text = wards.dp.table("markdown", labels={"columns": {"ward": "Where", "n": "People"}})
     assert "| Where | People | People ± |" in text
     with pytest.raises(dpf.InvalidArgument, match="Did you mean 'ward'"):
-        wards.dp.table("markdown", labels={"wards": "Where"})
+        wards.dp.table("markdown", labels={"columns": {"wards": "Where"}})
     with pytest.raises(dpf.InvalidType, match="labels must be a dict"):
         wards.dp.table("markdown", labels=["Where"])
 
@@ -140,7 +140,7 @@ def test_csv_is_read_by_others(wards):
 
 
 def test_110_a_spreadsheet_computes_nothing(wards):
-    head, rows = cells(wards, labels={"ward": "@where"})
+    head, rows = cells(wards, labels={"columns": {"ward": "@where"}})
     assert head[0] == "'@where"
     assert rows[0][0] == "'=1+1"
 
@@ -174,7 +174,7 @@ def test_latex_and_notebooks(wards):
 def test_a_workbook_holds_numbers_and_text(wards, tmp_path):
     pytest.importorskip("xlsxwriter")
     openpyxl = pytest.importorskip("openpyxl")
-    (tmp_path / "wards.xlsx").write_bytes(wards.dp.table("excel", labels={"ward": "=2+2"}))
+    (tmp_path / "wards.xlsx").write_bytes(wards.dp.table("excel", labels={"columns": {"ward": "=2+2"}}))
     sheet = openpyxl.load_workbook(tmp_path / "wards.xlsx").active
     rows = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
     assert rows[3][0] == ("=2+2", "s")

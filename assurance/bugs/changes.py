@@ -1,0 +1,74 @@
+"""Seeded bugs of results that were changed: numbers, labels and errors that come apart, and records that are lost."""
+
+from __future__ import annotations
+
+from assurance.bugs.seeding import bug
+
+CHANGED = "accessor/test_changed_frame.py"
+
+CHANGES = (
+    bug(
+        "changes",
+        "translated keys on other rows",
+        "frames.changes._texts",
+        "return [whole[rank] for rank in ranks.tolist()]",
+        "return [whole[rank] for rank in np.sort(ranks).tolist()]",
+        f"{CHANGED}::test_translated_keys",
+    ),
+    bug(
+        "changes",
+        "numbers of a wide table on other rows than their keys",
+        "frames.changes.widened",
+        "build.numbers(frame, old)[grid[:, number]]",
+        "build.numbers(frame, old)[np.sort(grid[:, number])[::-1]]",
+        f"{CHANGED}::test_a_wide_table",
+    ),
+    bug(
+        "changes",
+        "expected errors in the order of the release after a sort",
+        "frames.changes.Release.of_rows",
+        "self.cells[:, places]",
+        "self.cells[:, np.sort(places)]",
+        f"{CHANGED}::test_a_sorted_result",
+    ),
+    bug(
+        "changes",
+        "expected errors of other columns in a wide table",
+        "frames.changes.widened",
+        "measures[new] = [of, at * len(words) + number]",
+        "measures[new] = [of, at * len(words)]",
+        f"{CHANGED}::test_errors_of_a_wide_table",
+    ),
+    bug(
+        "changes",
+        "left-out rows without a word",
+        "frames.changes._notes",
+        "if shown_rows == view.released:",
+        "if shown_rows <= view.released:",
+        f"{CHANGED}::test_some_rows",
+    ),
+    bug(
+        "changes",
+        "only the last change in the record",
+        "frames.changes.Release.made",
+        'said["steps"] = [*said["steps"], dict(step)]',
+        'said["steps"] = [dict(step)]',
+        f"{CHANGED}::test_steps_are_kept",
+    ),
+    bug(
+        "changes",
+        "two keys under one label",
+        "frames.changes._texts",
+        "if new.count(text) > 1",
+        "if new.count(text) > len(new)",
+        f"{CHANGED}::test_refused_words",
+    ),
+    bug(
+        "changes",
+        "changed numbers called as stored",
+        "ledger.vouching._vouched",
+        'CHANGED if "shown" in record else ROUNDED if',
+        "ROUNDED if",
+        f"{CHANGED}::test_some_rows",
+    ),
+)

@@ -1,0 +1,322 @@
+"""Results as people work on them: renamed, filtered, sorted, cut, made wide, each with the record of its release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from dpframe.display.statements import is_pairs
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors.tracebacks import trimmed
+from dpframe.frames import build, changes, foreign
+from dpframe.frames.marks import public
+from dpframe.release import provenance
+
+PARTS_OF_LABELS = ("columns", "values")
+Labels = Mapping[str, Mapping[str, Any]]  # {"columns": {name: word}, "values": {column: {key: word}}}
+
+
+class ChangedFrame:
+    """The part of `ReleasedFrame` that changes what a result shows; every change keeps the record of the release."""
+
+    def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
+        self._frame, self._facts = frame, facts
+
+    def _alone(self, verb: str) -> dict[str, Any]:
+        """The record of one release; refused of several that were joined."""
+        if "parts" in self._facts:
+            raise InvalidArgument(
+                f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
+                f"Write [part.dp.{verb}(...) for part in frame.dp.parts]."
+            )
+        return self._facts
+
+    def _release(self, verb: str) -> changes.Release:
+        """The frame, checked, with the released row of each of its numbers."""
+        record = self._alone(verb)
+        if foreign.is_reports(record):
+            raise InvalidArgument(
+                f"{verb} must be asked of released numbers, and reports are estimated as a whole. "
+                f"Write dpf.local.estimate(reports).dp.{verb}(...)."
+            )
+        facts = provenance.counted(record)
+        check = provenance.checked_numbers if facts["measures"] else provenance.checked
+        return changes.release_of(self._frame, record, facts, check(self._frame, facts))
+
+    def _labeled(self, labels: Labels | None, verb: str) -> Self:
+        """The result as `labels` call its columns and keys: what charts, tables and pages show."""
+        if labels is None:
+            return self
+        if not isinstance(labels, Mapping):
+            raise InvalidType(
+                f"labels must be a dict, not {shown(labels, kind=True)}. "
+                'Write labels={"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}.'
+            )
+        for name in labels:
+            if name not in PARTS_OF_LABELS:
+                raise InvalidArgument(
+                    f'labels must have the parts "columns" and "values" (in 0.2 it was flat), not {shown(name)}. '
+                    f'Write labels={{"columns": {{{shown(name)}: {shown(labels[name])}}}}}.'
+                )
+        values, columns = labels.get("values"), labels.get("columns")
+        if not values and not columns and isinstance(values or {}, Mapping) and isinstance(columns or {}, Mapping):
+            return self
+        frame = changes.relabeled(self._release(verb), values, columns, of="labels: ")
+        record = build.record_of(frame)
+        assert record is not None  # it was attached
+        return type(self)(frame, record)
+
+    @trimmed
+    def relabel(
+        self,
+        values: Mapping[str, Mapping[Any, str]] | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Rename columns and translate keys; the result keeps its record.
+
+        Parameters
+        ----------
+        values : dict, optional
+            By column of keys the words for its keys: ``{"sex": {0: "Men", 1: "Women"}}``. Keys that are not named keep
+            their own text, names of keys that are not there do nothing, and the column becomes text. ``None`` names
+            what is missing. Bins keep their edges.
+        columns : dict, optional
+            New names for columns of keys or bins and for statistics: ``{"amount_sum": "Revenue"}``. The other columns
+            of a statistic follow: ``Revenue_error``.
+
+        Returns
+        -------
+        DataFrame
+            A new frame with the rows and the order of this one (and the index of pandas). Charts, tables, statements
+            and files work on it; ``.dp.provenance["shown"]["steps"]`` says what was done.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, MissingArgument
+            If a name is none of the result, two columns or keys would be called the same, or the frame was changed by
+            other means.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"sex": [0, 1, 1], "cost": [10.0, 20.0, 30.0]})
+        >>> sums = stays.dp.group_by("sex", keys=[0, 1]).agg(
+        ...     cost=dpf.sum("cost", bounds=(0, 100)), epsilon=1.0, denoise=None, ledger=dpf.Ledger(epsilon=1)
+        ... )
+        >>> words = sums.dp.relabel({"sex": {0: "Men", 1: "Women"}}, columns={"cost": "Revenue"})
+        >>> words.columns, words["sex"].to_list()
+        (['sex', 'Revenue', 'Revenue_error'], ['Men', 'Women'])
+        >>> words.dp.provenance["cost"] == sums.dp.provenance["cost"]
+        True
+        """
+        return changes.relabeled(self._release("relabel"), values, columns)
+
+    @trimmed
+    def filter(self, mask_or_mapping: Any) -> Any:
+        """Keep some rows; the result keeps its record, and its notes say that rows were left out.
+
+        Parameters
+        ----------
+        mask_or_mapping : Boolean column, list, array or expression; or dict
+            A truth for each row of the frame, such as ``result["n"] > 10``, or for Polars an expression,
+            ``pl.col("n") > 10``; missing truths are false. Or by column of keys one key or a list of them:
+            ``{"ward": ["A", "B"], "sex": 0}``. Of bins name the edges: ``{"age_left": [20, 40]}``.
+
+        Returns
+        -------
+        DataFrame
+            A new frame with the rows that are kept, in their order.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If it keeps no row, names a key or a column that is not there, or does not fit the rows.
+
+        Notes
+        -----
+        It costs nothing: the numbers are public. The 95% intervals were made for every row. Rows that are chosen
+        because their noisy numbers are large are likely too large: choose by keys where intervals matter.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A", "B", "B", "C"]})
+        >>> counts = stays.dp.group_by("ward", keys=["A", "B", "C"]).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> some = counts.dp.filter({"ward": ["A", "C"]})
+        >>> some["ward"].to_list(), some.dp.provenance["shown"]["steps"][0]["where"]
+        (['A', 'C'], {'ward': ['A', 'C']})
+        """
+        return changes.filtered(self._release("filter"), mask_or_mapping)
+
+    @trimmed
+    def sort(self, *columns: str, descending: bool | list[bool] = False) -> Any:
+        """Sort the rows; the result keeps its record, and charts, tables and pages follow its order.
+
+        Parameters
+        ----------
+        *columns : str
+            Columns of keys, bins or numbers, the first one first. What is missing stands last.
+        descending : bool or list of bool
+            Whether the largest stands first; a list has one for each column.
+
+        Returns
+        -------
+        DataFrame
+            A new frame with the same rows. Rows that are equal keep their order.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, MissingArgument
+            If no column is named, or one that is not there.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A"] * 2 + ["B"] * 90 + ["C"] * 40})
+        >>> counts = stays.dp.group_by("ward", keys=["A", "B", "C"]).count(epsilon=9.0, ledger=dpf.Ledger(epsilon=9))
+        >>> counts.dp.sort("count", descending=True)["ward"].to_list()
+        ['B', 'C', 'A']
+        """
+        return changes.sorted_by(self._release("sort"), columns, descending)
+
+    @trimmed
+    def head(self, n: int) -> Any:
+        """Keep the first `n` rows; the result keeps its record, and its notes say that rows were left out.
+
+        Parameters
+        ----------
+        n : int
+            At least 1. Where there are fewer rows, all are kept.
+
+        Returns
+        -------
+        DataFrame
+            A new frame. After a `sort` by a number its notes say what that does to intervals, as in `filter`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If `n` is no whole number from 1 on.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A"] * 2 + ["B"] * 90 + ["C"] * 40})
+        >>> counts = stays.dp.group_by("ward", keys=["A", "B", "C"]).count(epsilon=9.0, ledger=dpf.Ledger(epsilon=9))
+        >>> largest = counts.dp.sort("count", descending=True).dp.head(1)
+        >>> largest["ward"].to_list()
+        ['B']
+        """
+        return changes.first(self._release("head"), n)
+
+    @trimmed
+    def select(self, *columns: str) -> Any:
+        """Keep some statistics, each with its errors; the result keeps its record.
+
+        Parameters
+        ----------
+        *columns : str
+            Statistics, and columns of keys in the order that you want. A statistic keeps all of its columns
+            (``n``, ``n_noisy``, ``n_error``), since a number is read with its error. Where no key is named, all stay.
+
+        Returns
+        -------
+        DataFrame
+            A new frame with the same rows: keys first.
+
+        Raises
+        ------
+        InvalidArgument, MissingArgument
+            If a name is none of the result, or the keys that are left do not tell the rows apart.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A", "B"], "cost": [10.0, 20.0]})
+        >>> both = stays.dp.group_by("ward", keys=["A", "B"]).agg(
+        ...     n=dpf.count(), cost=dpf.mean("cost", bounds=(0, 100)), epsilon=1.0, ledger=dpf.Ledger(epsilon=1)
+        ... )
+        >>> both.dp.select("cost").columns
+        ['ward', 'cost', 'cost_error']
+        """
+        return changes.selected(self._release("select"), columns)
+
+    @trimmed
+    def wide(self, column: str) -> Any:
+        """Turn the keys of one column into columns; the result keeps its record.
+
+        Parameters
+        ----------
+        column : str
+            A column of keys or bins. A result with totals (``cube=True``) gets a column ``all``.
+
+        Returns
+        -------
+        DataFrame
+            A row for each of the other keys. Of one statistic the columns are called as the keys (``Men``,
+            ``Men_error``), of several as statistic and key (``n_Men``). Each is a statistic of the new frame.
+
+        Raises
+        ------
+        InvalidArgument
+            If the column is no column of keys, or a pair of keys has no row.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"ward": ["A", "B"], "sex": ["f", "m"]})
+        >>> counts = stays.dp.group_by("ward", "sex", keys={"ward": ["A", "B"], "sex": ["f", "m"]}).count(
+        ...     epsilon=1.0, denoise=None, ledger=dpf.Ledger(epsilon=1)
+        ... )
+        >>> counts.dp.wide("sex").columns
+        ['ward', 'f', 'f_error', 'm', 'm_error']
+        """
+        return changes.widened(self._release("wide"), column)
+
+    @trimmed
+    def matrix(self, value: str | None = None) -> Any:
+        """The square table of a `correlation` or `covariance`.
+
+        Parameters
+        ----------
+        value : str, optional
+            The released column that fills it, such as ``"correlation_error"``; by default the correlation itself.
+
+        Returns
+        -------
+        DataFrame
+            Public and plain, with a row and a column for each column of the question. In pandas their names are the
+            index; in Polars they are the first column, ``column``. Of a correlation the diagonal is 1, and its error 0.
+
+        Raises
+        ------
+        InvalidArgument
+            If the result is none of these, is of several groups, or has no such column.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31.0, 45.0, 62.0], "cost": [10.0, 20.0, 30.0]})
+        >>> bounds = {"age": (0, 100), "cost": (0, 50)}
+        >>> pairs = people.dp.correlation(["age", "cost"], bounds=bounds, epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> pairs.dp.matrix().columns
+        ['column', 'age', 'cost']
+        """
+        release = self._release("matrix")
+        facts = release.facts
+        if not is_pairs(facts["cells"]) or len(release.statistics) != 1:
+            raise InvalidArgument(
+                "matrix must be asked of a correlation or covariance, whose rows are pairs of columns. "
+                "For other results write .dp.wide(column)."
+            )
+        if len(release.frame) != foreign.shape(facts)[-1]:
+            raise InvalidArgument("matrix must be of one group. Choose one first: result.dp.filter({...}).dp.matrix().")
+        ((name, columns),) = release.statistics.items()
+        value = name if value is None else value
+        if value not in columns:
+            raise InvalidArgument(f"value must be one of {', '.join(map(repr, columns))}, not {shown(value)}.")
+        is_correlation = facts["measures"][name]["verb"] == "correlation"
+        diagonal = 0.0 if is_correlation and value == f"{name}_error" else 1.0 if is_correlation else float("nan")
+        left, right = facts["cells"][-1]["columns"]
+        return public(changes.square(release.frame, left, right, value, diagonal))

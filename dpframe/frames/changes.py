@@ -1,0 +1,685 @@
+"""Results as people work on them: renamed, filtered, sorted, cut, made wide; each keeps the record of its release.
+
+The record stays as it was, and gets a field `shown`, which says what was done: so a ledger knows the release, and
+whoever reads the frame gets a *view* of the record, which speaks of the columns and rows that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.frames import build, foreign, prints
+from dpframe.frames.forked import check_threads
+from dpframe.frames.kinds import is_missing, is_pandas
+from dpframe.frames.prints import Places
+
+Facts = Mapping[str, Any]
+
+COMPANIONS = ("", "_noisy", "_error", "_low", "_high")  # the columns of a statistic: its name, and its name with these
+MOST_NAMED = 8  # values that an error lists
+CHOSEN = "the interval of a row that was chosen for its noisy number holds less often than it says"
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a release a changed frame shows, in the order of the release."""
+
+    rows: int
+    shape: tuple[int, ...]
+    cells: NDArray[np.int64]  # (across, rows): the released row of each number
+    released: int  # rows of the release
+    measures: Mapping[str, tuple[str, int]]  # by its name here the released statistic, and which of `cells` it shows
+    is_sorted: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether every released row is there, as a row of its own."""
+        return len(self.cells) == 1 and self.rows == self.released
+
+
+def counted(record: Facts) -> Facts:
+    """The record as of a table, with its counts as what they are, where it is of a top-k that released them."""
+    if not record.get("top", {}).get("counts"):
+        return record
+    counts = {"verb": "count", "column": None, "statistics": [0], "denoise": None}
+    return {**record, "measures": {"count": counts}}
+
+
+def view_of(facts: Facts) -> View | None:
+    """The view of a changed frame; None where a frame is as it was released."""
+    view = facts.get("view")
+    return view if isinstance(view, View) else None  # a file may hold a field of this name
+
+
+def is_whole(facts: Facts) -> bool:
+    """Tell whether the rows are those of the release, each as a row of its own."""
+    view = view_of(facts)
+    return view is None or view.is_whole
+
+
+def viewed(record: Facts) -> Facts:
+    """The record of the columns and rows that a changed frame shows; of a frame as it was released the record itself.
+
+    InvalidArgument where a file has a change that does not fit its release.
+    """
+    if "shown" not in record:
+        return record
+    said = record["shown"]
+    base = counted({name: fact for name, fact in record.items() if name not in ("shown", "view")})
+    labels, measures = said["labels"], {name: (of, at) for name, (of, at) in said["measures"].items()}
+    total = foreign.rows_of(base)
+    cells = _cells_of(said["cells"], total)
+    _check_fits(said, base, cells, measures)
+    rows, shape = cells.shape[1], _shape(base, labels, cells)
+    levels, kinds = _levels(base, labels, cells)
+    count = len(base.get("levels", ()))
+    facts: dict[str, Any] = {**base, "cells": _axes(base, said, cells), "rows": said["rows"]}
+    facts["measures"] = {}
+    for name, (of, at) in measures.items():
+        places = None if levels is None else [int(each[at]) for each in kinds]
+        facts["measures"][name] = _measure(base["measures"][of], name, of, places, count)
+    facts["columns"] = [
+        *(labels[name] for name in base["columns"] if name in labels),  # of a choice
+        *(name + end for name, (of, _) in measures.items() for end in COMPANIONS if of + end in base["columns"]),
+    ]
+    if levels is not None:
+        facts["levels"] = levels
+    if "top" in base:
+        facts["top"] = {**base["top"], "k": rows}
+    steps = {name: base.get("rounded", {}).get("steps", {}).get(of) for name, (of, _) in measures.items()}
+    steps |= {name: step for name, step in said.get("rounded", {}).items() if name in measures}
+    if steps := {name: step for name, step in steps.items() if step is not None}:
+        facts["rounded"] = {**base.get("rounded", {}), "steps": steps}
+    view = View(rows, shape, cells, total, measures, any(step["verb"] == "sort" for step in said["steps"]))
+    facts["notes"] = [*base["notes"], *_notes(said, view)]
+    return {**facts, "view": view}
+
+
+def _cells_of(texts: Sequence[str] | None, total: int) -> NDArray[np.int64]:
+    """The released rows of the numbers; None is all of them, as they were released."""
+    if texts is None:
+        return np.arange(total, dtype=np.int64)[None]
+    try:
+        return np.array([text.split() for text in texts], dtype=np.int64).reshape(len(texts), -1)
+    except (ValueError, OverflowError):
+        raise _broken() from None
+
+
+def _check_fits(said: Facts, base: Facts, cells: NDArray[np.int64], measures: Mapping[str, tuple[str, int]]) -> None:
+    known = [name for axis in base["cells"] for name in axis["columns"]]
+    total = foreign.rows_of(base)
+    fits = set(said["labels"]) <= set(known) and all(of in base["measures"] for of, _ in measures.values())
+    fits = fits and all(at < len(cells) for _, at in measures.values())
+    inside = not cells.size or (cells.min() >= 0 and cells.max() < total and len(np.unique(cells)) == cells.size)
+    if not fits or not inside:
+        raise _broken()
+
+
+def _broken() -> InvalidArgument:
+    return InvalidArgument("the record must say what is shown of its release, and it does not. Ask for another file.")
+
+
+def _shape(base: Facts, labels: Mapping[str, str], cells: NDArray[np.int64]) -> tuple[int, ...]:
+    """The shape of the shown cells where they are all pairs of their keys; else they are one axis."""
+    rows = cells.shape[1]
+    if "levels" in base or "top" in base or not base["measures"]:
+        return (rows,)
+    sizes = _sizes(base, cells)
+    kept = tuple(
+        size for size, axis in zip(sizes, base["cells"], strict=True) if any(name in labels for name in axis["columns"])
+    )
+    return kept if int(np.prod(kept, dtype=np.int64)) == rows else (rows,)
+
+
+def _sizes(base: Facts, cells: NDArray[np.int64]) -> list[int]:
+    """How many cells of each axis the rows have."""
+    released = [axis["size"] for axis in base["cells"]]
+    if "levels" in base or "top" in base or not base["measures"] or not cells.size:
+        return released
+    return [len(np.unique(codes)) for codes in np.unravel_index(cells[0], released)] if released else []
+
+
+def _axes(base: Facts, said: Facts, cells: NDArray[np.int64]) -> list[dict[str, Any]]:
+    made = []
+    for axis, size in zip(base["cells"], _sizes(base, cells), strict=True):
+        kept = [name for name in axis["columns"] if name in said["labels"]]
+        if not kept:
+            continue
+        names = [said["labels"][name] for name in kept]
+        new = {**axis, "columns": names, "size": size}
+        if "keys" in axis:
+            kinds = dict(zip(axis["columns"], axis["keys"], strict=True))
+            new["keys"] = ["text" if name in said["texts"] else kinds[name] for name in kept]
+        if any(name in said["texts"] for name in kept):
+            new = {name: fact for name, fact in new.items() if name not in ("every", "first", "last")}
+        made.append(new if names == axis["columns"] else {**new, "released": axis["columns"]})
+    return made
+
+
+def _levels(
+    base: Facts, labels: Mapping[str, str], cells: NDArray[np.int64]
+) -> tuple[list[dict[str, Any]] | None, list[NDArray[np.int64]]]:
+    """The levels that are shown, and of each the released level of the numbers, by their place across."""
+    if "levels" not in base:
+        return None, []
+    released = base["levels"]
+    of = np.searchsorted(np.cumsum([level["rows"] for level in released]), cells, side="right")
+    first = of[0]
+    starts = np.flatnonzero(np.diff(first, prepend=-1))
+    sizes = np.diff(starts, append=first.size)
+    columns = [[labels[name] for name in released[first[start]]["columns"] if name in labels] for start in starts]
+    levels = [{"columns": names, "rows": int(size)} for names, size in zip(columns, sizes, strict=True)]
+    return levels, [of[:, start] for start in starts]
+
+
+def _measure(released: Facts, name: str, of: str, levels: Sequence[int] | None, count: int) -> dict[str, Any]:
+    """The facts of a statistic, of the levels that are shown, of `count`."""
+    made = dict(released) if name == of else {**released, "words": name}
+    if levels is None:
+        return made
+    each = len(made["statistics"]) // count
+    made["statistics"] = [made["statistics"][level * each + number] for level in levels for number in range(each)]
+    if "deviations" in made:
+        made["deviations"] = [made["deviations"][level] for level in levels]
+    made["denoise"] = made["denoise"] and [_step(step, levels) for step in made["denoise"]]
+    return made
+
+
+def _step(step: Facts, levels: Sequence[int]) -> dict[str, Any]:
+    """What a denoiser said of the levels; what it said of the first one alone goes with it."""
+    by_level = "estimated_rmse_of_levels"
+    if by_level in step:
+        return {**step, by_level: [step[by_level][level] for level in levels]}
+    return {name: fact for name, fact in step.items() if name != "estimated_rmse" or levels[:1] == [0]}
+
+
+def _notes(said: Facts, view: View) -> list[str]:
+    """Words on what is left out."""
+    shown_rows = view.cells.size
+    if shown_rows == view.released:
+        return []
+    words = [f"{shown_rows:,} of {view.released:,} released rows are shown, so a total of them is no total of all"]
+    return [*words, CHOSEN] if any(step.get("by_numbers") for step in said["steps"]) else words
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released frame that is about to be changed: checked, with the released row of each of its numbers."""
+
+    frame: Any
+    record: Facts
+    facts: Facts  # its view
+    cells: NDArray[np.int64]  # (across, rows), by the rows of the frame
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What was done before."""
+        if "shown" in self.record:
+            return dict(self.record["shown"])
+        names = [name for axis in self.facts["cells"] for name in axis["columns"]]
+        measures = {name: [name, 0] for name in self.facts["measures"]}
+        return {"steps": [], "labels": dict(zip(names, names, strict=True)), "measures": measures, "texts": []}
+
+    @property
+    def statistics(self) -> dict[str, list[str]]:
+        """The columns of each statistic."""
+        columns = self.facts["columns"]
+        return {name: [name + end for end in COMPANIONS if name + end in columns] for name in self.facts["measures"]}
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """The columns of each column of keys or bins."""
+        return {
+            name: [name + end for end in (foreign.ENDS if "bins" in axis else ("",))]
+            for axis in self.facts["cells"]
+            for name in axis["columns"]
+        }
+
+    def made(self, frame: Any, cells: NDArray[np.int64], step: Facts, **changes: Any) -> Any:
+        """The changed frame with its record; `cells` by the rows of the frame."""
+        said: dict[str, Any] = {**self.said, **changes}
+        said["steps"] = [*said["steps"], dict(step)]
+        order = np.argsort(cells[0], kind="stable")
+        declared = cells[:, order]
+        base = {name: fact for name, fact in self.record.items() if name != "shown"}
+        whole = len(declared) == 1 and np.array_equal(declared[0], np.arange(foreign.rows_of(base)))
+        said["cells"] = None if whole else [" ".join(map(str, row)) for row in declared.tolist()]
+        said["rows"] = {"labels": [], "sha256": "", "order": None}
+        facts = viewed({**base, "shown": said})
+        labels = foreign.labels_of(facts)
+        numbers = [name for name in facts["columns"] if name not in labels]
+        printed = prints.print_of(frame, labels, numbers, prints.layout_of(facts.get("levels")))
+        if printed is None:
+            raise InvalidArgument(
+                "the result must have keys of one type each to be changed with its record. Declare keys as text."
+            )
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(order.size)
+        places = ranks[printed.places]
+        in_order = bool(np.array_equal(places, np.arange(places.size)))
+        text = None if in_order else " ".join(map(str, places.tolist()))  # which pandas does not copy in depth
+        said["rows"] = {"labels": labels, "sha256": printed.sha256, "order": text}
+        return build.attach(frame, {**base, "shown": said})
+
+    def of_rows(self, places: NDArray[np.int64], step: Facts) -> Any:
+        """Some rows of the frame, in this order."""
+        frame = self.frame if is_pandas(self.frame) else self.frame.clone()
+        return self.made(build.reordered(frame, places), self.cells[:, places], step)
+
+
+def release_of(frame: Any, record: Facts, facts: Facts, places: Places) -> Release:
+    """A frame that was found to be as its record says, `places` by the order of the release."""
+    view = view_of(facts)
+    declared = np.arange(len(places), dtype=np.int64)[None] if view is None else view.cells
+    cells = np.empty_like(declared)
+    cells[:, places] = declared
+    return Release(frame, record, facts, cells)
+
+
+def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
+    """Other names of columns, and other words for keys; `of` is the argument that they are a part of."""
+    names, words = checked_columns(columns, release, of), checked_values(values, release, of)
+    if not names and not words:
+        raise MissingArgument(
+            f'{of}values or columns must name what to change. Write relabel(columns={{"n": "People"}}).'
+        )
+    frame = release.frame.copy(deep=False) if is_pandas(release.frame) else release.frame.clone()
+    for name, column_words in words.items():
+        frame = _with_texts(frame, name, _texts(release, name, column_words, of))
+    renamed = {
+        old: names[name] + old.removeprefix(name)
+        for name, mine in {**release.labels, **release.statistics}.items()
+        if name in names
+        for old in mine
+    }
+    all_names = [renamed.get(name, name) for name in frame.columns]
+    owners = [names.get(name, name) for name in (*release.labels, *release.statistics)]
+    if twice := next((name for many in (all_names, owners) for name in many if many.count(name) > 1), None):
+        raise InvalidArgument(
+            f"{of}columns must keep names different, and two would be {shown(twice)}. Name one otherwise."
+        )
+    frame = frame.set_axis(all_names, axis=1) if is_pandas(frame) else frame.rename(renamed)
+    said = release.said
+    measures = {names.get(name, name): place for name, place in said["measures"].items()}
+    labels = {released: names.get(name, name) for released, name in said["labels"].items()}
+    texts = [released for released, name in said["labels"].items() if name in words or released in said["texts"]]
+    more = {}
+    if "rounded" in said:
+        more["rounded"] = {names.get(name, name): step for name, step in said["rounded"].items()}
+    step = {"verb": "relabel", "columns": names, "values": words}
+    return release.made(frame, release.cells, step, measures=measures, labels=labels, texts=texts, **more)
+
+
+def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
+    """The new names of columns; refuse what is no column of keys and no statistic."""
+    if columns is None:
+        return {}
+    known = [*release.labels, *release.statistics]
+    if not isinstance(columns, Mapping) or not all(isinstance(word, str) and word for word in columns.values()):
+        raise InvalidType(
+            f'{of}columns must be a dict of names and new names, not {shown(columns)}. Write {{"n": "People"}}.'
+        )
+    for name in columns:
+        if name not in known:
+            owner = _statistic_of(name, release)
+            hint = f"Name {owner!r}, whose other columns follow." if owner else _near(name, known)
+            raise InvalidArgument(f"{of}columns must name keys or statistics of the result, not {shown(name)}. {hint}")
+    return dict(columns)
+
+
+def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str, str]]:
+    """By column the words for its keys, which are told by their text; None by the empty text."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping) or not all(isinstance(words, Mapping) for words in values.values()):
+        raise InvalidType(
+            f"{of}values must be a dict of columns, each with a dict of keys and words, not {shown(values)}. "
+            'Write {"sex": {0: "Men", 1: "Women"}}.'
+        )
+    made = {}
+    for name, words in values.items():
+        if name not in release.labels:
+            raise InvalidArgument(
+                f"{of}values must name columns of keys, not {shown(name)}. {_near(name, list(release.labels))}"
+            )
+        if release.labels[name] != [name]:
+            raise InvalidArgument(
+                f"{of}values must name columns of keys, and {shown(name)} has bins, which show their edges. "
+                f"Rename the column: columns={{{shown(name)}: ...}}."
+            )
+        if not all(isinstance(word, str) for word in words.values()):
+            raise InvalidType(f"{of}values must be words for keys, not {shown(list(words.values()))}. Write text.")
+        if "levels" in release.facts and any(is_missing(key) for key in words):
+            raise InvalidArgument(
+                f"{of}values must leave out None of {shown(name)}, which marks totals there. Drop it."
+            )
+        made[name] = {"" if is_missing(key) else text_of(key): str(word) for key, word in words.items()}
+    return made
+
+
+def _texts(release: Release, name: str, words: Mapping[str, str], of: str) -> list[str | None]:
+    """The words of each row; those that are not named keep their own."""
+    different, ranks = distinct(release.frame, name)
+    old = ["" if is_missing(value) else text_of(value) for value in different]
+    if old and not any(text in words for text in old):
+        raise InvalidArgument(
+            f"{of}values must name keys of {shown(name)}, which are {_listed(old)}, not {_listed(list(words))}. "
+            "Write them as they stand there."
+        )
+    new = [words.get(text, text) for text in old]
+    if twice := next((text for text in new if new.count(text) > 1), None):
+        raise InvalidArgument(
+            f"{of}values must keep keys different, and two of {shown(name)} would be {shown(twice)}. Rename one."
+        )
+    whole: list[str | None] = [
+        None if is_missing(value) and "" not in words else text for value, text in zip(different, new, strict=True)
+    ]
+    return [whole[rank] for rank in ranks.tolist()]
+
+
+def _with_texts(frame: Any, name: str, texts: Sequence[str | None]) -> Any:
+    if not is_pandas(frame):
+        check_threads()
+        return frame.with_columns(pl.Series(name, texts, dtype=pl.String))
+    import pandas
+
+    frame[name] = pandas.Series(list(texts), index=frame.index)
+    return frame
+
+
+def filtered(release: Release, given: Any) -> Any:
+    """Some rows: those of a mask, or of some keys."""
+    if isinstance(given, Mapping):
+        mask, where = _mask_of_keys(release, given)
+        step: dict[str, Any] = {"verb": "filter", "where": where}
+    else:
+        labels = foreign.labels_of(release.facts)
+        by_keys = isinstance(given, pl.Expr) and set(given.meta.root_names()) <= set(labels)
+        mask = _mask_of(release.frame, given)
+        step = {"verb": "filter", **({} if by_keys else {"by_numbers": True})}
+    kept = np.flatnonzero(mask)
+    if not kept.size and len(release.frame):
+        raise InvalidArgument("mask_or_mapping must keep at least one row, and it keeps none. Ask for other rows.")
+    return release.of_rows(kept, {**step, "rows": int(kept.size)})
+
+
+def _mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
+    """A mask with a truth for each row; what is missing is false, as in both libraries."""
+    rule = "mask_or_mapping must be a Boolean for each row, or a dict of columns and keys"
+    if isinstance(given, pl.Expr):
+        if is_pandas(frame):
+            raise InvalidType(f"{rule}, and an expression of Polars needs a frame of Polars. Write frame['n'] > 10.")
+        check_threads()
+        given = frame.select(given.alias("mask")).get_column("mask")
+    if isinstance(given, pl.Series):
+        values = given.fill_null(False).to_numpy() if given.dtype == pl.Boolean else None
+    elif hasattr(given, "index") and hasattr(given, "fillna"):  # of pandas
+        if not is_pandas(frame) or not given.index.equals(frame.index):
+            raise InvalidArgument(f"{rule}, with the index of the frame, and it has another. Make it of this result.")
+        kind = str(given.dtype)
+        values = given.fillna(False).to_numpy(dtype=bool) if kind in ("bool", "boolean") else None
+    else:
+        made = np.asarray(given) if isinstance(given, (list, tuple, np.ndarray)) else None
+        values = made if made is not None and made.dtype == bool else None
+    if values is None or values.ndim != 1:
+        raise InvalidType(f"{rule}, not {shown(given, kind=True)}. Write result['n'] > 10, or {{'ward': ['A', 'B']}}.")
+    if values.size != len(frame):
+        raise InvalidArgument(f"{rule}: {len(frame)} of them, not {values.size}. Make it of this result.")
+    return np.asarray(values, dtype=bool)
+
+
+def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[np.bool_], dict[str, list[str]]]:
+    """The rows that have some keys, and these as text."""
+    known = [column for mine in release.labels.values() for column in mine]
+    mask, where = np.ones(len(release.frame), dtype=bool), {}
+    for name, keys in given.items():
+        if name not in known:
+            ends = release.labels.get(name)
+            hint = f"Name {ends[0]!r} or {ends[1]!r}." if ends else _near(name, known)
+            if name in release.facts["columns"]:
+                hint = "For numbers give a mask: result['n'] > 10."
+            raise InvalidArgument(f"mask_or_mapping must name columns of keys, not {shown(name)}. {hint}")
+        listed = list(keys) if isinstance(keys, (list, tuple, set, frozenset, range)) else [keys]
+        asked = ["" if is_missing(key) else text_of(key) for key in listed]
+        different, ranks = distinct(release.frame, name)
+        texts = ["" if is_missing(value) else text_of(value) for value in different]
+        if len(release.frame) and (unknown := next((text for text in asked if text not in texts), None)) is not None:
+            raise InvalidArgument(
+                f"mask_or_mapping must name keys of {shown(name)}, which are {_listed(texts)}, not {shown(unknown)}. "
+                "Write them as they stand there."
+            )
+        mask &= np.isin(ranks, [place for place, text in enumerate(texts) if text in asked])
+        where[str(name)] = asked
+    return mask, where
+
+
+def sorted_by(release: Release, columns: Sequence[Any], descending: Any) -> Any:
+    """The rows in another order; what is missing stands last."""
+    if not columns:
+        raise MissingArgument('columns must name at least one column. Write sort("n", descending=True).')
+    each = list(descending) if isinstance(descending, (list, tuple)) else [descending] * len(columns)
+    if len(each) != len(columns) or not all(isinstance(one, bool) for one in each):
+        raise InvalidType(f"descending must be True or False, or one of them a column, not {shown(descending)}.")
+    ends = {name: mine[0] for name, mine in release.labels.items()}
+    known = [*ends, *(name for mine in release.labels.values() for name in mine), *release.facts["columns"]]
+    keys: list[NDArray[Any]] = []
+    by_numbers = False
+    for name, down in zip(columns, each, strict=True):
+        if name not in known:
+            raise InvalidArgument(f"columns must name columns of the result, not {shown(name)}. {_near(name, known)}")
+        label = ends.get(name, name)
+        if label in foreign.labels_of(release.facts):
+            found = prints.labels_of(release.frame, label)
+            if found is None:
+                raise InvalidArgument(f"columns must name columns of one type, and {shown(name)} holds several.")
+            ranks, missing = found.ranks.astype(np.float64), found.missing
+        else:
+            ranks = build.numbers(release.frame, name)
+            missing, by_numbers = np.isnan(ranks), True
+        ranks = np.where(missing, np.inf, -ranks if down else ranks)
+        keys += [missing, ranks]
+    step = {"verb": "sort", "columns": list(map(str, columns)), "descending": each, "numbers": by_numbers}
+    return release.of_rows(np.lexsort(keys[::-1]).astype(np.int64), step)
+
+
+def first(release: Release, n: Any) -> Any:
+    """The first rows."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise InvalidType(f"n must be a whole number of rows, not {shown(n, kind=True)}. Write head(10).")
+    if n < 1:
+        raise InvalidArgument(f"n must be at least 1, not {shown(n)}. Write head(10).")
+    rows = min(int(n), len(release.frame))
+    chosen = rows < len(release.frame) and any(step.get("numbers") for step in release.said["steps"])
+    step = {"verb": "head", "rows": rows, **({"by_numbers": True} if chosen else {})}
+    return release.of_rows(np.arange(rows, dtype=np.int64), step)
+
+
+def selected(release: Release, names: Sequence[Any]) -> Any:
+    """Some statistics, each with all of its columns; keys stay unless some of them are named."""
+    labels, statistics = release.labels, release.statistics
+    if not names:
+        raise MissingArgument('columns must name at least one column. Write select("ward", "n").')
+    owners = {column: name for name, mine in {**labels, **statistics}.items() for column in [name, *mine]}
+    for name in names:
+        if name not in owners:
+            raise InvalidArgument(
+                f"columns must name columns of the result, not {shown(name)}. {_near(name, list(owners))}"
+            )
+    named = list(dict.fromkeys(owners[name] for name in names))
+    keys = [name for name in named if name in labels] or list(labels)
+    kept = [name for name in named if name in statistics]
+    if statistics and not kept:
+        kept = list(statistics)
+        if len(keys) == len(labels):  # the keys in another order, and every number
+            named = keys
+    if "levels" in release.facts and len(keys) < len(labels):
+        raise InvalidArgument(
+            f"columns must keep the keys of a result with totals, {_listed(list(labels))}. Name all of them, or none."
+        )
+    _check_told_apart(release, [column for name in keys for column in labels[name]])
+    columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
+    frame = release.frame[columns] if is_pandas(release.frame) else release.frame.select(columns)
+    said = release.said
+    measures = {name: said["measures"][name] for name in kept}
+    mine = {released: name for released, name in said["labels"].items() if name in keys}
+    texts = [name for name in said["texts"] if name in mine]
+    return release.made(
+        frame, release.cells, {"verb": "select", "columns": columns}, measures=measures, labels=mine, texts=texts
+    )
+
+
+def _check_told_apart(release: Release, columns: Sequence[str]) -> None:
+    """Refuse keys of which two rows would be the same."""
+    if len(release.frame) > 1 and len(np.unique(_row_codes(release.frame, columns))) < len(release.frame):
+        raise InvalidArgument(
+            f"columns must tell the rows apart, and {_listed(list(columns)) or 'none'} does not. "
+            "Name more of the keys, or filter first."
+        )
+
+
+def _row_codes(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
+    """A number for each row, the same for rows of the same labels."""
+    codes = np.zeros(len(frame), dtype=np.int64)
+    for column in columns:
+        _, ranks = distinct(frame, column)
+        _, codes = np.unique(codes * (int(ranks.max(initial=0)) + 1) + ranks, return_inverse=True)
+    return codes.astype(np.int64)
+
+
+def widened(release: Release, column: Any) -> Any:
+    """The keys of one column become columns: of each statistic one for each key."""
+    labels, statistics = release.labels, release.statistics
+    if column not in labels:
+        raise InvalidArgument(f"column must name a column of keys, not {shown(column)}. {_near(column, list(labels))}")
+    if not statistics:
+        raise InvalidArgument("wide must be asked of a result with numbers, and a choice has none. Read it as it is.")
+    if not len(release.frame):
+        raise InvalidArgument("wide must be asked of a result with rows, and no group is shown here. Read it as it is.")
+    frame, others = release.frame, [name for key, mine in labels.items() if key != column for name in mine]
+    codes, keys = _row_codes(frame, others), _row_codes(frame, labels[column])
+    _, first_rows, rows = np.unique(codes, return_index=True, return_inverse=True)
+    _, first_keys, across = np.unique(keys, return_index=True, return_inverse=True)
+    by_row, by_key = np.argsort(first_rows), np.argsort(first_keys)  # as they come
+    grid = np.full((len(first_rows), len(first_keys)), -1, dtype=np.int64)
+    grid[np.argsort(by_row)[rows], np.argsort(by_key)[across]] = np.arange(len(frame))
+    if (grid < 0).any():
+        raise InvalidArgument(
+            f"wide needs a row for every pair of {shown(column)} and the other keys, and some are not there. "
+            "Filter the rest to the same keys, or take another column."
+        )
+    words = [_key_text(release, column, place) for place in first_keys[by_key].tolist()]
+    base = build.reordered(frame, first_rows[by_row].astype(np.int64))
+    columns: dict[str, Any] = {name: base[name] for name in others}
+    measures, rounded = {}, {}
+    said = release.said
+    for name, mine in statistics.items():
+        of, at = said["measures"][name]
+        for number, word in enumerate(words):
+            new = word if len(statistics) == 1 else f"{name}_{word}"
+            measures[new] = [of, at * len(words) + number]
+            if name in said.get("rounded", {}):
+                rounded[new] = said["rounded"][name]
+            for old in mine:
+                if new + old.removeprefix(name) in columns:
+                    raise InvalidArgument(
+                        f"column must give columns of different names, and two would be {shown(new)}. "
+                        "Relabel its keys first: result.dp.relabel({...})."
+                    )
+                columns[new + old.removeprefix(name)] = build.numbers(frame, old)[grid[:, number]]
+    wide = _frame_of(columns, base)
+    cells = np.concatenate([each[grid.T] for each in release.cells])
+    mine_labels = {released: name for released, name in said["labels"].items() if name != column}
+    texts = [name for name in said["texts"] if name in mine_labels]
+    more = {"rounded": rounded} if rounded else {}
+    step = {"verb": "wide", "column": column, "keys": words}
+    return release.made(wide, cells, step, measures=measures, labels=mine_labels, texts=texts, **more)
+
+
+def _frame_of(columns: Mapping[str, Any], base: Any) -> Any:
+    if not is_pandas(base):
+        check_threads()
+        return pl.DataFrame([pl.Series(name, values) for name, values in columns.items()])
+    import pandas
+
+    plain = {
+        name: values.reset_index(drop=True) if hasattr(values, "reset_index") else values
+        for name, values in columns.items()
+    }
+    return pandas.DataFrame(plain)
+
+
+def _key_text(release: Release, column: str, row: int) -> str:
+    values = [value_at(release.frame, name, row) for name in release.labels[column]]
+    if is_missing(values[0]):
+        return "all" if "levels" in release.facts else "missing"
+    return " to ".join(map(text_of, values))
+
+
+def distinct(frame: Any, name: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """The different labels of a column as they come, and of each row which it has."""
+    found = prints.labels_of(frame, name)
+    if found is None:
+        raise InvalidArgument(
+            f"the column {shown(name)} must have keys of one type to be changed. Declare keys as text."
+        )
+    _, rows, ranks = np.unique(found.ranks, return_index=True, return_inverse=True)
+    order = np.argsort(rows)
+    return [value_at(frame, name, row) for row in rows[order].tolist()], np.argsort(order)[ranks].astype(np.int64)
+
+
+def value_at(frame: Any, name: str, row: int) -> Any:
+    """One label."""
+    return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
+
+
+def text_of(value: Any) -> str:
+    """A key as text: 1 of whole numbers of any type, a day without its hours."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        plain = float(value)
+        return str(int(plain)) if plain.is_integer() and abs(plain) < 2**53 else f"{plain:.15g}"
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    return str(value).removesuffix(" 00:00:00")
+
+
+def _statistic_of(column: Any, release: Release) -> str | None:
+    return next((name for name, mine in release.statistics.items() if column in mine), None)
+
+
+def _near(name: Any, known: Sequence[str]) -> str:
+    near = closest(str(name), known)
+    return f"Did you mean {near!r}?" if near else f"Name some of {_listed(known)}."
+
+
+def _listed(names: Sequence[Any]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(shown(name) for name in names[:MOST_NAMED]) + more
+
+
+def square(frame: Any, left: str, right: str, value: str, diagonal: float) -> Any:
+    """A number for each pair of names both ways, named as they come; on the diagonal what the frame has."""
+    (first_names, rows), (other_names, across) = distinct(frame, left), distinct(frame, right)
+    names = list(dict.fromkeys([*map(text_of, first_names), *map(text_of, other_names)]))
+    down = np.array([names.index(text_of(name)) for name in first_names], dtype=np.int64)[rows]
+    beside = np.array([names.index(text_of(name)) for name in other_names], dtype=np.int64)[across]
+    made = np.full((len(names), len(names)), np.nan)
+    np.fill_diagonal(made, diagonal)
+    numbers = build.numbers(frame, value)
+    made[down, beside] = made[beside, down] = numbers
+    if is_pandas(frame):
+        import pandas
+
+        return pandas.DataFrame(made, index=pandas.Index(names, name="column"), columns=names)
+    return build.frame_of({"column": names, **dict(zip(names, made.T, strict=True))}, "polars")

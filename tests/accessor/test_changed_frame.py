@@ -1,0 +1,546 @@
+"""Results that were changed by their ``.dp``: every number stays with its keys and errors, and the record stays."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.frames import build
+from dpframe.frames.kinds import is_missing
+from dpframe.ledger.vouching import CHANGED
+
+ROWS = 600
+DATA = {
+    "sex": [number * 7 % 3 % 2 for number in range(ROWS)],
+    "ward": ["ABC"[number * number % 3] for number in range(ROWS)],
+    "age": [float(number * 31 % 90) for number in range(ROWS)],
+    "cost": [float(number * 17 % 100) for number in range(ROWS)],
+    "day": [date(2026, 1, 1) + timedelta(days=number % 90) for number in range(ROWS)],
+}
+KEYS = {"sex": [0, 1], "ward": ["A", "B", "C"]}
+EDGES = [0, 30, 60, 90]
+WORDS = {0: "Men", 1: "Women"}
+CALLS = {
+    "count": lambda dp: dp.group_by("sex", "ward", keys=KEYS).count(epsilon=1),
+    "one": lambda dp: dp.count(epsilon=1),
+    "agg": lambda dp: dp.group_by("sex", "ward", keys=KEYS).agg(
+        n=dpf.count(), mean=dpf.mean("age", bounds=(0, 90)), middle=dpf.median("age", bounds=(0, 90)), epsilon=3
+    ),
+    "histogram": lambda dp: dp.histogram("age", bins=EDGES, epsilon=1),
+    "ranges": lambda dp: dp.histogram("age", bins=EDGES, ranges=True, epsilon=1),
+    "quantiles": lambda dp: dp.group_by("sex", keys=[0, 1]).quantile("age", q=[0.25, 0.5], bounds=(0, 90), epsilon=3),
+    "rollup": lambda dp: dp.group_by("sex", "ward", keys=KEYS).count(rollup=True, epsilon=1),
+    "cube": lambda dp: dp.group_by("sex", "ward", keys=KEYS).count(cube=True, epsilon=1),
+    "marginals": lambda dp: dp.marginals(["sex", "ward"], keys=KEYS, epsilon=1, delta=1e-7),
+    "correlation": lambda dp: dp.correlation(["age", "cost"], bounds={"age": (0, 90), "cost": (0, 99)}, epsilon=1),
+    "covariances": lambda dp: dp.group_by("sex", keys=[0, 1]).covariance(
+        ["age", "cost"], bounds={"age": (0, 90), "cost": (0, 99)}, epsilon=1
+    ),
+    "mode": lambda dp: dp.mode("ward", categories=["A", "B", "C"], epsilon=1),
+    "top": lambda dp: dp.top_k("ward", k=2, categories=["A", "B", "C"], epsilon=1),
+    "top with counts": lambda dp: dp.top_k("ward", k=2, categories=["A", "B", "C"], counts=True, epsilon=1),
+    "discovered": lambda dp: dp.group_by("ward", keys=dpf.discover(delta=1e-6)).count(epsilon=3),
+    "dates": lambda dp: dp.group_by("day", keys=dpf.dates("2026-01-01", "2026-03-31", every="1mo")).count(epsilon=1),
+}
+CHOICES = ("mode", "top")
+LEVELS = ("rollup", "cube", "marginals")
+
+
+def keys_of(frame):
+    return [name for axis in frame.dp.provenance["cells"] for name in axis["columns"]]
+
+
+def labels_of(frame):
+    return [name for name in frame.columns if name.removesuffix("_left").removesuffix("_right") in keys_of(frame)]
+
+
+def table(frame, names):
+    """By the labels of each row what its other columns hold, as text."""
+    others = [name for name in frame.columns if name not in names]
+    rows = zip(*(frame[name].to_list() for name in (*names, *others)), strict=True)
+    return {tuple(map(str, row[: len(names)])): tuple(map(str, row[len(names) :])) for row in rows}
+
+
+def works(frame, ledger, folder):
+    """What a release is good for: all of it works on a changed one, and its ledger knows it."""
+    record = frame.dp.provenance
+    assert record["altered"] is False
+    frame.dp.write_html(folder / "page.html", charts=False)
+    frame.dp.write_parquet(folder / "file.parquet")
+    back = dpf.read_parquet(folder / "file.parquet")
+    assert type(back) is type(frame)
+    assert back.dp.provenance == json.loads(json.dumps(record)) == record
+    for one in (frame, back):
+        assert ledger.verify(one)["releases"][0]["numbers"] == CHANGED
+    ledger.report(folder / "report.html", frame, charts=False)
+    if record["measures"] or record.get("top", {}).get("counts"):
+        assert frame.dp.table("markdown")
+        assert frame.dp.statement()
+        assert len(frame.dp.errors(cells=True)) == len(frame)
+        assert len(frame.dp.errors()) >= 1
+
+
+@pytest.fixture(scope="module", params=["polars", "pandas"])
+def released(request, tmp_path_factory):
+    library = pl if request.param == "polars" else pytest.importorskip("pandas")
+    path = tmp_path_factory.mktemp("changes") / "a.ledger"
+    ledger = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, path=path, dataset="stays")
+    frame = library.DataFrame(DATA)
+    with ledger:
+        return {name: call(frame.dp) for name, call in CALLS.items()}, ledger
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_renamed_result(released, name, tmp_path):
+    frame, ledger = released[0][name], released[1]
+    known = list(frame.dp.provenance["measures"])
+    new = {old: f"the {old}" for old in [*keys_of(frame), *known]}
+    if not new:
+        pytest.skip("a frame without a name")
+    made = frame.dp.relabel(columns=new)
+    assert [str(dtype) for dtype in made.dtypes] == [str(dtype) for dtype in frame.dtypes]
+    assert table(made, labels_after(made, frame, new)) == table(frame, labels_of(frame))
+    works(made, ledger, tmp_path)
+    before = frame.dp.provenance
+    assert {field: fact for field, fact in made.dp.provenance.items() if field != "shown"} == before
+    assert made.dp.provenance["shown"]["steps"] == [{"verb": "relabel", "columns": new, "values": {}}]
+    assert "shown" not in frame.dp.provenance
+    assert all(f"the {old}" in made.dp.errors()["column"].to_list() for old in known)
+
+
+def labels_after(made, frame, new):
+    old = labels_of(frame)
+    ends = {name: end for name in old for end in ("_left", "_right", "") if name.removesuffix(end) in new}
+    return [new[name.removesuffix(end)] + end for name, end in ((name, ends.get(name, "")) for name in old)]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in ("one", "histogram", "ranges")])
+def test_translated_keys(released, name, tmp_path):
+    frame, ledger = released[0][name], released[1]
+    column = keys_of(frame)[0]
+    old = [value for value in frame[column].to_list() if not is_missing(value)]
+    words = {value: f"<{str(value).removesuffix(' 00:00:00').removesuffix('.0')}>" for value in old}
+    made = frame.dp.relabel({column: words})
+    mine = labels_of(frame)
+    place = mine.index(column)
+    by_words = dict(table(made, mine).items())
+    expected = {
+        (*key[:place], f"<{key[place].removesuffix(' 00:00:00').removesuffix('.0')}>", *key[place + 1 :]): numbers
+        for key, numbers in table(frame, mine).items()
+        if key[place] not in ("None", "nan", "<NA>")
+    }
+    assert {key: numbers for key, numbers in by_words.items() if key[place] not in ("None", "nan", "<NA>")} == expected
+    works(made, ledger, tmp_path)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_sorted_result(released, name, tmp_path):
+    frame, ledger = released[0][name], released[1]
+    last = list(frame.columns)[-1] if name != "mode" else "ward"
+    made = frame.dp.sort(last, descending=True)
+    assert table(made, labels_of(frame)) == table(frame, labels_of(frame))
+    values = made[last].to_list()
+    assert values == sorted(values, reverse=True)
+    works(made, ledger, tmp_path)
+    if made.dp.provenance["measures"]:
+        errors = table(frame.dp.errors(cells=True), labels_of(frame))
+        assert table(made.dp.errors(cells=True), labels_of(frame)) == errors
+        assert list(table(made.dp.errors(cells=True), labels_of(frame))) == list(table(made, labels_of(frame)))
+        assert made.dp.table("csv") != ""
+        assert "a total of them" not in " ".join(made.dp.table("csv"))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_some_rows(released, name, tmp_path):
+    frame, ledger = released[0][name], released[1]
+    mask = [number % 2 == 0 for number in range(len(frame))]
+    made = frame.dp.filter(mask)
+    whole = list(table(frame, labels_of(frame)).items())
+    assert list(table(made, labels_of(frame)).items()) == whole[::2]
+    works(made, ledger, tmp_path)
+    first = frame.dp.head(2)
+    assert list(table(first, labels_of(frame)).items()) == whole[:2]
+    works(first, ledger, tmp_path)
+    if len(made) < len(frame) and name not in CHOICES:
+        words = f"{len(made)} of {len(frame)} released rows are shown, so a total of them is no total of all"
+        assert words in made.dp.table("markdown")
+        assert words in made.dp.statement()
+        errors = table(frame.dp.errors(cells=True), labels_of(frame))
+        assert table(made.dp.errors(cells=True), labels_of(frame)).items() <= errors.items()
+
+
+@pytest.mark.parametrize(
+    "name", ["count", "agg", "quantiles", "cube", "marginals", "covariances", "dates", "top with counts"]
+)
+def test_a_wide_table(released, name, tmp_path):
+    frame, ledger = released[0][name], released[1]
+    column = keys_of(frame)[0]
+    others = [key for key in labels_of(frame) if key != column]
+    made = frame.dp.relabel({column: WORDS}).dp.wide(column) if column == "sex" else frame.dp.wide(column)
+    names = list(frame.dp.provenance["measures"]) or ["count"]
+    known = frame.dp.errors(cells=True)
+    wide_errors = made.dp.errors(cells=True)
+    wide = table(made, others)
+    seen = 0
+    rows = zip(*(frame[key].to_list() for key in (column, *others)), strict=True)
+    for row, (key, *rest) in enumerate(rows):
+        text = str(key).removesuffix(" 00:00:00").removesuffix(".0")
+        missing = is_missing(key)
+        word = "all" if missing else WORDS.get(key, text) if column == "sex" else text
+        place = list(wide).index(tuple(map(str, rest)))
+        for statistic in names:
+            new = word if len(names) == 1 else f"{statistic}_{word}"
+            for end in ("", "_noisy", "_error", "_low", "_high"):
+                assert (statistic + end in frame.columns) == (new + end in made.columns)
+                if statistic + end in frame.columns:
+                    assert made[new + end].to_list()[place] == frame[statistic + end].to_list()[row]
+                    seen += 1
+            for end in ("_interval", "_noisy_rmse", "_denoised_rmse"):
+                mine, before = wide_errors[new + end].to_list()[place], known[statistic + end].to_list()[row]
+                assert (is_missing(mine) and is_missing(before)) or mine == before
+    assert seen == (len(made.columns) - len(others)) * len(made)
+    works(made, ledger, tmp_path)
+    works(made.dp.sort(made.columns[-1]), ledger, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["rollup", "mode"])
+def test_what_cannot_be_wide(released, name):
+    with pytest.raises(dpf.InvalidArgument, match=r"wide (needs a row for every pair|must be asked of a result with)"):
+        released[0][name].dp.wide(keys_of(released[0][name])[0])
+
+
+def test_statistics_keep_their_errors(released, tmp_path):
+    frame, ledger = released[0]["agg"], released[1]
+    made = frame.dp.select("mean", "n")
+    assert list(made.columns) == ["sex", "ward", "mean", "mean_error", "n", "n_noisy", "n_error"]
+    assert list(made.dp.errors()["column"].to_list()) == ["mean", "n"]
+    works(made, ledger, tmp_path)
+    assert list(frame.dp.select("ward", "n_error", "sex").columns) == ["ward", "sex", "n", "n_noisy", "n_error"]
+    with pytest.raises(dpf.InvalidArgument, match=r"columns must tell the rows apart, and 'ward' does not"):
+        frame.dp.select("ward", "n")
+    men = frame.dp.filter({"sex": 0}).dp.select("ward", "n")
+    assert list(men.columns) == ["ward", "n", "n_noisy", "n_error"]
+    works(men, ledger, tmp_path)
+    with pytest.raises(dpf.InvalidArgument, match="keep the keys of a result with totals"):
+        released[0]["cube"].dp.select("ward")
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("sort"), st.integers(0, 5), st.booleans()),
+        st.tuples(st.just("filter"), st.lists(st.booleans(), min_size=12, max_size=12)),
+        st.tuples(st.just("head"), st.integers(1, 12)),
+        st.tuples(st.just("relabel")),
+        st.tuples(st.just("round")),
+    ),
+    max_size=4,
+)
+
+
+@hypothesis.settings(max_examples=15, deadline=None, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+@hypothesis.given(steps=STEPS, name=st.sampled_from(["agg", "cube", "histogram", "dates"]))
+def test_chained_changes(released, steps, name):
+    """Whatever was done one after the other, rows are those of the release, and what is known of each goes with it."""
+    frame = released[0][name]
+    made, labels = frame, labels_of(frame)
+    by_row = table(frame.dp.errors(cells=True), labels)
+    is_rounded = False
+    for kind, *how in steps:
+        if kind == "sort":
+            made = made.dp.sort(list(made.columns)[how[0] % len(made.columns)], descending=how[1])
+        elif kind == "filter" and any(how[0][: len(made)]):
+            made = made.dp.filter(how[0][: len(made)])
+        elif kind == "head":
+            made = made.dp.head(*how)
+        elif kind == "relabel":
+            first = keys_of(frame)[-1]
+            there = made.columns if first in made.columns else [*made.columns, first]
+            new = {first: "other"} if "other" not in str(list(made.columns)) else {"other": first}
+            made = made.dp.relabel(columns=new) if there else made
+        elif kind == "round":
+            made, is_rounded = made.dp.round(), True
+    record = made.dp.provenance
+    assert record["altered"] is False
+    names = [f"other{name.removeprefix(keys_of(frame)[-1])}" if name not in made.columns else name for name in labels]
+    if not is_rounded:
+        whole = table(frame, labels)
+        assert table(made, names).items() <= whole.items()
+        assert table(made.dp.errors(cells=True), names).items() <= by_row.items()
+    assert len(made.dp.errors(cells=True)) == len(made)
+    assert made.dp.table("markdown").count("\n| ") >= 1
+
+
+def test_a_mask_of_each_kind(released):
+    frame = released[0]["count"]
+    expected = [value for value in frame["count"].to_list() if value > 100]
+    masks = [frame["count"] > 100, (frame["count"] > 100).to_list(), np.asarray(frame["count"]) > 100]
+    if isinstance(frame, pl.DataFrame):
+        masks.append(pl.col("count") > 100)
+    else:
+        masks.append((frame["count"] > 100).astype("boolean"))
+    for mask in masks:
+        assert frame.dp.filter(mask)["count"].to_list() == expected
+    for wrong, words in (
+        ([True], "6 of them, not 1"),
+        ("ward", "Boolean for each row"),
+        ([1, 0, 1, 0, 1, 0], "Boolean for each row"),
+        ({"wards": "A"}, "Did you mean 'ward'"),
+        ({"ward": "D"}, r"must name keys of 'ward', which are 'A', 'B', 'C', not 'D'"),
+        ({"count": 3}, "give a mask"),
+        ([False] * 6, "keeps none"),
+    ):
+        with pytest.raises((dpf.InvalidArgument, dpf.InvalidType), match=words):
+            frame.dp.filter(wrong)
+    bins = released[0]["histogram"]
+    assert bins.dp.filter({"age_left": [0, 30.0]})["age_right"].to_list() == [30, 60]
+    with pytest.raises(dpf.InvalidArgument, match="Name 'age_left' or 'age_right'"):
+        bins.dp.filter({"age": 30})
+
+
+def test_the_index_of_pandas_stays(released):
+    frame = released[0]["count"]
+    if isinstance(frame, pl.DataFrame):
+        return
+    frame = frame.set_axis([*"uvwxyz"])
+    assert frame.dp.sort("count").index.to_list() == frame.sort_values("count", kind="stable").index.to_list()
+    assert frame.dp.filter(frame["count"] > 90).index.to_list() == frame[frame["count"] > 90].index.to_list()
+    assert frame.dp.relabel(columns={"count": "n"}).index.to_list() == [*"uvwxyz"]
+    with pytest.raises(dpf.InvalidArgument, match="has another"):
+        frame.dp.filter((frame["count"] > 90).reset_index(drop=True))
+
+
+def test_refused_words(released):
+    frame = released[0]["agg"]
+    for call, words in (
+        (lambda dp: dp.relabel(), "values or columns must name"),
+        (lambda dp: dp.relabel({"sex": {0: "x", 1: "x"}}), "keep keys different, and two of 'sex' would be 'x'"),
+        (lambda dp: dp.relabel({"ward": {"A": "B"}}), "two of 'ward' would be 'B'"),
+        (lambda dp: dp.relabel({"sex": {"f": "Men"}}), "must name keys of 'sex', which are '0', '1'"),
+        (lambda dp: dp.relabel({"n": {0: "Men"}}), "must name columns of keys, not 'n'"),
+        (lambda dp: dp.relabel({"sex": {0: 7}}), "must be words"),
+        (lambda dp: dp.relabel(columns={"n": "mean"}), "two would be 'mean'"),
+        (lambda dp: dp.relabel(columns={"n": "mean_error"}), "two would be 'mean_error'"),
+        (lambda dp: dp.relabel(columns={"n_error": "x"}), "Name 'n', whose other columns follow"),
+        (lambda dp: dp.relabel(columns={"wards": "x"}), "Did you mean 'ward'"),
+        (lambda dp: dp.relabel(columns="n"), "must be a dict"),
+        (lambda dp: dp.sort(), "at least one column"),
+        (lambda dp: dp.sort("m"), "must name columns of the result, not 'm'"),
+        (lambda dp: dp.sort("n", descending=1), "descending must be True or False"),
+        (lambda dp: dp.head(0), "n must be at least 1"),
+        (lambda dp: dp.head(True), "n must be a whole number"),
+        (lambda dp: dp.select("m"), "must name columns of the result"),
+        (lambda dp: dp.select(), "at least one column"),
+        (lambda dp: dp.wide("n"), "must name a column of keys, not 'n'"),
+        (lambda dp: dp.matrix(), "matrix must be asked of a correlation"),
+    ):
+        with pytest.raises(dpf.DpframeError, match=words):
+            call(frame.dp)
+    with pytest.raises(dpf.InvalidArgument, match="has bins, which show their edges"):
+        released[0]["histogram"].dp.relabel({"age": {0: "young"}})
+    with pytest.raises(dpf.InvalidArgument, match="which marks totals there"):
+        released[0]["cube"].dp.relabel({"sex": {None: "both"}})
+
+
+def test_words_for_missing_keys_and_a_part_of_the_keys(tmp_path):
+    ledger = dpf.Ledger(epsilon=9, path=tmp_path / "a.ledger")
+    frame = pl.DataFrame({"ward": ["A", None, "B"]})
+    result = frame.dp.group_by("ward", keys=["A", "B", None]).count(epsilon=1, ledger=ledger)
+    made = result.dp.relabel({"ward": {None: "unknown", "A": "first", "Z": "last"}})
+    assert made["ward"].to_list() == ["first", "B", "unknown"]
+    works(made, ledger, tmp_path)
+
+
+def test_matrices(released, tmp_path):
+    frame = released[0]["correlation"]
+    made = frame.dp.matrix()
+    names = ["age", "cost"]
+    value = frame["correlation"].to_list()[0]
+    is_polars = isinstance(frame, pl.DataFrame)
+    assert list(made.columns) == (["column", *names] if is_polars else names)
+    square = np.array([made[name].to_list() for name in names])
+    assert np.allclose(square, [[1, value], [value, 1]])
+    assert (made["column"].to_list() if is_polars else made.index.to_list()) == names
+    error = frame.dp.matrix("correlation_error")
+    assert [error[name].to_list()[place] for place, name in enumerate(names)] == [0, 0]
+    with pytest.raises(dpf.AlreadyReleased):
+        made.dp.count(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match="must be of one group"):
+        released[0]["covariances"].dp.matrix()
+    women = released[0]["covariances"].dp.filter({"sex": 1})
+    square = women.dp.matrix()
+    for left, right, number in zip(*(women[name].to_list() for name in ("column", "other", "covariance")), strict=True):
+        place = names.index(left)
+        assert square[right].to_list()[place] == number
+
+
+def test_plain_operations_lose_the_record_and_are_told_the_way(released):
+    frame = released[0]["count"]
+    plain = frame.filter(pl.col("count") > 90) if isinstance(frame, pl.DataFrame) else frame[frame["count"] > 90]
+    with pytest.raises(dpf.DpframeError, match=r"\.dp\.filter"):
+        plain.dp.table("markdown")
+    renamed = frame.rename({"count": "n"}) if isinstance(frame, pl.DataFrame) else frame.rename(columns={"count": "n"})
+    with pytest.raises(dpf.DpframeError, match=r"\.dp\.relabel"):
+        renamed.dp.statement()
+
+
+def test_reports_are_estimated_as_a_whole():
+    people = pl.DataFrame({"drug": ["a", "b"] * 50})
+    method = dpf.local.RandomizedResponse(["a", "b"], epsilon=1.0)
+    ledger = dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit(neighbors="replace"))
+    reports = people.dp.local.randomize("drug", method=method, ledger=ledger)
+    for change in (lambda dp: dp.head(5), lambda dp: dp.sort("drug"), lambda dp: dp.filter([True] * 100)):
+        with pytest.raises(dpf.InvalidArgument, match="reports are estimated as a whole"):
+            change(reports.dp)
+    estimates = dpf.local.estimate(reports)
+    made = estimates.dp.sort(estimates.columns[1]).dp.head(1)
+    assert made.dp.table("markdown")
+
+
+def test_a_record_that_does_not_fit_its_release(released, tmp_path):
+    frame = released[0]["count"].dp.head(3)
+    for change in (
+        lambda said: said.update(cells=["0 1 1"]),
+        lambda said: said.update(cells=["0 1 9"]),
+        lambda said: said.update(cells=["0 x 2"]),
+        lambda said: said.update(labels={"other": "other"}),
+        lambda said: said.update(measures={"count": ["count", 5]}),
+        lambda said: said.update(measures={"count": ["mean", 0]}),
+    ):
+        record = json.loads(json.dumps(frame.dp.provenance))
+        del record["altered"]
+        change(record["shown"])
+        build.write_parquet(frame, tmp_path / "forged.parquet", record)
+        with pytest.raises(dpf.DpframeError):
+            dpf.read_parquet(tmp_path / "forged.parquet").dp.table("markdown")
+    record = json.loads(json.dumps(frame.dp.provenance))
+    record["shown"]["steps"] = "none"
+    build.write_parquet(frame, tmp_path / "forged.parquet", record)
+    with pytest.raises(dpf.NoProvenance, match="its field shown"):
+        dpf.read_parquet(tmp_path / "forged.parquet")
+
+
+def test_numbers_that_were_altered_after_a_change(released):
+    frame = released[0]["count"].dp.sort("count")
+    if isinstance(frame, pl.DataFrame):
+        return  # which loses the record
+    frame.loc[frame.index[0], "count"] += 1
+    assert frame.dp.provenance["altered"]
+    with pytest.raises(dpf.InvalidArgument, match="some were changed"):
+        frame.dp.head(2)
+
+
+def test_charts_of_changed_results(released):
+    pytest.importorskip("altair")
+    results = released[0]
+    for name, change in (
+        ("count", lambda dp: dp.relabel({"sex": WORDS}, columns={"count": "People"})),
+        ("agg", lambda dp: dp.wide("sex")),
+        ("quantiles", lambda dp: dp.relabel(columns={"age_q0.25": "low", "age_q0.5": "middle"})),
+        ("cube", lambda dp: dp.filter({"sex": [0]})),
+        ("cube", lambda dp: dp.wide("sex")),
+        ("marginals", lambda dp: dp.head(1)),
+        ("marginals", lambda dp: dp.head(4)),
+        ("correlation", lambda dp: dp.relabel({"column": {"age": "Age"}}, columns={"correlation": "r"})),
+        ("covariances", lambda dp: dp.sort("covariance")),
+        ("ranges", lambda dp: dp.head(2)),
+        ("dates", lambda dp: dp.filter([True, False, True])),
+        ("top with counts", lambda dp: dp.head(1)),
+        ("discovered", lambda dp: dp.sort("count")),
+    ):
+        assert change(results[name].dp).dp.plot().to_dict(), name
+    text = json.dumps(results["count"].dp.relabel({"sex": WORDS}, columns={"count": "People"}).dp.plot().to_dict())
+    assert "Women" in text
+    assert "People by sex and ward" in text
+    labels = {"columns": {"count": "People", "ward": "Ward"}, "values": {"sex": WORDS}}
+    chart = json.dumps(results["count"].dp.plot(x="ward", color="sex", value="count_noisy", labels=labels).to_dict())
+    assert "Women" in chart
+    assert "Ward" in chart
+
+
+def test_labels_of_tables_and_pages(released, tmp_path):
+    frame, ledger = released[0]["count"], released[1]
+    labels = {"columns": {"count": "People", "ward": "Station"}, "values": {"sex": {"0": "Men", 1: "Women"}}}
+    text = frame.dp.table("markdown", labels=labels)
+    assert "Station" in text
+    assert "| Men | A |" in text
+    assert frame.columns[0] == "sex"
+    frame.dp.write_html(tmp_path / "page.html", charts=False, labels=labels)
+    assert "Women" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    for wrong, words in (
+        ({"count": "People"}, r"in 0\.2 it was flat.*Write labels={\"columns\": {'count': 'People'}}"),
+        ({"columns": {"wards": "Ward"}}, "labels: columns must name keys or statistics.*Did you mean 'ward'"),
+        (["People"], "labels must be a dict"),
+    ):
+        for write in (lambda of: frame.dp.table("csv", labels=of), lambda of: frame.dp.plot(labels=of)):
+            with pytest.raises(dpf.DpframeError, match=words):
+                write(wrong)
+    named = pl.DataFrame(DATA).dp.count(epsilon=1, label="Stays", ledger=ledger)
+    ledger.report(tmp_path / "all.html", named, charts=False, labels={"Stays": {"columns": {"count": "Persons"}}})
+    assert "Persons" in (tmp_path / "all.html").read_text(encoding="utf-8")
+    with pytest.raises(dpf.InvalidArgument, match=r"labels must name labels of the releases, \['Stays'\], not 'stays'"):
+        ledger.report(tmp_path / "all.html", named, charts=False, labels={"stays": {}})
+
+
+def test_joined_releases_with_names(released, tmp_path):
+    frame, ledger = released[0]["count"], released[1]
+    both = dpf.concat([frame, frame.dp.sort("count")], names=["Jan", "Feb"], column="month")
+    assert next(iter(both.columns)) == "month"
+    assert both["month"].to_list() == ["Jan"] * 6 + ["Feb"] * 6
+    assert both.dp.provenance["names"] == ["Jan", "Feb"]
+    assert table(both.dp.parts[1], ["sex", "ward"]) == table(frame, ["sex", "ward"])
+    assert both.dp.to_numpy("count").shape == (2, 2, 3)
+    works_joined(both, ledger, tmp_path)
+    for names, column, words in (
+        (["Jan"], "part", "one for each of the 2 releases|different one for each of the 2"),
+        (["Jan", "Jan"], "part", "different one for each"),
+        ("ab", "part", "names must be a list of text"),
+        (["Jan", "Feb"], "ward", "column must be a name that no column"),
+    ):
+        with pytest.raises((dpf.InvalidArgument, dpf.InvalidType), match=words):
+            dpf.concat([frame, frame], names=names, column=column)
+    if not isinstance(both, pl.DataFrame):
+        both.loc[0, "month"] = "Mar"
+        assert both.dp.provenance["altered"]
+
+
+def works_joined(frame, ledger, folder):
+    frame.dp.write_parquet(folder / "both.parquet")
+    back = dpf.read_parquet(folder / "both.parquet")
+    assert type(back) is type(frame)
+    assert back.dp.provenance == frame.dp.provenance
+    assert not frame.dp.provenance["altered"]
+    frame.dp.write_html(folder / "both.html", charts=False)
+    ledger.verify(frame)
+    assert len(frame.dp.errors()) == 2
+
+
+def test_errors_of_a_wide_table():
+    """Cells of a cube that is wide have the deviations of their own level."""
+    frame = pl.DataFrame(DATA)
+    ledger = dpf.Ledger(epsilon=100, delta=1e-3, accounting="gdp")
+    tables = frame.dp.marginals(["sex", "ward"], keys=KEYS, epsilon=1, delta=1e-6, ledger=ledger)
+    wide = tables.dp.wide("sex").dp.errors(cells=True)
+    before = tables.dp.errors(cells=True)
+    for key, name in ((0, "0"), (1, "1"), (None, "all")):
+        mine = before.filter(pl.col("sex").eq_missing(key)).sort("ward", nulls_last=True)
+        after = wide.sort("ward", nulls_last=True)
+        assert after[f"{name}_noisy_rmse"].to_list() == mine["count_noisy_rmse"].to_list()
+        assert after[f"{name}_interval"].to_list() == mine["count_interval"].to_list()
+    assert len(set(before["count_noisy_rmse"].round(6))) > 2
+
+
+def test_steps_are_kept(released):
+    made = released[0]["agg"].dp.sort("n").dp.filter({"sex": 1}).dp.relabel(columns={"n": "N"}).dp.head(2)
+    steps = made.dp.provenance["shown"]["steps"]
+    assert [step["verb"] for step in steps] == ["sort", "filter", "relabel", "head"]
+    assert steps[1]["where"] == {"sex": ["1"]}
+    assert "hold" in " ".join(made.dp.statement().split())
+    again = made.dp.select("N")
+    assert again.dp.provenance["shown"]["steps"][:4] == steps

@@ -1,0 +1,94 @@
+"""``.dp`` as people meet it: completion, help, the card of a notebook; never a fact of a row."""
+
+from __future__ import annotations
+
+import pydoc
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from dpframe.accessor import listed_verbs
+from dpframe.accessor.released_frame import VERBS
+from dpframe.frames.register import DOC
+
+LIBRARIES = ("polars", "pandas")
+DATA = {"ward": ["A", "B"] * 1234, "age": [31, 45] * 1234}
+PRIVATE = {"count", "sum", "mean", "histogram", "agg"}
+OF_A_RESULT = {"plot", "table", "relabel", "filter", "wide", "provenance"}
+
+
+def frame_of(library):
+    return pl.DataFrame(DATA) if library == "polars" else pytest.importorskip("pandas").DataFrame(DATA)
+
+
+@pytest.mark.slow  # starting IPython and Jedi takes seconds
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_tab_offers_the_verbs(library):
+    completer = pytest.importorskip("IPython.core.completer")
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
+    frame = frame_of(library)
+    result = frame.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    shell.user_ns.update(frame=frame, result=result, dpf=dpf)
+    assert shell.Completer.use_jedi  # as it is by default
+    for text, expected in (
+        ("frame.dp.", PRIVATE | {"group_by", "preview"}),
+        ("frame.dp.preview.", PRIVATE),
+        ('frame.dp.group_by("ward", keys=["A"]).', PRIVATE),
+        ("result.dp.", OF_A_RESULT),
+        ("dpf.of(frame).", PRIVATE),
+    ):
+        with completer.provisionalcompleter():
+            offered = {one.text.lstrip(".") for one in shell.Completer.completions(text, len(text))}
+        assert expected <= offered, text
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_help_lists_the_verbs_in_groups(library):
+    kind = type(frame_of(library))
+    text = pydoc.render_doc(kind.dp, renderer=pydoc.plaintext)
+    for groups in (listed_verbs.OF_FRAMES, listed_verbs.OF_RESULTS):
+        for title, names in groups.items():
+            assert f"  {title}\n" in text
+            for name in names:
+                assert f"    {name:<14} " in text
+    assert kind.dp.__doc__ == DOC
+    assert set(VERBS) == {name for names in listed_verbs.OF_FRAMES.values() for name in names}
+    assert max(map(len, DOC.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_cards_say_who_is_protected_and_nothing_of_rows(library):
+    frame = frame_of(library)
+    with dpf.Ledger(epsilon=1, unit="age"):
+        shown = repr(frame.dp) + frame.dp._repr_html_()
+        groups = repr(frame.dp.group_by("ward", keys=["A", "B"]))
+        preview = frame.dp.preview._repr_html_()
+    assert "protects" in shown
+    assert "age" in shown.splitlines()[0]
+    assert "of a private frame in groups;" in groups
+    assert "preview of .dp" in preview
+    for text in (shown, groups, preview):
+        assert "2468" not in text
+        assert "2,468" not in text
+        assert "A" not in {word.strip("'") for word in text.split()}
+    assert "<code>histogram</code>" in shown
+    result = frame.dp.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+    card = result.dp._repr_html_()
+    assert "protects each row" in card
+    assert "<code>relabel</code>" in card
+    assert "write_parquet" in repr(result.dp)
+    assert "protects each row" in repr(dpf.concat([result, result]).dp)
+
+
+def test_without_a_ledger_in_sight():
+    assert "no ledger in sight" in listed_verbs.protected(None)
+
+
+def test_help_of_the_package_is_short():
+    text = pydoc.render_doc(dpf, renderer=pydoc.plaintext)
+    assert len(text.splitlines()) < 150
+    assert "df.dp" in text
+    names: dict[str, object] = {}
+    exec("from dpframe import *", names)
+    assert names["Ledger"] is dpf.Ledger
