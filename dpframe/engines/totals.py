@@ -20,7 +20,7 @@ from dpframe.engines.task import Task
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
-from dpframe.queries.total import Total
+from dpframe.queries.total import Total, over
 
 Totals = dict[Total, Integers]
 
@@ -44,7 +44,7 @@ def totals(
     steps = measured(engine, Task.of(engine, query, unit, p, secret))
     for level in query.levels[1:]:
         for total in query.of_cells:
-            steps[total.over(level.columns)] = added(steps[total], level.group, level.size)
+            steps[over(total, level.columns)] = added(steps[total], level.group, level.size)
     return steps
 
 

@@ -15,7 +15,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.privacy import Price, PrivacyUnit
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def candidates(
         seen: dict[float, dict[str, Any]] = {}
         for max_rows, max_groups in _bounds(farthest, cells, grid.typical_groups):
             bounded = unit.bounded(max_rows, max_groups)
-            moved = sensitivity.of(Total(None), bounded, cells).norm(p)
+            moved = sensitivity.of(RowsTotal(), bounded, cells).norm(p)
             reach = max_rows * min(max_groups, cells) ** (1.0 / p)
             row = _candidate(bounded, grid.kept(reach, p), float((grid.units * grid.rows).sum()), cells * size * moved)
             seen.setdefault(round(reach, 6), row)  # others of the same reach count the same rows with the same noise

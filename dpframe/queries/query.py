@@ -30,6 +30,7 @@ from dpframe.queries.statistics.capabilities import (
     Sharing,
     Tables,
 )
+from dpframe.queries.total import DistinctTotal, OfRows, VectorTotal, by_whole_units, over
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +132,7 @@ class Query:
                     f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
                     "Ask for dpf.count and dpf.sum of the column, and divide."
                 )
-        if any(total.per_unit or total.units or total.vector is not None for total in self.of_cells):
+        if not all(isinstance(total, OfRows) for total in self.of_cells):
             raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows
                 f"{option} must be left out of statistics that measure units or vectors: the weights of units hold for "
                 "subtotals of plain sums over rows alone. Let such a statistic say adds_up = False."
@@ -215,24 +216,23 @@ class Query:
     @cached_property
     def uses_rows(self) -> bool:
         """Tell whether the rows of a unit count, and not only in which groups it has some."""
-        return any(not total.per_unit for total in self.of_cells)
+        return not all(by_whole_units(total) for total in self.of_cells)
 
     @cached_property
     def uses_units(self) -> bool:
         """Tell whether some Total counts units, or clips what they add in all."""
-        return any(total.per_unit and total.distinct is None for total in self.of_cells)
+        return any(by_whole_units(total) and not isinstance(total, DistinctTotal) for total in self.of_cells)
 
     @cached_property
     def gathers(self) -> bool:
         """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
-        return any(total.distinct is not None for total in self.of_cells)
+        return any(isinstance(total, DistinctTotal) for total in self.of_cells)
 
     @cached_property
     def groups(self) -> int:
         """The number of groups of rows: the cells, but where the last axis of the keys is inside of them."""
-        return self.keys.cells // max(
-            (total.vector.cells for total in self.of_cells if total.vector is not None), default=1
-        )
+        vectors = [total.vector for total in self.of_cells if isinstance(total, VectorTotal)]
+        return self.keys.cells // max((vector.cells for vector in vectors), default=1)
 
     @property
     def one_group(self) -> bool:
@@ -251,7 +251,7 @@ class Query:
     @cached_property
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure; equal ones once."""
-        return tuple(total.over(by) for by in self.groupings for total in self.of_cells)
+        return tuple(over(total, by) for by in self.groupings for total in self.of_cells)
 
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
@@ -285,7 +285,7 @@ class Query:
 
     def cells_of(self, total: Total) -> int:
         """The number of exact entries of the vector of a Total."""
-        if total.vector is not None:
+        if isinstance(total, VectorTotal):
             return self.keys.cells // total.vector.cells * total.vector.folded
         if total.by is None:
             return self.keys.cells
@@ -304,9 +304,8 @@ class Query:
 
     def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, a row each."""
-        parts = [
-            statistic.answer({total: measured[total.over(by)] for total in statistic.totals()}) for by in self.groupings
-        ]
+        needed = statistic.totals()
+        parts = [statistic.answer({total: measured[over(total, by)] for total in needed}) for by in self.groupings]
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def more(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> dict[str, Floats]:

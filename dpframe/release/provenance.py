@@ -27,6 +27,7 @@ from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import ERROR
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
+from dpframe.queries.total import over
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 KINDS = {  # of the edges of each kind of bins
@@ -363,7 +364,7 @@ def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     described = statistic.facts()
     if described is None:
         return None
-    needed = [total.over(by) for by in plan.query.groupings for total in statistic.totals()]
+    needed = [over(total, by) for by in plan.query.groupings for total in statistic.totals()]
     indexes = [plan.query.totals.index(total) for total in needed]
     places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Counted
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal, Total, UnitsTotal
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class NUnits(Counted):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, per_unit=not self.of_rows),)
+        return (RowsTotal(self.column) if self.of_rows else UnitsTotal(self.column),)
 
 
 @trimmed
