@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe import Gaussian, GeneralizedGaussian, Laplace
-from dpframe.accounting.pld import composed_epsilon
+from dpframe.accounting.comparison import composed_epsilon
 from dpframe.accounting.renyi_dp import conversion
 from dpframe.mechanisms import gaussian_curve
 

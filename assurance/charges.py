@@ -42,11 +42,10 @@ from assurance.release_paths import PATHS, Path, frame_of, unit_of
 from dpframe.accounting.registry import SHIPPED
 from dpframe.ledger import streams
 from dpframe.ledger.ledger import Ledger
-from dpframe.mechanisms.peeling import Peeling
+from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.quantile_choice import QuantileChoice
-from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip
 from dpframe.mechanisms.thresholded import Thresholded
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 
 ACCOUNTINGS = tuple(kind.name for kind in SHIPPED)
 NEIGHBORS = ("add-remove", "replace")

@@ -18,8 +18,7 @@ import polars as pl
 
 import dpframe as dpf
 from dpframe.queries.keys import key_axes
-from dpframe.queries.levels import cube_of, levels_of, rollup_of
-from dpframe.queries.query import Keys
+from dpframe.queries.levels import Option, Subtotals
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 EPSILON, DELTA = 0.1, 1e-6
@@ -68,12 +67,11 @@ def read(path: Path) -> pl.DataFrame:
 
 
 def measured(
-    name: str, frame: pl.DataFrame, keys: dict[str, Any], option: str, delta: float | None, repeats: int
+    name: str, frame: pl.DataFrame, keys: dict[str, Any], option: Option, delta: float | None, repeats: int
 ) -> list[str]:
     """A line of the table for each level."""
     price = {"epsilon": EPSILON} if delta is None else {"epsilon": EPSILON, "delta": delta}
-    kept = {"rollup": rollup_of, "cube": cube_of}[option](tuple(keys))
-    levels, subtotals = levels_of(Keys(key_axes(tuple(keys), keys, None)), kept), {option: True}
+    levels, subtotals = Subtotals(key_axes(tuple(keys), keys, None), option).levels, {option: True}
     asked = frame.dp.group_by(*keys, keys=keys)
     with dpf.Ledger(epsilon=1e12, delta=0.5, accounting="basic"):
         truth = asked.count(epsilon=1e6, denoise=None, **subtotals)["count"].to_numpy()

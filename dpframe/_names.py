@@ -11,6 +11,7 @@ from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.errors import (
     AlreadyReleased,
+    BoundsWarning,
     BudgetExceeded,
     DpframeError,
     InvalidArgument,
@@ -35,7 +36,6 @@ from dpframe.mechanisms.baselines import (
     probabilistic_gaussian,
     probabilistic_gaussian_sigma,
 )
-from dpframe.mechanisms.bounded import truncated_generalized_gaussian_scale
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import analytic_gaussian_sigma
@@ -43,7 +43,11 @@ from dpframe.mechanisms.generalized_curve import generalized_gaussian_scale
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, exponential_mechanism
-from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian, truncated_generalized_gaussian
+from dpframe.mechanisms.truncated import (
+    TruncatedGeneralizedGaussian,
+    truncated_generalized_gaussian,
+    truncated_generalized_gaussian_scale,
+)
 from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
@@ -86,6 +90,7 @@ from dpframe.release.together import plan_together, release_together
 
 __all__ = [
     "AlreadyReleased",
+    "BoundsWarning",
     "BudgetExceeded",
     "Comparison",
     "Correlation",

@@ -37,23 +37,23 @@ FIGURES = ("files", "functions", "turns")
 
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
-    "histogram, cold: files": (84, 36),
-    "histogram, cold: functions": (362, 220),
-    "histogram, cold: turns": (278, 100),
+    "histogram, cold: files": (83, 36),
+    "histogram, cold: functions": (352, 220),
+    "histogram, cold: turns": (274, 100),
     "histogram, again: files": (71, 32),
     "histogram, again: functions": (232, 150),
-    "agg of three, cold: files": (94, 46),
-    "agg of three, cold: functions": (465, 290),
-    "files": (356, 200),
-    "share of import lines, in percent": (7.8, 5.5),
+    "agg of three, cold: files": (95, 46),
+    "agg of three, cold: functions": (468, 290),
+    "files": (325, 200),
+    "share of import lines, in percent": (7.48, 5.5),
     "members of Statistic": (10, 10),
-    "members of Query": (42, 16),
+    "members of Query": (13, 16),
     "members of Total": (7, 7),
     "members of Statistic that at most one class overrides": (0, 0),
     "files of streams": (13, 7),
     "rooms of streams": (7, 1),
 }
-AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (120, 180)}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (134, 180)}
 
 
 def traced() -> dict[str, float]:

@@ -6,6 +6,7 @@ from assurance.bugs.before import BEFORE
 from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
 from assurance.bugs.charges import CHARGES
+from assurance.bugs.checks import CHECKS
 from assurance.bugs.contracts import CONTRACTS
 from assurance.bugs.engines import ENGINES
 from assurance.bugs.entries import ENTRIES
@@ -58,5 +59,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *STREAMS,
     *REPORTS,
     *CHARGES,
+    *CHECKS,
     *WITNESSES,
 )

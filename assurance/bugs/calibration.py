@@ -72,7 +72,7 @@ CALIBRATION = (
     bug(
         "accounting",
         "a choice of bounded range at the mu of a quarter of its epsilon",
-        "bounded_range.mu",
+        "declared.mu_of_range",
         "gaussian_curve.pure_to_mu(up(length / 2))",
         "gaussian_curve.pure_to_mu(up(length / 4))",
         "test_selection.py::test_no_pair_of_a_bounded_range_costs_more_and_the_worst_costs_that_much",
@@ -80,7 +80,7 @@ CALIBRATION = (
     bug(
         "accounting",
         "a divergence of a bounded range that is not the largest over its pairs",
-        "bounded_range.renyi",
+        "declared.renyi_of_range",
         "best = a * constant / ((a + 1) * slope)",
         "best = mpmath.exp(loss)",
         "test_selection.py::test_published_charges_of_a_bounded_range",
@@ -104,7 +104,7 @@ CALIBRATION = (
     bug(
         "accounting",
         "the curve of a bounded range at twice the epsilon",
-        "bounded_range.delta",
+        "declared.delta_of_range",
         "short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 2)",
         "short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 4)",
         "test_selection.py::test_the_exponential_mechanism_keeps_its_bounded_range",

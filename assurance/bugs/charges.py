@@ -78,8 +78,8 @@ CHARGES = (
         "charges",
         "several looks of which the last alone is charged",
         "price.priced",
-        "    amount = accounting.charge(price, limit, noises)\n",
-        "    amount = accounting.charge(price, limit, noises[-1:])\n",
+        "    amount = accounting.charge(price, limit, every)\n",
+        "    amount = accounting.charge(price, limit, every[-1:])\n",
         ONE,
     ),
     bug(
@@ -93,7 +93,7 @@ CHARGES = (
     bug(
         "charges",
         "a bounded range at the mu of a quarter of its length",
-        "bounded_range.mu",
+        "declared.mu_of_range",
         "up(length / 2)",
         "up(length / 4)",
         ONE,

@@ -11,15 +11,15 @@ CONTRACTS = (
     bug(
         "contracts",
         "a curve from tails of half the shift",
-        "from_tails.deltas",
-        "above = at_least(tail, steps - shift)",
-        "above = at_least(tail, steps - np.floor(shift / 2))",
+        "curves.deltas_of_tail",
+        "above = tail_at_least(tail, steps - shift)",
+        "above = tail_at_least(tail, steps - np.floor(shift / 2))",
         f"{TOYS}::test_what_is_derived_is_what_is_known",
     ),
     bug(
         "contracts",
         "an interval from tails that is a step too narrow",
-        "from_tails.half_width",
+        "curves.half_width_of_tail",
         "tail(np.array([middle + 1.0]))",
         "tail(np.array([middle + 2.0]))",
         f"{TOYS}::test_what_is_derived_is_what_is_known",
@@ -27,7 +27,7 @@ CONTRACTS = (
     bug(
         "contracts",
         "a sensitivity between two grid steps rounded down where the curve is derived",
-        "from_tails.steps_of",
+        "curves.whole_steps",
         "math.ceil(Fraction(sensitivity) / Fraction(grid) * (1 - Fraction(1, 2**50)))",
         "max(1, math.floor(Fraction(sensitivity) / Fraction(grid)))",
         f"{CHECKS}::test_a_sensitivity_between_two_steps_counts_as_the_next",

@@ -230,7 +230,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: errors of executors tell values",
-        "withholding.withheld",
+        "tracebacks.withheld",
         "        return None\n",
         "        raise\n",
         f"{SPARK}::test_an_error_while_a_partition_is_worked_on_is_withheld",
@@ -350,7 +350,7 @@ ENGINES = (
     bug(
         "engines",
         "Dask: errors of tasks tell values",
-        "withholding.withheld",
+        "tracebacks.withheld",
         "        return None\n",
         "        raise\n",
         f"{DASK}::test_a_failure_of_a_task_of_ours_tells_nothing_of_values",

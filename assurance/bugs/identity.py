@@ -40,7 +40,7 @@ IDENTITY = (
     bug(
         "identity",
         "keys that the dtype does not tell apart",
-        "_checked_axis",
+        "schema._checked_keys",
         "if (again := twice(known)) is not None:",
         "if (again := twice(known)) is not None and not known:",
         "test_identity.py::test_99_keys_that_the_dtype_does_not_tell_apart_are_refused",

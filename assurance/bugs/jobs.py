@@ -18,8 +18,8 @@ JOBS = (
         "jobs",
         "a preview that makes the ledger",
         "planning_jobs._ledger",
-        "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit)",
-        "return False, of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, new=True)",
+        "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit, checks=job.checks)",
+        "return False, of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, None, new=True)",
         "jobs/test_jobs.py::test_a_preview_reads_no_row_and_makes_no_file",
     ),
     bug(

@@ -138,7 +138,7 @@ LOCAL = (
         "a declared pure loss with the divergence of a bounded range",
         "PureLoss.renyi",
         "renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))",
-        "bounded_range.renyi(self.budget, renyi.checked_order(order))",
+        "renyi_of_range(self.budget, renyi.checked_order(order))",
         "test_declared.py::test_a_pure_loss_costs_what_randomized_response_costs",
     ),
     bug(

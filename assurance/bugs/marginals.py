@@ -81,7 +81,7 @@ MARGINALS = (
     bug(
         "marginals",
         "a draw that leaves two integers open rounded at its middle",
-        "scaled.scaled_gaussian",
+        "samplers.scaled_gaussian",
         "for place in np.flatnonzero(open_places):",
         "for place in ():",
         f"{SCALED}::test_points_that_must_be_drawn_closer_have_the_same_law",
@@ -89,8 +89,8 @@ MARGINALS = (
     bug(
         "marginals",
         "points within the interval of a draw all kept",
-        "scaled._exactly",
-        "if known == 0 or _kept(law, start, bits, known):",
+        "samplers._exactly",
+        "if known == 0 or _kept_exactly(law, start, bits, known):",
         "if True:",
         f"{SCALED}::test_points_that_must_be_drawn_closer_have_the_same_law",
     ),

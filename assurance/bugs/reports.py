@@ -7,6 +7,8 @@ from assurance.bugs.seeding import Mutant, bug
 PAGES = "test_spending.py::test_a_page_says_what_was_spent"
 ROUNDED = "test_rounding.py::test_every_interval_holds_what_it_held"
 TABLES = "test_result_tables.py"
+PICTURES = "test_honest_pictures.py"
+VIEW = "test_one_view.py"
 
 REPORTS: tuple[Mutant, ...] = (
     bug(
@@ -80,5 +82,69 @@ REPORTS: tuple[Mutant, ...] = (
         "_drawn_in not in (None, os.getpid())",
         "False",
         "test_forked.py::test_174_a_chart_is_refused_in_a_worker_forked_after_another_was_drawn",
+    ),
+    bug(
+        "reports",
+        "an interval without an end drawn as a bare point",
+        "Panel.open_of",
+        'low = cell["low"] is None or cell["low"] < least',
+        "low = False",
+        f"{PICTURES}::test_an_interval_without_an_end_is_hatched_from_edge_to_edge",
+    ),
+    bug(
+        "reports",
+        "panels of one quantity with scales of their own",
+        "result_charts._comparable",
+        "if len(numbers) > 1:",
+        "if False:",
+        f"{PICTURES}::test_panels_of_one_quantity_share_one_scale",
+    ),
+    bug(
+        "reports",
+        "an error of 0 dropped from a logarithmic chart",
+        "charts.errors_by_price",
+        '"error": below if error == 0 else error if math.isfinite(error) else None,',
+        '"error": error or None,',
+        "test_charts.py::test_errors_of_zero_are_shown_at_the_edge_of_logarithmic_charts",
+    ),
+    bug(
+        "reports",
+        "a chart of the smallest groups",
+        "result_charts._largest",
+        "key=lambda label: -sizes[label]",
+        "key=lambda label: sizes[label]",
+        f"{PICTURES}::test_of_many_groups_the_largest_are_drawn_and_the_rest_is_counted",
+    ),
+    bug(
+        "reports",
+        "totals that stretch the colors of a table",
+        "drawing.with_margins",
+        'for cell in panel.cells if not cell["margin"]]',
+        "for cell in panel.cells]",
+        f"{PICTURES}::test_a_cube_is_the_table_that_it_is_with_margins",
+    ),
+    bug(
+        "reports",
+        "a chart saved as a page whose scripts are fetched",
+        "still._save",
+        'options = {"inline": True, **options}',
+        "options = {**options}",
+        f"{PICTURES}::test_a_chart_saved_as_a_page_fetches_nothing",
+    ),
+    bug(
+        "reports",
+        "one call more than fits",
+        "statement.times",
+        "return min(least, MOST_TIMES)",
+        "return min(most, MOST_TIMES)",
+        f"{VIEW}::test_what_fits_is_what_is_taken",
+    ),
+    bug(
+        "reports",
+        "a spent part of a budget rounded down",
+        "statement._tenths",
+        "math.ceil(1000 * part - SLACK)",
+        "math.floor(1000 * part)",
+        f"{VIEW}::test_what_is_spent_and_what_remains_add_up",
     ),
 )

@@ -6,7 +6,7 @@ from assurance.bugs.seeding import REGISTER, bug
 
 PREPARED = "test_preparing.py"
 
-BUILT = "    frame, chosen = results.built(ready, exact, words.label, receipt)"
+BUILT = "    frame, chosen = results.built(ready, exact, words.label, receipt, drawn)"
 RESULTS = (
     bug(
         "results",
@@ -117,8 +117,8 @@ RESULTS = (
         "results",
         "a plan for any limit",
         "preparing._key",
-        "ledger.accounting, ledger.limit_amount)",
-        "ledger.accounting)",
+        "ledger.accounting, ledger.limit_amount, ledger.checks)",
+        "ledger.accounting, ledger.checks)",
         f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(

@@ -77,7 +77,7 @@ STATISTICS = (
         "statistics",
         "the groups of a unit the same in every release",
         "measuring.measure",
-        "noise.fresh_key() if plan.query.gathers or plan.query.found is not None else 0",
+        "noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0",
         "0",
         f"{DISTINCT}::test_each_release_draws_its_groups_anew",
     ),

@@ -58,13 +58,13 @@ def figures(name: str) -> list[Row]:
 
 def titled(chart: Any, title: str, *notes: str) -> Any:
     """A chart of figures with the same look as those of results."""
-    return charts.titled(chart, Words(title, notes, f"{title}. {'. '.join(notes)}"))
+    return charts.titled(chart, Words(title, notes[1:], "".join(notes[:1]), f"{title}. {'. '.join(notes)}"))
 
 
 def accounting() -> Any:
     """Six accountings of one workload."""
     points = [(row["accounting"], row["epsilon"]) for row in figures("accounting")]
-    words = Words("Epsilon of the same 52 releases by six accountings", ("52 x Gaussian noise, at delta 1e-06",))
+    words = Words("Epsilon of the same 52 releases by six accountings", (), "52 x Gaussian noise, at delta 1e-06")
     return charts.named_points(points, "epsilon (logarithmic)", pages.number, words)
 
 

@@ -50,6 +50,7 @@ class Asked(TypedDict, total=False):
     label: str | None
     snapshot: str | None
     max_cells: int
+    checks: Literal["auto"] | bool | Number
     memory: int | str | None
     progress: bool | None
 
@@ -249,6 +250,13 @@ OPTIONS = {
         MOST_CELLS,
         "int, default 10,000,000",
         "The most cells (keys times bins), and edges of a graph, of the call; they are counted before any is made.",
+    ),
+    "checks": Option(
+        "auto",
+        '{"auto", True, False} or float, default "auto"',
+        """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
+        their bounds, are in no declared cell, or contribute more than may count. True, or the share of the budget that
+        they take, True being 0.05 (``docs/checks.md``). See ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,

@@ -19,10 +19,11 @@ from dpframe.frames.kinds import Library
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
 from dpframe.queries import counts, statistics
-from dpframe.queries.contributions import Grouping, grid_of
+from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.group_axes import Bins
 from dpframe.queries.keys import Keys, bin_axes
+from dpframe.queries.levels import option_of
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
@@ -364,6 +365,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             label: str | None = ...,
             snapshot: str | None = ...,
             max_cells: int = ...,
+            checks: Literal["auto"] | bool | Number = ...,
             memory: int | str | None = ...,
             progress: bool | None = ...,
             **named: Statistic,
@@ -457,10 +459,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        keys = Keys(counts.made(self._axes, _most(options)))
+        axes = counts.made(self._axes, _most(options))
+        keys = Keys(axes) if grouping is None else UnitGrid(axes, grouping)
         rollup = checked_flag("rollup", options.get("rollup", False))
         cube = checked_flag("cube", options.get("cube", False))
-        query = Query(verb, keys, tuple(statistics.items()), rollup, grouping, cube)
+        query = Query(verb, keys, tuple(statistics.items()), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Call.of(self._frame, query, with_default, like=self._like))
 

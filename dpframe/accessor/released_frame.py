@@ -25,6 +25,7 @@ from dpframe.release import provenance
 OF_RESULTS = (
     "provenance",
     "errors",
+    "checks",
     "plot",
     "table",
     "round",
@@ -36,6 +37,10 @@ OF_RESULTS = (
     "write_html",
     "parts",
 )
+CHECKS: dict[str, type] = {
+    **dict.fromkeys(("of", "what"), str),
+    **dict.fromkeys(("share", "share_low", "share_high", "count", "count_error"), float),
+}
 VERBS = (
     "count",
     "sum",
@@ -118,6 +123,7 @@ class ReleasedFrame(WrittenFrame):
         value: str | Sequence[str] | None = None,
         title: str | None = None,
         notes: bool | str | Sequence[str] = True,
+        limit: int = 60,
     ) -> Any:
         """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
 
@@ -140,8 +146,11 @@ class ReleasedFrame(WrittenFrame):
         title : str, optional
             Else the label of the release, or what is seen.
         notes : bool, str or list of str
-            The small print: price, protection, meaning of the intervals, what was left out. Text is added to it; False
-            leaves all of it out.
+            The line below the title (cost, protection, meaning of the intervals) and the captions below the picture
+            (what was left out). Text is added to the captions; False leaves all of it out.
+        limit : int
+            Of a column with more values than this the ones with the largest released numbers are drawn, and a caption
+            counts the others.
 
         Returns
         -------
@@ -172,7 +181,7 @@ class ReleasedFrame(WrittenFrame):
         dpframe.errors.InvalidArgument: color must be a column of the cells, one of 'day', 'ward', not 'sex'.
         """
         facts = provenance.counted(self._alone("plot"))
-        asked = Asked(x, color, facet, kind, value, title, notes)
+        asked = Asked(x, color, facet, kind, value, title, notes, limit)
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
@@ -230,6 +239,37 @@ class ReleasedFrame(WrittenFrame):
                 errors = provenance.errors(build.reordered(frame, places), facts)
             rows += [{"part": number, **row} for row in errors] if "parts" in self._facts else errors
         return public(build.of_rows(rows, library_of(self._frame)))
+
+    @trimmed
+    def checks(self) -> Any:
+        """What the bounds left out, as it was measured with ``checks=``: noisy numbers of rows or units.
+
+        Returns
+        -------
+        DataFrame
+            A row for each indicator, in the library of the result: ``of``, the column, or the rule of a cut; ``what``,
+            one of below, above, present, outside, cut, units; ``share``, of those with a value or of all, and the ends
+            of its 95% interval, ``share_low`` and ``share_high``; ``count``, the noisy number of rows, or of units
+            where the ledger protects units, and ``count_error``, its 95% margin of error. Empty where nothing was
+            checked. Of joined releases the column ``part`` comes first, counted from 0.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62] * 1_000})
+        >>> with dpf.Ledger(epsilon=10):
+        ...     ages = people.dp.mean("age", bounds=(0, 120), epsilon=10.0, checks=True)
+        >>> ages.dp.checks().select("of", "what", "share_high").rows()[0][:2]
+        ('age', 'below')
+        """
+        several = "parts" in self._facts
+        rows = [
+            {"part": number, **row} if several else row
+            for number, (_, facts) in enumerate(parts_of(self._frame))
+            for row in facts.get("checks", ())
+        ]
+        types = {"part": int, **CHECKS} if several else CHECKS
+        return public(build.of_rows(rows, library_of(self._frame), types))
 
     @trimmed
     def suggest(self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None) -> Any:

@@ -32,7 +32,7 @@ from dpframe.queries.bins import date_axis
 from dpframe.queries.clipping import check_column
 from dpframe.queries.date_grid import Dates
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.keys import KeyAxis, Keys, value_axis
+from dpframe.queries.keys import Keys, value_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.stream_design import MOST_PERIODS
@@ -285,12 +285,11 @@ class Stream:
         ]
         cut = [f"the first {len(groups)} of {plan.groups:,} groups"] if plan.groups > len(groups) else []
         notes = (
-            f"{plan.cost}, once for all periods; protects {plan.unit.who}",
-            "bands: 95% intervals",
             *plan.notes,
             *cut,
         )
-        return stream_charts.of_stream(rows, plan.time, Words(self.name, notes))
+        price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error"
+        return stream_charts.of_stream(rows, plan.time, Words(self.name, notes, price))
 
     def __repr__(self) -> str:
         keys = self._request.query.keys
@@ -347,7 +346,7 @@ def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
     columns = flat_columns(tuple(by) if isinstance(by, (list, tuple)) else (by,))
     axes = counts.made(declared_axes(columns, keys), counts.MOST_CELLS)
     for axis in axes:
-        if not (isinstance(axis, KeyAxis) or hasattr(axis, "every")):
+        if axis.coding == "dtype":
             raise MissingArgument(
                 "keys must be given for a stream: they stay the same in all its periods, whatever the dtype of a frame "
                 'says. Write keys=["A", "B"].'

@@ -18,7 +18,7 @@ from dpframe.accounting.protocol import (
 )
 from dpframe.errors import InvalidArgument
 from dpframe.exact import Amount, ceil, down, floor, root_down, shown_down, shown_up, up
-from dpframe.mechanisms import bounded_range, gaussian_curve
+from dpframe.mechanisms import declared, gaussian_curve
 from dpframe.mechanisms.declared import Curve
 from dpframe.privacy import Price, PrivacyLoss
 
@@ -80,7 +80,7 @@ class GaussianDP(Accounting):
         root = math.sqrt(up(amount[0]))
         nearby = (math.nextafter(root, 0.0), root, math.nextafter(root, math.inf))
         mu = next((one for one in nearby if one and (ceil(Fraction(one) ** 2),) == amount), None)
-        return None if mu is None else bounded_range.of_mu(mu)  # a charge of one range is the square of one float
+        return None if mu is None else declared.range_of_mu(mu)  # a charge of one range is the square of one float
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))

@@ -1,4 +1,4 @@
-"""The members of an accounting that a ledger calls, and the exact arithmetic that accountings share."""
+"""The members of an accounting that a ledger calls, the exact arithmetic that accountings share, and the basic one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument
-from dpframe.exact import Amount, down, exactly, keeps, root_down, shown_down, typed_down
+from dpframe.exact import Amount, down, exactly, keeps, root_down, shown_down, shown_up, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.declared import Curve, PureLoss
 from dpframe.mechanisms.gaussian import Gaussian
@@ -202,3 +202,53 @@ def share_of(price: Price, limit: Amount | None) -> Amount:
             "Make one with dpf.Ledger(epsilon=...), or write epsilon= instead of share=."
         )
     return tuple(price.share * coordinate for coordinate in limit)
+
+
+@dataclass(frozen=True)
+class Basic(Accounting):
+    """Sums of epsilon and of delta, as exact rationals of the typed decimals.
+
+    Valid when each next budget is chosen after seeing earlier answers (Dwork and Roth 2014, Theorem 3.16;
+    Rogers et al. 2016 for the adaptive choice).
+    """
+
+    name: ClassVar[str] = "basic"
+    charges_price: ClassVar[bool] = True
+    has_own_delta: ClassVar[bool] = False
+    tight: ClassVar[bool] = True
+    takes_keys: ClassVar[bool] = True
+
+    def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
+        return (epsilon, delta)
+
+    def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
+        epsilon, delta = self._offered(price, limit)
+        whole = None
+        if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is shared, not epsilon
+            whole = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
+        return tuple(
+            Part(
+                epsilon * share,
+                None if whole is None else root_down(whole * share),
+                PrivacyLoss(typed_down(epsilon * share), typed_down(delta * share)),
+            )
+            for share in shares
+        )
+
+    def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
+        epsilon, delta = self._offered(price, limit)
+        return (epsilon, with_keys(delta, mechanisms))
+
+    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
+        return self.loss(amount)
+
+    def _offered(self, price: Price, limit: Amount | None) -> Amount:
+        if price.epsilon is not None:
+            return (price.epsilon, price.delta or Fraction(0))
+        return share_of(price, limit)
+
+    def loss(self, amount: Amount) -> PrivacyLoss:
+        return PrivacyLoss(shown_up(amount[0]), shown_up(amount[1]))
+
+    def remaining(self, amount: Amount) -> PrivacyLoss:
+        return PrivacyLoss(shown_down(amount[0]), shown_down(amount[1]))

@@ -19,7 +19,7 @@ from dpframe.accounting.protocol import (
 )
 from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, up
-from dpframe.mechanisms import bounded_range, gaussian_curve, renyi
+from dpframe.mechanisms import declared, gaussian_curve, renyi
 from dpframe.mechanisms.declared import Curve
 from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, edge
 from dpframe.privacy import Price, PrivacyLoss
@@ -125,10 +125,10 @@ def _range_of(amount: Amount, orders: tuple[Fraction, ...]) -> Fraction | None:
     if least <= 0:
         return None
     guess = max(math.sqrt(8.0 * first / order), float(first))  # of a small epsilon, and of a large one
-    most = edge(lambda epsilon: bounded_range.renyi(Fraction(epsilon), order) < first, guess, LARGER)
-    below = edge(lambda epsilon: bounded_range.renyi(Fraction(epsilon), order) > least, guess, SMALLER)
+    most = edge(lambda epsilon: declared.renyi_of_range(Fraction(epsilon), order) < first, guess, LARGER)
+    below = edge(lambda epsilon: declared.renyi_of_range(Fraction(epsilon), order) > least, guess, SMALLER)
     for charged, at in zip(amount, orders, strict=True):
-        low, high = (bounded_range.renyi(Fraction(epsilon), at) for epsilon in (below, most))
+        low, high = (declared.renyi_of_range(Fraction(epsilon), at) for epsilon in (below, most))
         if not low <= charged <= high + Fraction(1, GRID):
             return None
     return Fraction(most)

@@ -16,7 +16,6 @@ Examples
 True
 """
 
-from dpframe.audit.auditor import epsilon, mu
-from dpframe.audit.finding import Finding
+from dpframe.audit.auditor import Finding, epsilon, mu
 
 __all__ = ["Finding", "epsilon", "mu"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.audit.bounds import Floats
+from dpframe.audit.events import Floats
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build
 

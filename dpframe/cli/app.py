@@ -9,24 +9,45 @@ from typing import Annotated, Any
 import typer
 
 from dpframe._version import VERSION
-from dpframe.cli import job_commands, ledger_check, ledger_export, ledger_show, ledger_verify, report
+from dpframe.cli import job_commands, ledger_commands
 from dpframe.cli.exit_codes import WORDS
 from dpframe.cli.screen import Screen
+from dpframe.reports.of_files import write_report
+
+OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
+    "create": job_commands.create,
+    "show": ledger_commands.show,
+    "check": ledger_commands.check,
+    "verify": ledger_commands.verify,
+    "export": ledger_commands.export,
+}
+WHAT_IT_IS = "Differentially private releases from a job file, and the ledgers that pay for them."
+EXIT_CODES = f"Exit codes: {', '.join(f'{code} {words}' for code, words in WORDS.items())}."
+
+
+def report(
+    results: Annotated[
+        list[str] | None, typer.Argument(metavar="RESULTS", help="Parquet files that .dp.write_parquet wrote.")
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
+    ledger: Annotated[
+        str | None,
+        typer.Option("--ledger", help="The ledger of the results: verified to have charged for each, and shown."),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="The heading of the page.")] = None,
+    charts: Annotated[bool, typer.Option("--charts/--no-charts", help="Whether it has charts.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Write one HTML file of released results, with tables, charts, errors, prices; it fetches nothing."""
+    write_report(results or [], output, ledger=ledger, title=title, charts=charts)
+    Screen(quiet).note(f"wrote {output}", "green")
+
 
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "run": job_commands.run,
     "preview": job_commands.preview,
-    "report": report.report,
+    "report": report,
 }
-OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
-    "create": job_commands.create,
-    "show": ledger_show.show,
-    "check": ledger_check.check,
-    "verify": ledger_verify.verify,
-    "export": ledger_export.export,
-}
-WHAT_IT_IS = "Differentially private releases from a job file, and the ledgers that pay for them."
-EXIT_CODES = f"Exit codes: {', '.join(f'{code} {words}' for code, words in WORDS.items())}."
 
 
 @cache

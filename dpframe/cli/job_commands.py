@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.status import Status
 
-from dpframe.cli.ledger_words import say_understated
+from dpframe.cli.ledger_commands import say_understated
 from dpframe.cli.screen import Screen, console
 from dpframe.display.pages import number, text_table
 from dpframe.errors import DpframeError, reworded

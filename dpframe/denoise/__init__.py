@@ -4,14 +4,13 @@ Every function takes an array of noisy values and the law of their noise (a mech
 same shape. Denoised values are biased: they trade a little bias for much less variance. ``raw`` values are not.
 """
 
+from dpframe.denoise.bayes import empirical_bayes
 from dpframe.denoise.choose import auto
-from dpframe.denoise.estimators import isotonic, james_stein, nonnegative, rounded
-from dpframe.denoise.mixture import empirical_bayes
-from dpframe.denoise.priors import posterior_mean
-from dpframe.denoise.spanning import spanning_tree_wavelets
+from dpframe.denoise.estimators import isotonic, james_stein, nonnegative, rounded, soft_threshold
+from dpframe.denoise.published.spanning_trees import spanning_tree_wavelets
+from dpframe.denoise.published.thresholds_and_priors import hard_threshold, posterior_mean, sure_threshold
+from dpframe.denoise.published.trend_filter import trend_filter
 from dpframe.denoise.sums import consistent, public_total
-from dpframe.denoise.thresholds import hard_threshold, soft_threshold, sure_threshold
-from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import haar
 
 __all__ = [

@@ -10,19 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.denoise.aggregate import LARGEST as LARGEST_WEIGHED
-from dpframe.denoise.aggregate import SIMPLEST, Estimate, weighed
+from dpframe.denoise.bayes import Mixture
+from dpframe.denoise.block_sums import DOUBTS, positive_mean, with_sums
 from dpframe.denoise.context import MANY, Context, contexts
-from dpframe.denoise.estimators import Centre, centred, fitted, james_stein, shrinkage
+from dpframe.denoise.estimators import (
+    MARGIN,
+    Centre,
+    best_threshold,
+    centred,
+    fitted,
+    james_stein,
+    shrinkage,
+    soft_threshold,
+)
 from dpframe.denoise.estimators import nonnegative as projected
-from dpframe.denoise.evidence import is_level, largest_cell, spread_of_squares
 from dpframe.denoise.graphs import edges_of
-from dpframe.denoise.keeping import DOUBTS, positive_mean, with_sums
-from dpframe.denoise.mixture import Mixture
 from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
-from dpframe.denoise.spanning import tree_order, tree_shrunk
-from dpframe.denoise.thresholds import MARGIN, best_threshold, soft_threshold
-from dpframe.denoise.trend import Penalty, filtered, is_fine
+from dpframe.denoise.published.spanning_trees import tree_order, tree_shrunk
+from dpframe.denoise.published.trend_filter import Penalty, filtered, is_fine
 from dpframe.denoise.wavelets import Order, blocks_among, ordered_axes, shrunk
 from dpframe.errors import InvalidArgument
 
@@ -36,12 +41,20 @@ SURELY = 2.0  # standard errors by which empirical Bayes in context must be bett
 UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what they say of wavelets
 FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
 MANY_CELLS = 1_024  # cells from which on more than one level must be seen: of fewer, much may be there that is not
-OF_LEVELS = (0.0, 1.5, 1.5, 1.5, 1.5)  # as `keeping.DOUBTS`, of a table in which no more than one level is seen
+OF_LEVELS = (0.0, 1.5, 1.5, 1.5, 1.5)  # as `block_sums.DOUBTS`, of a table in which no more than one level is seen
 MANY_ROWS = 4.0  # deviations of the noise of the sum of such a table from which on its parts are doubted as ever
 LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
 TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
-LARGEST = 2**18  # edges up to which a trend filter is tried
+LARGEST_GRAPH = 2**18  # edges up to which a trend filter is tried
 LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of degree 1 is: its matrix has an entry each
+
+SIMPLEST = 2.0  # standard errors by which an estimate must be better than the simplest one to be chosen
+MARGIN_OF_OTHERS = 3.0  # standard errors by which an estimate must seem better than the chosen one to get a weight
+EXCHANGES = 100  # exchanges between two estimates; most tables need a few
+LEAST_GAIN = 1e-9  # of the largest risk: what an exchange must gain
+LARGEST_WEIGHED = 2**17  # cells up to which estimates are weighed: with more the choice is sure, and each takes passes
+
+RARE = 100.0  # tables of noise alone, in one of which a test is wrong
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,7 @@ def auto(
     Notes
     -----
     Its sums agree with the noisy ones: that of all cells, and on lines and grids those of their halves, quarters and so
-    on (`keeping.with_sums`), so cells move a little once more after the choice.
+    on (`block_sums.with_sums`), so cells move a little once more after the choice.
 
     The candidates are James-Stein around zero and around the mean, a risk-chosen soft threshold, empirical Bayes and,
     where neighbors mean something, Haar wavelets, or on a graph spanning-tree wavelets and trend filters. The risk of
@@ -110,14 +123,14 @@ def auto(
     shrinking: to ask for 2% first would harm fewer than 12 cells, by up to 5% in simulations, so they are asked for
     0.1%.
 
-    From 1,024 cells on none of these is asked where no more than one level of all cells is seen (`evidence.is_level`):
+    From 1,024 cells on none of these is asked where no more than one level of all cells is seen (`is_level`):
     whoever learns from noise alone takes its largest cells for rows. Each cell is then the mean of all, and is moved
     with its part of the table until sums agree.
 
     Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its
     cross-fitted risk is smaller by two standard errors of the difference (in fine classes only where anything else,
     coarse classes among it, promises a gain of 2%); and up to 131,072 cells the choice is weighed
-    with the other estimates that surely help it (`aggregate.weighed`).
+    with the other estimates that surely help it (`weighed`).
 
     Examples
     --------
@@ -301,7 +314,7 @@ class Candidate:
     deviations: Callable[[], Floats | None] = lambda: None  # of each cell, where the method knows them
     doubts: tuple[float, ...] = DOUBTS  # with which its sums are kept
     slow: bool = False  # whether its values take much longer than its risk
-    besides: float = 0.0  # the variance of the estimate that values do not tell: see `aggregate.Estimate`
+    besides: float = 0.0  # the variance of the estimate that values do not tell: see `Estimate`
 
     def rmse(self, size: int, variance: float) -> float:
         """The root mean squared error to be expected, with the margin; never below what is left in one fitted number.
@@ -418,7 +431,7 @@ def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Cand
     smooth = tree_shrunk(values, noise, edges)
     yield Candidate("spanning-tree-wavelets", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     pairs = int(np.square(np.bincount(edges.ravel())).sum())
-    for degree, is_tried in enumerate((len(edges) <= LARGEST, pairs <= LARGEST_LINEAR and is_fine(noise))):
+    for degree, is_tried in enumerate((len(edges) <= LARGEST_GRAPH, pairs <= LARGEST_LINEAR and is_fine(noise))):
         if is_tried:
             trend = filtered(values, noise, Penalty.of(edges, values.size, degree))
             name = f"trend-filter of degree {degree} at {trend.strength / math.sqrt(noise.variance):.2f}"
@@ -443,3 +456,184 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     unsure = math.sqrt(2.0 / values.size) * taken**2  # the same margin: how widely totals spread is not known exactly
     deviations = partial(np.full, values.shape, math.sqrt((max(left, 1.0 / values.size) + unsure) * noise.variance))
     return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Values, the estimate of their summed squared error, and the variance of that estimate beyond what values tell.
+
+    Two estimates of risk share the noise of the noisy values; what they differ by has a variance of about v |t - t'|^2
+    for values t and t' and noise of variance v, and that of cross-fitting besides.
+    """
+
+    values: Floats
+    risk: float
+    besides: float = 0.0
+
+    def doubt(self, other: Estimate, noise: NoiseLaw) -> float:
+        """The standard error of what the two risks differ by."""
+        apart = self.values - other.values
+        squares = float(np.square(apart, out=apart).sum())
+        return math.sqrt(noise.variance * squares + max(self.besides, other.besides))
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The weighed mean of some estimates, the estimate of its risk, and the weight of the chosen one."""
+
+    values: Floats
+    risk: float
+    chosen: float
+
+
+def weighed(chosen: Estimate, others: list[Estimate], noise: NoiseLaw) -> Weighed:
+    """The mean of these estimates whose estimated risk is least, with a margin for each that was not chosen.
+
+    For weights w of sum 1 the squared error of the mean of estimates t_k is the mean of theirs less that of their
+    squared distances from it, sum w_k R_k - 1/2 sum w_k w_l |t_k - t_l|^2, whatever the truth. With unbiased estimates
+    of the R_k that is an unbiased estimate too, convex in w, and its minimum is near the best mean there is (Leung and
+    Barron 2006; Dai, Rigollet and Zhang 2012; Bellec 2018). An estimate that was not chosen first has
+    `MARGIN_OF_OTHERS` standard errors added to its risk, so that it gets a weight only where it surely helps.
+    """
+    every = [chosen, *others]
+    base = chosen.values
+    rest = np.stack([(one.values - base).ravel() for one in every])  # of like size: squares lose no digits
+    products = rest @ rest.T
+    squares = np.diag(products)
+    apart = np.maximum(squares[:, None] + squares - 2.0 * products, 0.0)
+    risks = np.array([one.risk for one in every])
+    besides = np.maximum(np.array([one.besides for one in every]), chosen.besides)
+    margins = MARGIN_OF_OTHERS * np.sqrt(noise.variance * apart[0] + besides)
+    margins[0] = 0.0
+    weights = least_mean(risks + margins, apart)
+    risk = float(weights @ risks - 0.5 * weights @ apart @ weights)
+    return Weighed(base + (weights @ rest).reshape(base.shape), risk, float(weights[0]))
+
+
+def least_mean(risks: Floats, apart: Floats) -> Floats:
+    """The weights, not negative and of sum 1, that minimise w'R - w'D w / 2, by exchanges between two with exact steps.
+
+    The first estimate starts with all the weight. D holds squared distances, for which -w'D w is convex where weights
+    add up to a constant.
+    """
+    weights = np.zeros(risks.size)
+    weights[0] = 1.0
+    tolerance = LEAST_GAIN * max(float(np.abs(risks).max()), 1e-300)
+    for _ in range(EXCHANGES):
+        slope = risks - apart @ weights
+        to = int(np.argmin(slope))
+        used = np.flatnonzero(weights > 0.0)
+        source = int(used[np.argmax(slope[used])])
+        gain, distance = float(slope[source] - slope[to]), float(apart[to, source])
+        if gain <= tolerance or distance == 0.0:
+            break
+        step = min(gain / (2.0 * distance), float(weights[source]))
+        weights[to] += step
+        weights[source] -= step
+    return weights
+
+
+def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
+    """Tell whether all cells may have one level: no cell and no block of neighbors stands out, nor do all together.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values.
+    noise : NoiseLaw
+        The law of their noise.
+    axes : tuple of int
+        The axes along which neighbors may be alike. Blocks are 2, 4, 8 and more cells wide along each.
+
+    Returns
+    -------
+    bool
+        Each of four tests is passed by about 99 in 100 tables of noise around one level: of the largest cell and of
+        the largest sum of a block (blocks overlap by half), by bounds on their tails; of the squares of cells, and of
+        those of blocks of each width together, by the chi-squared law that has the variance of their sum. False also
+        where squares of cells are too small for this noise, as after another denoiser, where a value is not finite, and
+        where the grid is coarser than the noise, so that these laws do not hold.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> law = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1)
+    >>> noisy = law.add_noise(np.zeros(4096, dtype=np.int64)).astype(float)
+    >>> is_level(noisy + 7.0 * (np.arange(4096) < 1024), law, (0,))
+    False
+    """
+    if noise.grid > math.sqrt(noise.variance):
+        return False
+    rest = (values - values.mean()) / math.sqrt(noise.variance)
+    if not float(np.abs(rest).max()) < largest_cell(rest.size, noise) or _are_small(rest, noise):
+        return False
+    widths = max((rest.shape[axis].bit_length() for axis in axes), default=0)
+    parts, cells = rest, 1
+    while not _are_seen(parts, cells, noise, 1 if cells == 1 else widths):
+        wide = [axis for axis in axes if parts.shape[axis] > 2]
+        if not wide:
+            return True
+        blocks = parts
+        for axis in wide:  # two neighbors, from each place on
+            blocks, parts = _pairs(blocks, axis, 1), _pairs(parts, axis, 2)
+        cells *= 2 ** len(wide)
+        if float(np.abs(blocks).max()) >= largest_block(cells, blocks.size, noise):
+            return False
+    return False
+
+
+def largest_cell(cells: int, noise: NoiseLaw) -> float:
+    """The deviations of the noise that none of so many cells exceeds in 99 of 100 tables; at least 3."""
+    deviation = math.sqrt(noise.variance)
+    if noise.p == 1.0:  # on its grid P(|z| >= k) = 2 r^k / (1 + r)
+        rare = math.log(RARE * cells) + math.log(2.0 / (1.0 + math.exp(-noise.grid / noise.scale)))
+        return max(rare * noise.scale / deviation, 3.0)
+    from scipy.special import gammainccinv
+
+    unit = math.sqrt(math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p))  # the scale of variance 1
+    far = unit * math.pow(gammainccinv(1.0 / noise.p, 1.0 / (RARE * cells)), 1.0 / noise.p)
+    return max(far + 0.5 * noise.grid / deviation, 3.0)
+
+
+def spread_of_squares(noise: NoiseLaw) -> float:
+    """The variance of the square of a noise of variance 1: its kurtosis less 1."""
+    kurtosis = math.gamma(5.0 / noise.p) * math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p) ** 2
+    return kurtosis - 1.0 + (noise.grid**2 / noise.variance if noise.p == 1.0 else 0.0)  # of the discrete law
+
+
+def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
+    """As `largest_cell`, of sums of so many cells, of which there are so many: a bound.
+
+    P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 whose tails are those of Laplace, which fall by e
+    within c, or lighter (Boucheron, Lugosi and Massart 2013, section 2.4); for those of a Gaussian or lighter c is 0.
+    """
+    heavy = noise.scale / math.sqrt(noise.variance) if noise.p == 1.0 else math.sqrt(0.5) if noise.p < 2.0 else 0.0
+    rare = math.log(2.0 * RARE * blocks)
+    return math.sqrt(2.0 * cells * rare) + heavy * rare
+
+
+def _are_seen(parts: Floats, cells: int, noise: NoiseLaw, tests: int) -> bool:
+    """Tell whether squares of sums of so many cells add up to more than noise makes of them, in one of the tests."""
+    return float(np.square(parts).sum()) / cells >= _squares(parts.size, cells, noise, 1.0 / (RARE * tests))
+
+
+def _are_small(rest: Floats, noise: NoiseLaw) -> bool:
+    """Tell whether squares of cells add up to less than noise makes of them: something was done to it."""
+    return float(np.square(rest).sum()) <= _squares(rest.size, 1, noise, 1.0 - 1.0 / RARE)
+
+
+def _squares(parts: int, cells: int, noise: NoiseLaw, share: float) -> float:
+    """The number that squares of so many sums of cells exceed in this share of tables, for noise of variance 1."""
+    from scipy.special import chdtri
+
+    times = 1.0 + (spread_of_squares(noise) - 2.0) / (2.0 * cells)  # of the variance that squares of Gaussians have
+    return times * float(chdtri((parts - 1) / times, share))
+
+
+def _pairs(parts: Floats, axis: int, step: int) -> Floats:
+    """The sums of two neighbors along an axis, each `step` places after the one before; the last may be alone."""
+    parts = np.moveaxis(parts, axis, 0)
+    firsts, seconds = parts[: None if step > 1 else -1 : step], parts[1::step]
+    sums = firsts.copy()
+    sums[: len(seconds)] += seconds
+    return np.moveaxis(sums, 0, axis)

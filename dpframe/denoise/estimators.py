@@ -1,17 +1,26 @@
-"""Estimators with one signature: ``(values, noise, *, structure...) -> values``."""
+"""Estimators of cells whose places do not matter: ``(values, noise) -> values``, and the risk of soft thresholds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, NoiseLaw
+from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
 from dpframe.errors import InvalidArgument
 
 Denoiser = Callable[[Floats, Any], Floats]
 Centre = float | Floats | Literal["mean"]
+
+FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, and differences on it would lose digits
+LEVELS = 16  # thresholds that are weighed, from none to a little more than the universal one
+BINS = 16.0  # in a standard deviation, into which values are put to weigh thresholds
+FAR = 40.0  # standard deviations past the largest threshold at which a value is as good as infinite
+SURELY = 1.0  # standard errors by which a threshold must be better than to leave nothing
+MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
 
 
 def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
@@ -172,3 +181,146 @@ def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:
     if rest.size < 3 + fitted or squares == 0.0:
         return 0.0
     return min(1.0, (rest.size - 2 - fitted) * noise.variance / squares)
+
+
+def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
+    """Move every value toward zero by the threshold, and to zero those nearer than it.
+
+    Parameters
+    ----------
+    values : array
+        Noisy values.
+    noise : Mechanism
+        The law of their noise.
+    threshold : float, optional
+        Default: the universal one, standard deviation * sqrt(2 ln d).
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    Notes
+    -----
+    Balle and Wang (ICML 2018), section 4, after Donoho and Johnstone (1994). Good where most totals are zero; on
+    dense totals the universal threshold can be far worse than no denoising, so ``"auto"`` weighs it first.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, numpy as np
+    >>> noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
+    >>> dpf.denoise.soft_threshold(np.array([-0.5, 12.0]), noise, threshold=2.0)
+    array([ 0., 10.])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    level = universal_threshold(values.size, noise) if threshold is None else threshold
+    return moved_to_zero(values, level) + 0.0  # no -0.0
+
+
+def moved_to_zero(values: Floats, levels: Floats | float) -> Floats:
+    """Values as soft thresholds leave them."""
+    kept = np.array(values)
+    np.abs(kept, out=kept)
+    kept -= levels
+    np.maximum(kept, 0.0, out=kept)
+    return np.copysign(kept, values, out=kept)
+
+
+def universal_threshold(size: int, noise: NoiseLaw) -> float:
+    """Donoho and Johnstone's threshold for `size` values."""
+    return math.sqrt(noise.variance) * math.sqrt(2.0 * math.log(max(size, 2)))
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A level, the estimated summed squared error of the soft threshold there, and the variance of that estimate."""
+
+    level: float
+    risk: float
+    spread: float
+
+
+def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Threshold:
+    """The soft threshold of the least estimated risk; see `best_thresholds`."""
+    levels, risks, spreads = best_thresholds(np.asarray(values, dtype=np.float64).reshape(1, -1), noise, factor)
+    return Threshold(float(levels[0]), float(risks[0]), float(spreads[0]))
+
+
+def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tuple[Floats, Floats, Floats]:
+    """For each row the soft threshold of the least estimated risk, that risk, and the variance of the estimate.
+
+    With a `factor` c the values are coefficients: sums of cells times +-c, 1 / c^2 of them. (With fewer, where a
+    grid was padded, the risk is that of the cells that exist only if weighed by their share: see `wavelets`.)
+    """
+    rows, size = values.shape
+    if values.size == 0 or not noise.variance > 0.0:
+        return np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    deviation = math.sqrt(noise.variance)
+    most = 1.1 * universal_threshold(size, noise)
+    # an exact lattice where the noise has a coarse one; values past all thresholds are alike, however far
+    width = max(noise.grid * factor, deviation / BINS)
+    far = most + FAR * deviation * factor
+    kept, counts = _counted(np.rint(np.minimum(np.maximum(values, -far), far) / width).astype(np.int64))
+    places: Floats = np.asarray(kept * width, dtype=np.float64)
+    levels = most * (np.arange(1.0, LEVELS) / (LEVELS - 1.0))
+    gains = _gains(places, noise, levels[:, None], factor)
+    gain = gains @ counts.T
+    best = np.argmin(gain, axis=0)
+    gained, nothing = gains[best], np.square(places) - 2.0 * noise.variance  # all of it set to zero
+    more = gained - nothing
+    sway = np.minimum(np.abs(more), 2.0 * (deviation * np.abs(places) + noise.variance))  # of each by its noise
+    surely = SURELY * np.sqrt(_over(counts, sway**2))
+    empty = _over(counts, more) + surely > 0.0
+    level = np.where(empty, np.maximum(levels[best], np.abs(values).max(axis=1)), levels[best])
+    gained = np.where(empty[:, None], nothing, gained)
+    total, helps = _over(counts, gained), gain.min(axis=0) < 0.0
+    spread = np.where(helps, np.maximum(_over(counts, gained**2) - total**2 / size, 0.0), 0.0)
+    return np.where(helps, level, 0.0), size * noise.variance + np.where(helps, total, 0.0), spread
+
+
+def _counted(bins: Integers) -> tuple[Integers, Floats]:
+    """The bins that hold something, and by row how much."""
+    rows, least = len(bins), int(bins.min())
+    number = int(bins.max()) - least + 1
+    places = bins + (np.arange(rows) * number - least)[:, None]
+    counts = np.bincount(places.ravel(), minlength=rows * number).reshape(rows, number).astype(np.float64)
+    kept = np.flatnonzero(counts.any(axis=0))
+    return kept + least, counts[:, kept]
+
+
+def _over(counts: Floats, terms: Floats) -> Floats:
+    """The sum of the terms of each row over all cells."""
+    return np.asarray((counts * terms).sum(axis=1))
+
+
+def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Floats:
+    """For each threshold, by row, and each value what it adds to the estimated squared error of no denoising."""
+    slope = kept_slope(values / factor, noise, level / factor)
+    return np.square(np.minimum(np.abs(values), level)) - 2.0 * noise.variance * slope
+
+
+def kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
+    """The slope of what a threshold takes off, h = clip(y, -level, level), as it counts in E[z h] (see `auto`)."""
+    step = max(noise.grid, FINEST * math.sqrt(noise.variance))
+    places, edge = values / step, level / step
+    if noise.p != 1.0:
+        return (_clipped(places + 1.0, edge) - _clipped(places - 1.0, edge)) / 2.0
+    rate = laplace_rate(noise.variance / step**2)
+    return (_clipped_mean(places + 1.0, edge, rate) - _clipped_mean(places - 1.0, edge, rate)) / 2.0
+
+
+def _clipped(places: Floats, edge: Floats) -> Floats:
+    return np.minimum(np.maximum(places, -edge), edge)  # faster than `clip` where edges are a column
+
+
+def _clipped_mean(places: Floats, edge: Floats, rate: float) -> Floats:
+    """E[clip(y + k, -edge, edge)] for the discrete Laplace law of k."""
+    return _mean_above(-edge - places, rate) - _mean_above(edge - places, rate) - edge
+
+
+def _mean_above(start: Floats, rate: float) -> Floats:
+    """E[max(k - start, 0)] for the discrete Laplace law of k, which is symmetric."""
+    far = np.abs(start)
+    first = np.ceil(far)
+    tail = rate**first / (1.0 + rate) * (rate / (1.0 - rate) + first - far)
+    return np.where(start < 0.0, far + tail, tail)

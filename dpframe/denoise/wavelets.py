@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.denoise.coarse import shrunk_together
-from dpframe.denoise.estimators import Denoiser
-from dpframe.denoise.mixture import mixed_places
+from dpframe.denoise.bayes import mixed_places
+from dpframe.denoise.estimators import Denoiser, best_thresholds, moved_to_zero, shrinkage
 from dpframe.denoise.noise_law import Floats, NoiseLaw
-from dpframe.denoise.thresholds import best_thresholds, moved_to_zero
 from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
@@ -23,6 +21,8 @@ SPINS = 4  # shifted transforms whose results are averaged
 SMALL = 2**15  # cells up to which these are worked out side by side
 
 Order = bool | tuple[int, ...] | None
+
+LEAST = 4  # coefficients below which there is next to nothing to gain
 
 
 def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denoiser | None = None) -> Floats:
@@ -302,3 +302,24 @@ def _joined(sums: Floats | None, details: Floats | None, weight: Floats, axis: i
     values[_at(axis, 1, 2 * pairs, 2)] = sine * summed - cosine * details
     values[_at(axis, 2 * pairs)] = sums[_at(axis, pairs)]
     return values
+
+
+def shrunk_together(coefficients: list[Floats], noise: NoiseLaw) -> tuple[list[Floats], float, float]:
+    """The coefficients of several small levels after James-Stein, what that adds to the risk, and the variance of that.
+
+    A coefficient is a sum of many cells over the root of their number, so its noise has the variance of a cell's and
+    is nearly Gaussian. With d coefficients of squared norm S the factor is (1 - (d - 2) v / S), the positive part, and
+    for Gaussian noise the expected squared error is below that of the coefficients as they are, whatever the truth
+    (James and Stein 1961; Stein 1981). The sum of all cells is none of them.
+    """
+    together = np.concatenate([level.ravel() for level in coefficients]) if coefficients else np.empty(0)
+    if together.size < LEAST:
+        return coefficients, 0.0, 0.0
+    taken = shrinkage(together, noise)
+    squares, size = float(np.square(together).sum()), together.size
+    if taken == 1.0:
+        gain = squares - 2.0 * size * noise.variance
+    else:
+        gain = -taken * (size - 2) * noise.variance
+    spread = 2.0 * size * (noise.variance * taken**2) ** 2
+    return [level * (1.0 - taken) for level in coefficients], gain, spread

@@ -1,4 +1,4 @@
-"""The words of a result's chart: title, axes, small print on price and errors, and what a screen reader says."""
+"""The words of a result's chart: title, the line below it, captions, axes, and what a screen reader says."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 
 from dpframe.display import pages
 from dpframe.display.charts import Words
+from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
-from dpframe.display.statements import chosen_words, is_pairs, subject
+from dpframe.display.statements import chosen_words, is_pairs, one_of, subject
 from dpframe.errors.words import no_markup
-from dpframe.frames import foreign
-from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY
 
 Facts = Mapping[str, Any]
 
+BETWEEN = " · "  # the parts of the line below a title
+AT_ZERO = "shown as 0 where below 0"  # in words on what was denoised
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
 QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
@@ -30,25 +31,21 @@ IN_WORDS = {  # what a verb measures of a column, where its name does not say it
 
 
 def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: Asked, left_out: Sequence[str]) -> Words:
-    """The title, the small print and the words for who does not see the chart."""
+    """The title, the captions and the words for who does not see the chart."""
     title = asked.title if asked.title is not None else _title(names, facts)
     if asked.notes is False:
-        notes: list[str] = []
+        subtitle, notes = "", []
     else:
-        notes = [*_notes(names, facts, panels), *left_out]
+        subtitle, notes = _subtitle(names, facts, panels), _paragraph([*_captions(names, facts, panels), *left_out])
         notes += [asked.notes] if isinstance(asked.notes, str) else [] if asked.notes is True else asked.notes
     if "warning" in facts:
         notes.append(facts["warning"])
-    return Words(title, tuple(notes), _said(title, facts, panels))
+    return Words(title, tuple(notes), subtitle, _said(title, facts, panels))
 
 
 def axis_title(names: Sequence[str], facts: Facts) -> str:
-    """The title of the axis of values: what they measure, and between which bounds."""
-    statistic = _measure(names[0], facts)
-    text = described(names[0], facts) if len(names) == 1 else f"quantiles of {statistic['column']}"
-    if len(names) == 1 and "bounds" in statistic and "q" not in statistic:
-        each = [statistic[name] for name in ("bounds", "denominator_bounds") if name in statistic]
-        text = f"{text}, values clipped to {' and '.join(f'[{lower:,g}, {upper:,g}]' for lower, upper in each)}"
+    """The title of the axis of values: what they measure."""
+    text = described(names[0], facts) if len(names) == 1 else f"quantiles of {_measure(names[0], facts)['column']}"
     return no_markup(text)
 
 
@@ -105,34 +102,104 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _notes(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[str]:
+def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> str:
+    """The one line below the title: the cost, who is protected, what is drawn besides the values."""
     cost = facts["cost"]
-    delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = f"epsilon {cost['epsilon']:.4g}{delta}, protects {PrivacyUnit.of_facts(facts['unit'])}"
+    delta = f", δ = {cost['delta']:.3g}" if cost["delta"] else ""
+    errors = _errors({name: _measure(name, facts) for name in names}, facts, panels)
+    return BETWEEN.join(filter(None, (f"ε = {cost['epsilon']:.4g}{delta}", protected(facts), errors)))
+
+
+def _paragraph(said: Sequence[str]) -> list[str]:
+    """Captions one after the other, as sentences; nothing where there are none."""
+    return [" ".join(f"{_capital(words)}." for words in dict.fromkeys(said))] if said else []
+
+
+def protected(facts: Facts) -> str:
+    """Say who is protected, in few words; the record has the bounds and the kind of neighbors."""
+    local = ", in the local model" if "model" in facts else ""
+    return f"each {one_of(facts)} protected{local}"
+
+
+def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[str]:
+    """The lines below the picture: only what is seen in it, or was left out of it."""
     measures = {name: _measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
-    denoised = denoised_words({**facts, "measures": released}, pages.number)
+    cells = [cell for panel in panels for cell in panel.cells]
+    said = []
+    if any(panel.kind != "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
+        said.append("hatched, with arrows: intervals that have no end there, since the noise leaves the number open")
+    if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
+        said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
+    if any(map(_is_moved, cells)):
+        said.append("intervals stand around the unbiased noisy values, from which denoising moved what is shown")
     if any(panel.banded and panel.kind != "heatmap" for panel in panels):
-        denoised.append("orange bands: twice the expected error of each denoised value")
-    chosen = [said for name in released if (said := chosen_words(name, facts)) is not None]
-    of_tables = any("deviations" in measure for measure in measures.values())  # whose errors differ by table
-    errors = [] if of_tables else [_errors(measures, facts, panels)]
-    return [price, *errors, *chosen, *denoised, *facts["notes"]]
+        said.append("orange bands: twice the expected error of each denoised value")
+    if any(panel.kind == "bar" and panel.x is not None and not panel.x.is_even for panel in panels):
+        said.append("bars differ in width: the height of each is the number in it")
+    if any(panel.kind == "heatmap" and _is_banded(panel) for panel in panels):
+        said.append("cells are drawn equal, though their bins differ in width")
+    checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
+    said += [] if checks else [words for name in released for words in _clipped(measures[name])]
+    said += [words for name in released if (words := chosen_words(name, facts)) is not None]
+    has_zeros = any(cell["value"] == 0.0 and _middle(cell) < 0.0 for cell in cells)
+    drawn = denoised_words({**facts, "measures": released}, pages.number)
+    return [*said, *(_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words), *checks, *facts["notes"]]
+
+
+def _at_zero(words: str) -> str:
+    """The words on denoising, fewer where it moved numbers below 0 alone."""
+    if AT_ZERO not in words:
+        return words
+    return f"numbers below 0 are shown as 0{', and the others lowered so that sums stay' if 'lowered' in words else ''}"
+
+
+def _clipped(statistic: Mapping[str, Any]) -> list[str]:
+    """The bounds of values, which a number on the axis does not tell."""
+    said = []
+    for bounds, column in (("bounds", "column"), ("denominator_bounds", "denominator")):
+        if bounds in statistic and "q" not in statistic:
+            lower, upper = statistic[bounds]
+            said.append(f"values of {statistic[column]} are clipped to [{lower:,g}, {upper:,g}]")
+    return said
+
+
+def open_end(cell: Mapping[str, Any]) -> bool:
+    """Tell whether a number has an interval without an end on some side."""
+    return cell["low"] is None or cell["high"] is None
+
+
+def _middle(cell: Mapping[str, Any]) -> float:
+    """The middle of an interval; the value where it has no end."""
+    return float(cell["value"]) if open_end(cell) else (cell["low"] + cell["high"]) / 2
+
+
+def _is_moved(cell: Mapping[str, Any]) -> bool:
+    """Tell whether a value is not in the middle of an interval that is as wide to both sides."""
+    if open_end(cell) or not cell.get("symmetric", False):
+        return False
+    return bool(abs(_middle(cell) - cell["value"]) > 0.01 * (cell["high"] - cell["low"]))
+
+
+def _is_banded(panel: Panel) -> bool:
+    return any(side is not None and side.banded and not side.is_even for side in (panel.x, panel.up))
 
 
 def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Sequence[Panel]) -> str:
     """The meaning of the intervals that are drawn, or of those that are not."""
+    if any("deviations" in measure for measure in measures.values()):  # whose errors differ by table
+        return ""
     if is_pairs(facts["cells"]):
-        return "±: the half-widths of 95% intervals"
-    if "top" in facts:  # which of many noisy counts are seen depends on them
-        return "error bars: around the noisy counts; they hold for all categories at once with 95%"
-    around = any(foreign.is_around_noisy(one) for one in measures.values())
+        return "±: 95% margin of error"
     kinds = {panel.kind for panel in panels}
+    if not panels:
+        return ""
     if kinds == {"heatmap"}:
-        return f"95% error of each cell: {_reach(panels)}" + (" around the unbiased value" if around else "")
-    bars = "gray lines" if any(panel.crowded for panel in panels) else "error bars"
+        return f"95% margin of error of each cell: {_reach(panels)}"
+    bars = "bands" if any(panel.crowded for panel in panels) else "bars"
     drawn = "shaded" if kinds == {"line"} else f"{bars} and shades" if "line" in kinds else bars
-    return f"{drawn}: 95% intervals" + (" around the unbiased noisy values" if around else "")
+    whole = ", of all categories at once" if "top" in facts else ""  # which are seen depends on many noisy counts
+    return f"{drawn}: 95% margin of error{whole}"
 
 
 def _reach(panels: Sequence[Panel]) -> str:

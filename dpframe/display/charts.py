@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any
 
 from dpframe.display import pages, theme
-from dpframe.display.still import still
+from dpframe.display.still import Look, still
 from dpframe.errors.words import no_markup
 
+MOST_CHARGES = 12  # ticks of a chart of charges
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300
 ROW = 22  # the height of a line of points
 LONGEST_TITLE = 80
-LONGEST_LINE = 100  # characters of small print that fit over a chart
+LONGEST_LINE = 100  # characters of a caption that fit under a chart
+BEYOND = "an arrow at the edge: an error of 0, which a logarithmic scale does not reach"
 PANELS_BESIDE = 3
 STRONG = 0.55  # of the largest value, beyond which words on its square are in the color of the page
 OUR_THEMES = ("default", "dark")  # of Altair, under which charts have the look of this library
@@ -25,15 +27,17 @@ LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(da
 
 @dataclass(frozen=True)
 class Words:
-    """The words around a chart: a title, and notes in small print below it."""
+    """The words around a chart: a title with a line below it, and captions below the picture."""
 
     title: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # the captions
+    subtitle: str = ""
     alt: str = ""  # what a reader of the screen says; the title where there is none
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alt", no_markup(self.alt))
         object.__setattr__(self, "title", no_markup(self.title))
+        object.__setattr__(self, "subtitle", no_markup(self.subtitle))
         object.__setattr__(self, "notes", tuple(map(no_markup, self.notes)))
 
 
@@ -53,18 +57,18 @@ def band(cells: Sequence[dict[str, Any]], across: str, value: str, *, temporal: 
 
 
 def pair_map(
-    cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None, most: float | None
+    cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None, most: float
 ) -> Any:
     """A square per pair of names, one color above 0, one below; `cells` are ``across``, ``up``, ``value``, ``text``.
 
-    The colors reach to `most`, or where that is None, to the largest value.
+    The colors reach to `most`.
     """
     altair, value = imported(), no_markup(value)
-    most = most or max((abs(cell["value"]) for cell in cells), default=0.0) or 1.0
     cells = [cell | {"strong": abs(cell["value"]) > STRONG * most} for cell in cells]
+    names = list(dict.fromkeys(no_markup(cell[end]) for cell in cells for end in ("across", "up")))
     base = altair.Chart(public_data(list(cells))).encode(
-        x=altair.X("across:N", title=no_markup(across), sort=None, axis=altair.Axis(labelAngle=0)),
-        y=altair.Y("up:N", title=no_markup(up), sort=None),
+        x=altair.X("across:N", title=None, sort=names, axis=altair.Axis(labelAngle=0, labelLimit=0)),
+        y=altair.Y("up:N", title=None, sort=names, axis=altair.Axis(labelLimit=0)),
         tooltip=[
             altair.Tooltip(f"{field}:N", title=name)
             for field, name in (("across", no_markup(across)), ("up", no_markup(up)), ("text", value))
@@ -94,13 +98,15 @@ def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: st
     ]
 
 
-def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str) -> Any:
-    """A small map of a table of two columns of names; `cells` are ``across``, ``up``, ``value`` and ``text``."""
+def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, reach: tuple[float, float]) -> Any:
+    """A small map of a table of two columns of names; `cells` are ``across``, ``up``, ``value`` and ``text``.
+
+    The colors reach over `reach`, which the maps beside it share.
+    """
     altair, value = imported(), no_markup(value)
-    values = [cell["value"] for cell in cells]
-    domain = [min(0.0, *values), max(1.0, *values)]
+    domain = list(reach)
     legend = altair.Legend(gradientLength=90, title=value)
-    labels = altair.Axis(labelLimit=90, labelOverlap="greedy")
+    labels = altair.Axis(labelLimit=0, labelOverlap="greedy")
     titles = {"across": no_markup(across), "up": no_markup(up), "text": value}
     chart = altair.Chart(public_data(list(cells))).mark_rect(style="tiles")
     chart = chart.encode(
@@ -127,22 +133,31 @@ def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
 def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:
     """A point per name on a logarithmic scale, with its value in words."""
     altair = imported()
+    positive = [value for _, value in points if math.isfinite(value) and value > 0] or [1.0]
+    domain = [min(positive) / 3, max(positive) * 3]
     rows: list[dict[str, Any]] = [
-        {"name": name, "value": value if math.isfinite(value) else None, "text": say(value)} for name, value in points
+        {
+            "name": name,
+            "value": (domain[0] if value == 0 else value) if math.isfinite(value) else None,
+            "text": say(value),
+            "beyond": value == 0,
+        }
+        for name, value in points
     ]
-    finite = [value for _, value in points if math.isfinite(value)]
-    shown = [value for value in finite if value > 0] or [1.0]
-    domain = [min(shown) / 3, max(shown) * 3]
     base = altair.Chart(public_data(rows)).encode(
         x=altair.X(
             "value:Q",
             title=title,
             scale=altair.Scale(type="log", domain=domain),
-            axis=_powers_of_ten(altair, finite),
+            axis=_powers_of_ten(altair, positive),
         ),
         y=altair.Y("name:N", sort=None, title=None, axis=altair.Axis(labelLimit=300)),
     )
-    dots = base.mark_point(style="points", filled=True)
+    dots = base.transform_filter("!datum.beyond").mark_point(style="points", filled=True)
+    if any(row["beyond"] for row in rows):
+        beyond = base.transform_filter("datum.beyond").mark_point(style="arrows", shape="triangle-left", filled=True)
+        dots = dots + beyond
+        words = replace(words, notes=(*words.notes, BEYOND))
     text = base.mark_text(style="words", align="left", dx=8).encode(text="text:N")
     return titled((dots + text).properties(width=WIDTH, height=ROW * 1.4 * len(rows)), words)
 
@@ -150,13 +165,25 @@ def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[
 def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) -> Any:
     """Expected 95% error against epsilon, a line per output column; both axes logarithmic."""
     altair = imported()
+    known = [error for *_, error in points if error > 0 and math.isfinite(error)] or [1.0]
+    below = min(known) / 3  # where an error of 0 stands
     rows: list[dict[str, Any]] = [
-        {"epsilon": epsilon, "column": name, "error": error} for epsilon, name, error in points if error > 0
+        {
+            "epsilon": epsilon,
+            "column": name,
+            "error": below if error == 0 else error if math.isfinite(error) else None,
+            "text": f"±{pages.number(error)}",
+            "beyond": error == 0,
+        }
+        for epsilon, name, error in points
     ]
-    prices = sorted({row["epsilon"] for row in rows}) or [1.0]
+    zeros = any(row["beyond"] for row in rows)
+    if zeros:
+        words = replace(words, notes=(*words.notes, BEYOND))
+    prices = sorted({row["epsilon"] for row in rows})
     names = list(dict.fromkeys(no_markup(name) for _, name, _ in points))
-    chart = altair.Chart(public_data(rows)).mark_line(point=altair.OverlayMarkDef(size=50))
-    chart = chart.encode(
+    ends = {"domain": [below, max(known) * 1.5]} if zeros else {}
+    base = altair.Chart(public_data(rows)).encode(
         x=altair.X(
             "epsilon:Q",
             title="epsilon (logarithmic)",
@@ -166,16 +193,21 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
         y=altair.Y(
             "error:Q",
             title="expected 95% error (logarithmic)",
-            scale=altair.Scale(type="log"),
-            axis=_powers_of_ten(altair, [row["error"] for row in rows]),
+            scale=altair.Scale(type="log", **ends),
+            axis=_powers_of_ten(altair, known),
         ),
         color=altair.Color("column:N", title=None, sort=names, legend=altair.Legend() if len(names) > 1 else None),
-        tooltip=["column:N", "epsilon:Q", "error:Q"],
+        tooltip=["column:N", "epsilon:Q", altair.Tooltip("text:N", title="expected 95% error")],
     )
+    chart = base.transform_filter("!datum.beyond").mark_line(point=altair.OverlayMarkDef(size=50))
+    if zeros:
+        of_zero = base.transform_filter("datum.beyond")
+        arrows = of_zero.mark_point(shape="triangle-down", filled=True, size=60, opacity=1, yOffset=-4)
+        chart = altair.layer(chart, arrows, of_zero.mark_text(style="words", dy=-14).encode(text="text:N"))
     return titled(chart.properties(width=WIDTH, height=HEIGHT), words)
 
 
-def budget(points: Sequence[dict[str, Any]], words: Words, *, by_time: bool) -> Any:
+def budget(points: Sequence[dict[str, Any]], words: Words, unit: str, *, by_time: bool) -> Any:
     """Draw the spent budget as steps, below the limit; `points` have ``time``, ``charge``, ``spent``, ``limit``.
 
     ``time`` is in ISO 8601, and ``limit`` is None where there is none. Over time, or over the number of the charge
@@ -186,13 +218,15 @@ def budget(points: Sequence[dict[str, Any]], words: Words, *, by_time: bool) -> 
     if by_time:
         across = altair.X("time:T", title="time (UTC)", scale=altair.Scale(type="utc"))
     else:
-        across = altair.X("charge:Q", title="charges", axis=altair.Axis(tickMinStep=1, format="d"))
-    spent = altair.Y("spent:Q", title="epsilon", scale=altair.Scale(zero=True))
+        step = max(1, math.ceil((len(points) - 1) / MOST_CHARGES))
+        ticks = [point["charge"] for point in points[::step]]  # whole numbers, whatever room there is
+        across = altair.X("charge:Q", title="charges", axis=altair.Axis(values=ticks, format="d"))
+    spent = altair.Y("spent:Q", title=unit, scale=altair.Scale(zero=True))
     tooltip = ["time:T", "spent:Q", "limit:Q", "label:N", "query:N"]
     steps = data.mark_line(interpolate="step-after", style="lines").encode(x=across, y=spent)
     dots = data.mark_point(style="points", filled=True, size=40).encode(x=across, y=spent, tooltip=tooltip)
     limit = data.transform_filter("datum.limit != null").mark_line(interpolate="step-after", style="limits")
-    chart = altair.layer(limit.encode(x=across, y=altair.Y("limit:Q", title="epsilon")), steps, dots)
+    chart = altair.layer(limit.encode(x=across, y=altair.Y("limit:Q", title=unit)), steps, dots)
     return titled(chart.properties(width=WIDTH, height=HEIGHT), words)
 
 
@@ -241,13 +275,11 @@ def titled(chart: Any, words: Words | None) -> Any:
     if words is None:
         return chart
     altair = imported()
-    notes = [line for note in words.notes for line in wrap(note, LONGEST_LINE, break_on_hyphens=False)]
     lines = wrap(words.title, LONGEST_TITLE, break_on_hyphens=False) or [""]
-    small_print = {"subtitle": notes} if notes else {}
+    small_print = {"subtitle": words.subtitle} if words.subtitle else {}
     title = altair.TitleParams(lines if len(lines) > 1 else lines[0], fontSize=theme.TITLE_SIZE, **small_print)
     chart = chart.properties(title=title, description=words.alt or words.title)
     themes = altair.theme if hasattr(getattr(altair, "theme", None), "active") else altair.themes  # before Altair 5.5
     active = themes.active
-    if active in OUR_THEMES:  # who enabled a theme of their own wants that
-        chart = chart.properties(config=altair.Config(**theme.config(dark=active == "dark")))
-    return still(chart)
+    captions = [line for note in words.notes for line in wrap(note, LONGEST_LINE, break_on_hyphens=False)]
+    return still(chart, Look(active == "dark" if active in OUR_THEMES else None, tuple(captions)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from textwrap import wrap
@@ -32,6 +32,7 @@ class Dimension:
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
     beside: bool = False  # its values are several numbers of one cell, so colors suit it first
+    banded: bool = False  # bins that differ in width, and stand in a map as names do, each as wide as the others
 
     @property
     def is_dates(self) -> bool:
@@ -43,6 +44,12 @@ class Dimension:
         """Tell whether the steps are about equally wide, so that their counts compare."""
         widths = [right - left for left, right in pairwise(self.edges)]
         return not widths or max(widths) <= EVEN * min(widths)
+
+    def in_a_map(self) -> Dimension:
+        """The same as a side of a map, where bins that differ in width would tell their number by their area."""
+        if self.kind == "name" or (self.is_even and not self.axis.get("whole")):
+            return self
+        return replace(self, kind="name", banded=True)
 
     def label(self, row: Row) -> str:
         """The name of its value in a row."""
@@ -86,6 +93,9 @@ def middle(row: Row, axis: Axis) -> Any:
 
 def label(row: Row, axis: Axis, name: str) -> str:
     """The value of a column in words: a key, or the ends of a bin."""
+    if axis.get("whole"):  # what is counted: from 3 to below 5 is 3 and 4
+        first, last = int(row[name + "_left"]), int(row[name + "_right"]) - 1
+        return f"{first:,}" if first == last else f"{first:,} to {last:,}"
     if "bins" in axis:
         return no_markup(f"{short(row[name + '_left'])} to {short(row[name + '_right'])}")
     return no_markup(key(row[name]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import product
 from textwrap import wrap
 from typing import Any
 
+from dpframe.display import theme
 from dpframe.display.charts import WIDTH, imported, public_data
 from dpframe.display.dimensions import Dimension, broken
 from dpframe.errors.words import no_markup
@@ -30,11 +32,12 @@ CALENDAR = {  # ticks of few steps of the calendar, which are of uneven length
     "1y": {"interval": "year", "step": 1},
 }
 MOST_DOTS = 60  # of a line
-MOST_CAPPED = 120  # bars whose error bars can be told apart
+HATCH, HATCH_WIDTH = [2, 3], 12  # of intervals without an end: the pixels of its lines and between them, and how wide
+ARROW, ARROW_SIZE = 5, 60  # how far from the edge, and how large
+MOST_CAPPED = 40  # bars whose error bars can be told apart
 MOST_WRITTEN = 100  # tiles of a heat map that say their number
 SMALLEST_WRITTEN = 44  # pixels of such a tile
 STRONG = 0.55  # of the range of a heat map, beyond which a tile's number is in the color of the page
-STEEP = 1_000  # times the narrowest cell of a map is the widest one, beyond which its scale is logarithmic
 SMALLEST_SEPARATED = 10_000  # edges below it may be years
 SPLIT = "split(datum.label, '\\n')"
 
@@ -62,6 +65,21 @@ class Panel:
     width: int = WIDTH
     reach: tuple[float, float] | None = None  # of the values, where it is known: shares, and one number in its bounds
     running: bool = False  # each value is of all cells up to the end of its own
+    domain: tuple[float, float] | None = None  # of the scale of values, where panels of one quantity share one
+
+    def open_of(self, cell: Cell) -> str:
+        """Tell on which sides an interval has no end, or one beyond the scale: "low", "high", "both", or ""."""
+        least, most = self.reach or (-math.inf, math.inf)
+        low = cell["low"] is None or cell["low"] < least
+        high = cell["high"] is None or cell["high"] > most
+        return "both" if low and high else "low" if low else "high" if high else ""
+
+    @property
+    def order(self) -> list[str] | None:
+        """The order of names along the axis, where some of them are in layers of their own; else that of the cells."""
+        if not any(map(self.open_of, self.cells)) or (self.x is not None and self.x.kind != "name"):
+            return None
+        return list(dict.fromkeys(cell["cell"] for cell in self.cells))
 
     @property
     def grouped(self) -> bool:
@@ -75,7 +93,7 @@ class Panel:
 
     @property
     def crowded(self) -> bool:
-        """Tell whether there are too many bars for error bars to be told apart: they are then drawn behind, in gray."""
+        """Tell whether there are too many bars for error bars to be told apart: a gray band then shows intervals."""
         return self.kind == "bar" and not self.facet and len(self.cells) > MOST_CAPPED
 
 
@@ -112,17 +130,19 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     centre = _centre(altair, panel, along)
     ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
     each = max(width / max(len(panel.cells), 1), 0.6)
-    if panel.crowded:  # behind the bars, which error bars of so many would hide
-        marks.append(base.mark_rule(style="crowded-intervals", strokeWidth=each).encode(**centre, **ends))
     if panel.kind == "bar":
         bar = base.mark_bar(style="grouped-bars" if panel.color else "bars")
         spread = _spread(altair, panel, along)
         marks.append(bar.encode(**spread, **{other: released, f"{other}2": "zero"}, **_color(altair, panel, "fill")))
+    if panel.crowded:  # error bars of so many would hide them: a band that the bars shine through
+        wide = min(each, 0.6 * size / max(len(panel.cells), 1)) if lying else each
+        marks.append(base.mark_rule(style="crowded-intervals", strokeWidth=wide).encode(**centre, **ends))
     if panel.banded:
         few = 3 if panel.grouped or len(panel.cells) > MOST_DOTS else 6
         wide = each if panel.crowded else few
         reach = {other: value_axis("band_low:Q", title=title), f"{other}2": "band_high:Q"}
         marks.append(base.mark_rule(style="denoised", strokeWidth=wide).encode(**centre, **reach))
+    marks += _open_ends(altair, panel, base, centre, width if lying else size, each, lying=lying)
     if not panel.crowded:
         marks += _error_bars(base, centre, ends, lambda end: {other: value_axis(f"{end}:Q", title=title)}, lying)
     if panel.kind == "point":
@@ -139,6 +159,40 @@ def _error_bars(base: Any, centre: Cell, ends: Cell, at: Callable[[str], Cell], 
     return [base.mark_rule(style="intervals").encode(**centre, **ends), *caps]
 
 
+def _open_ends(
+    altair: Any, panel: Panel, base: Any, centre: Cell, room: float, each: float, *, lying: bool
+) -> list[Any]:
+    """Intervals without an end, or with one beyond the scale: hatched up to the edge, where an arrow goes on.
+
+    `room` are the pixels of the scale of values, and `each` those that a cell has along the other side. Of lines in
+    colors those of one place stand beside each other.
+    """
+    channel, along = (altair.X, "x") if lying else (altair.Y, "y")
+    first, last = (0, room) if lying else (room, 0)  # the edges at the least and at the largest value
+    wide = max(3.0, min(HATCH_WIDTH, 0.6 * each))
+    lines = [no_markup(name) for name in panel.color.labels] if panel.kind == "line" and panel.color else [""]
+    marks = []
+    for kind, (place, line) in sorted(product({panel.open_of(cell) for cell in panel.cells} - {""}, enumerate(lines))):
+        of = base.transform_filter(f"datum.open == '{kind}'")
+        beside: Cell = {}
+        if line:
+            of = of.transform_filter(altair.FieldEqualPredicate(field="color", equal=line))
+            beside = {"xOffset": (place - (len(lines) - 1) / 2) * (wide + 2)}
+        hatch = of.mark_rule(style="open-intervals", strokeDash=HATCH, strokeWidth=wide, **beside)
+        begin = altair.value(first) if kind == "both" else channel("low:Q" if kind == "high" else "high:Q")
+        reach = {along: begin, f"{along}2": altair.value(first if kind == "low" else last)}
+        marks.append(hatch.encode(**centre, **reach, **(_color(altair, panel, "color") if line else {})))
+        ends = {"low": (first, "left" if lying else "down"), "high": (last, "right" if lying else "up")}
+        for end, (edge, direction) in ends.items():
+            if kind in (end, "both"):
+                at = altair.value(edge + (ARROW if edge == 0 else -ARROW))
+                arrow = of.mark_point(
+                    style="arrows", shape=f"triangle-{direction}", filled=True, size=ARROW_SIZE, **beside
+                )
+                marks.append(arrow.encode(**centre, **{along: at}))
+    return marks
+
+
 def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
     """A line per color through the values, in the area of their intervals."""
     base = _base(altair, panel)
@@ -146,16 +200,18 @@ def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
     colored = panel.color is not None
     title = _title(panel, height)
     low = altair.Y("low:Q", title=title, scale=_value_scale(altair, panel))
-    area = base.mark_area(style="grouped-areas" if colored else "interval-areas")
+    steps = {"interpolate": "step-after"} if panel.running else {}  # a share up to here is known at the edges alone
+    area = base.mark_area(style="grouped-areas" if colored else "interval-areas", **steps)
     marks = [area.encode(**at, y=low, y2="high:Q", **_color(altair, panel, "fill"))]
     if panel.banded:
         denoised = base.mark_area(style="denoised", opacity=0.35)
         marks.append(denoised.encode(**at, y=altair.Y("band_low:Q", title=title), y2="band_high:Q"))
     y = altair.Y("value:Q", title=title)
-    line = base.mark_line(style="grouped-lines" if colored else "lines")
+    line = base.mark_line(style="grouped-lines" if colored else "lines", **steps)
     marks.append(line.encode(**at, y=y, **_color(altair, panel, "stroke")))
     dots = base.mark_point(style="grouped-points" if colored else "points", filled=True, size=_dot(panel))
     marks.append(dots.encode(**at, y=y, **_color(altair, panel, "color"), **_shape(altair, panel)))
+    marks += _open_ends(altair, panel, base, at, height, width / max(len(panel.cells), 1), lying=False)
     return altair.layer(*marks).properties(width=width, height=height)
 
 
@@ -188,7 +244,50 @@ def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
     return altair.layer(tiles, *words).properties(width=width, height=size)
 
 
+def with_margins(panel: Panel) -> Any:
+    """A table of two columns of names, each number written, and its margins beside it without a color."""
+    assert panel.x is not None
+    assert panel.up is not None
+    altair = imported()
+    inner = [cell["value"] for cell in panel.cells if not cell["margin"]]
+    least, most = (min(0.0, *inner), max(1.0, *inner)) if panel.from_zero else (min(inner), max(inner))
+    longest = max(len(text) for cell in panel.cells for text in (cell["short"], *cell["cell"].split("\n")))
+    wide = len(panel.x.labels) * max(SMALLEST_WRITTEN, int(longest * LETTER) + 10)
+    sides = {}
+    for along, channel, field, side in (("x", altair.X, "cell:N", panel.x), ("y", altair.Y, "up:N", panel.up)):
+        axis = altair.Axis(labelAngle=0, labelLimit=0, labelExpr=SPLIT, grid=False)
+        sides[along] = channel(field, sort=list(side.labels), title=no_markup(side.name), axis=axis)
+    cells = with_words(panel.cells, (least, most))
+    tooltip = [
+        altair.Tooltip(f"{field}:N", title=no_markup(title))
+        for field, title in (("up_says", panel.up.name), ("x_says", panel.x.name), ("says", panel.value))
+    ]
+    base = altair.Chart(public_data(cells)).encode(**sides, tooltip=tooltip)
+    scale = altair.Scale(domain=[least, most], nice=False)
+    color = altair.Color("value:Q", title=panel.value, scale=scale, legend=None)  # each number is written
+    tiles = base.transform_filter("!datum.margin").mark_rect(style="tiles").encode(color=color)
+    kinds = {
+        "datum.margin": "margins",
+        "!datum.margin && !datum.strong": "words",
+        "!datum.margin && datum.strong": "words-on-strong",
+    }
+    said = [
+        base.transform_filter(which).mark_text(style=style).encode(text="short:N") for which, style in kinds.items()
+    ]
+    return altair.layer(tiles, *said).properties(width=wide, height=TILE_ROW * len(panel.up.labels))
+
+
+def sharing(panels: Sequence[Panel]) -> list[Panel]:
+    """The same panels with one scale of values for all of them, so that they can be compared."""
+    cells = [cell for panel in panels for cell in panel.cells]
+    ends = [cell[end] for cell in cells for end in ("value", "low", "high", "band_low", "band_high") if end in cell]
+    known = [end for end in ends if end is not None] + ([0.0] if any(panel.from_zero for panel in panels) else [])
+    return [replace(panel, domain=(min(known), max(known))) for panel in panels] if known else list(panels)
+
+
 def _reach(panel: Panel) -> tuple[float, float]:
+    if panel.domain is not None:
+        return panel.domain
     values = [cell["value"] for cell in panel.cells]
     least, most = min(values), max(values)
     if panel.from_zero:
@@ -227,7 +326,7 @@ def _is_written(panel: Panel, width: int, height: int) -> bool:
 
 def _base(altair: Any, panel: Panel) -> Any:
     """The data with what the pointer shows of a cell."""
-    cells = panel.cells
+    cells = [{**cell, "open": kind} if (kind := panel.open_of(cell)) else cell for cell in panel.cells]
     if panel.kind == "heatmap":
         cells = with_words(cells, reach_of(panel))
     elif panel.kind == "bar":
@@ -251,7 +350,8 @@ def _title(panel: Panel, height: int) -> Any:
 def _value_scale(altair: Any, panel: Panel) -> Any:
     if panel.reach is not None:
         return altair.Scale(domain=list(panel.reach), clamp=True, nice=False)
-    return altair.Scale(zero=panel.kind == "bar" or panel.from_zero)
+    ends = {} if panel.domain is None else {"domain": list(panel.domain)}
+    return altair.Scale(zero=panel.kind == "bar" or panel.from_zero, **ends)
 
 
 def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
@@ -275,7 +375,13 @@ def _color(altair: Any, panel: Panel, channel: str) -> Cell:
     make = {"fill": altair.Fill, "stroke": altair.Stroke, "color": altair.Color}[channel]
     legend = altair.Legend(labelExpr=SPLIT) if panel.grouped else None
     title = no_markup(panel.color.name)
-    return {channel: make("color:N", title=title, scale=altair.Scale(domain=names), legend=legend)}
+    return {channel: make("color:N", title=title, scale=_color_scale(altair, names), legend=legend)}
+
+
+def _color_scale(altair: Any, names: Sequence[str]) -> Any:
+    """The scale of colors: those of the theme, but that names of colors keep theirs."""
+    own = [theme.NAMED.get(name.lower()) for name in names]
+    return altair.Scale(domain=list(names), **({"range": own} if all(own) else {}))
 
 
 def _shape(altair: Any, panel: Panel) -> Cell:
@@ -303,10 +409,11 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
         title = no_markup(x.name) if x is not None and x.name else None
         axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT)
         scale = {} if panel.kind == "line" else {"scale": altair.Scale(paddingInner=0.25, paddingOuter=0.15)}
-        place = {along: channel("cell:N", sort=None, title=title, axis=axis, **scale)}
-        if panel.grouped and panel.kind != "line":
+        place = {along: channel("cell:N", sort=panel.order, title=title, axis=axis, **scale)}
+        if panel.grouped and panel.kind != "line" and panel.color is not None:
             offset = altair.XOffset if along == "x" else altair.YOffset
-            place[f"{along}Offset"] = offset("color:N", sort=None)
+            names = None if panel.order is None else [no_markup(name) for name in panel.color.labels]
+            place[f"{along}Offset"] = offset("color:N", sort=names)
         return place
     padding = POINT_PADDING if panel.kind != "bar" else 0
     at = "right" if panel.running else "left" if x.is_dates and panel.kind != "bar" else "middle"
@@ -319,15 +426,10 @@ def _side(altair: Any, dimension: Dimension, along: str) -> Cell:
     title = no_markup(dimension.name)
     if dimension.kind == "name":
         axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT, grid=False, labelOverlap=along == "x")
-        return {along: channel("cell:N" if along == "x" else "up:N", sort=None, title=title, axis=axis)}
+        order = list(dimension.labels[::-1]) if dimension.banded and along == "y" else None  # from the bottom up
+        return {along: channel("cell:N" if along == "x" else "up:N", sort=order, title=title, axis=axis)}
     first, last = ("left", "right") if along == "x" else ("bottom", "top")
-    edges = dimension.edges
-    widths = [right - left for left, right in pairwise(edges)]
     placed = _continuous(altair, dimension, 0)
-    if dimension.kind == "number" and widths and edges[0] > 0 and max(widths) > STEEP * min(widths):
-        ticks = {"values": list(edges), "labelOverlap": "greedy", "labelSeparation": 6, "format": ","}
-        scale = altair.Scale(type="log", domain=[edges[0], edges[-1]], nice=False)
-        placed = {"scale": scale, "axis": altair.Axis(grid=False, **ticks)}
     return {along: channel(f"{first}:{_type(dimension)}", title=title, **placed), f"{along}2": last}
 
 

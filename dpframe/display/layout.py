@@ -31,6 +31,7 @@ class Asked:
     value: str | Sequence[str] | None = None
     title: str | None = None
     notes: bool | str | Sequence[str] = True
+    limit: int = 60
 
     @property
     def lays_out(self) -> bool:
@@ -57,6 +58,8 @@ def check_asked(asked: Asked) -> None:
             raise InvalidArgument(f"{name} must be text, not {shown(given)}.")
     if asked.kind is not None and asked.kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {_listed(KINDS)}, not {shown(asked.kind)}.")
+    if isinstance(asked.limit, bool) or not isinstance(asked.limit, int) or asked.limit < 1:
+        raise InvalidArgument(f"limit must be a whole number of groups, not {shown(asked.limit)}. Write limit=100.")
     notes = asked.notes
     if not isinstance(notes, (bool, str)) and not (
         isinstance(notes, (list, tuple)) and all(isinstance(note, str) for note in notes)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpframe.display import charts, drawing, pages
+from dpframe.display.chart_words import BETWEEN
 from dpframe.display.charts import Words
 from dpframe.display.dimensions import Dimension, label
 from dpframe.display.drawing import Panel
@@ -35,22 +36,27 @@ def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> An
     shown = tables[:MOST_MAPS]
     errors = [table[0][name + ERROR] for _, table in shown]
     least, most = pages.number(min(errors)), pages.number(max(errors))
-    said = f"95% error of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
+    said = f"95% margin of error of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
     cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
-    made = [charts.panel(_panel(name, columns, table), " and ".join(columns)) for columns, table in shown]
-    price, *others = words.notes or ("",)
-    return charts.beside(made, replace(words, notes=(price, said, *others, *cut)) if price else words)
+    cells = [_interval(row, name) for _, table in shown for row in table]
+    seen = ("value", "low", "high") if order == 1 else ("value",)  # maps show no intervals
+    ends = [cell[end] for cell in cells for end in seen]
+    reach = min(0.0, *ends), max(1.0, *ends)
+    made = [charts.panel(_panel(name, columns, table, reach), " and ".join(columns)) for columns, table in shown]
+    if words.subtitle:
+        words = replace(words, subtitle=BETWEEN.join((words.subtitle, said)), notes=(*words.notes, *cut))
+    return charts.beside(made, words)
 
 
-def _panel(name: str, columns: Sequence[str], table: Sequence[Row]) -> Any:
+def _panel(name: str, columns: Sequence[str], table: Sequence[Row], reach: tuple[float, float]) -> Any:
     if len(columns) == 1:
         axis = {"columns": [columns[0]]}
         names = [label(row, axis, columns[0]) for row in table]
         bars = [_interval(row, name) | {"cell": said, "x_says": said} for row, said in zip(table, names, strict=True)]
         bars_of = Dimension(columns[0], axis, "name", tuple(dict.fromkeys(names)))
-        return drawing.chart_of(Panel(bars, "bar", bars_of, name, width=charts.NARROW))
+        return drawing.chart_of(Panel(bars, "bar", bars_of, name, width=charts.NARROW, domain=reach))
     up, across = columns
-    return charts.named_map(charts.map_cells(table, across, up, name, name + ERROR), across, up, name)
+    return charts.named_map(charts.map_cells(table, across, up, name, name + ERROR), across, up, name, reach)
 
 
 def _interval(row: Row, name: str) -> dict[str, Any]:

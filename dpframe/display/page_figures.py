@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.display import theme
 from dpframe.display.report_page import scrolling, text
-from dpframe.display.still import drawn
+from dpframe.display.still import drawn, without_captions
 
 NEEDS_DRAWING = (
     "charts in a page need Altair and vl-convert: pip install 'dpframe[plot]'. Or leave them out: charts=False"
@@ -19,7 +19,7 @@ NAMES = re.compile(r'(\bid="|url\(#|href="#)')  # of parts of a picture, which m
 
 def figure(chart: Any, name: str, caption: str) -> str:
     """The chart as a figure: a caption below it, and its title, which is the section's, as what a reader hears."""
-    specification = chart.to_dict()
+    specification = without_captions(chart)
     title = specification.pop("title", {})
     words = title.get("text", "") if isinstance(title, dict) else title
     alternative = specification.get("description") or f"Chart: {_one_line(words)}"

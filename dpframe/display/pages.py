@@ -11,6 +11,9 @@ Row = Sequence[object]
 
 TABLE_STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
 INDENT = "  "
+CARD_STYLE = "border:1px solid #767676;border-radius:6px;padding:10px 14px;display:inline-block"
+NAME_STYLE = "padding:1px 14px 1px 0;text-align:left;vertical-align:top;opacity:.75"
+FACT_STYLE = "padding:1px 0;text-align:left"
 CELL_STYLE = "padding:2px 10px;text-align:left;border-bottom:1px solid #ddd"
 
 
@@ -54,10 +57,25 @@ def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     return f'<table style="{TABLE_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def html_bar(filled: float) -> str:
-    """A bar that is filled to a part between 0 and 1."""
-    inner = f'<div style="width:{filled:.1%};height:100%;background:#4c78a8"></div>'
-    return f'<div style="width:240px;height:10px;background:#ddd;margin:6px 0" title="{filled:.1%}">{inner}</div>'
+def html_bar(filled: float, words: str) -> str:
+    """A bar that is filled to a part between 0 and 1, and the words that say how much that is."""
+    said = escape(words)
+    inner = f'<div style="width:{filled:.1%};height:100%;background:#0072b2"></div>'
+    bar = f'<div style="width:240px;height:10px;border:1px solid #767676;margin:6px 0" role="img" aria-label="{said}">'
+    return f"{bar}{inner}</div>"
+
+
+def html_card(
+    title: str, facts: Sequence[tuple[str, str]], bar: str, header: Sequence[str], rows: Sequence[Row]
+) -> str:
+    """A card for a notebook's cell: a title, a bar, facts with their names, and a table if it has rows."""
+    named = "".join(
+        f'<tr><td style="{NAME_STYLE}">{escape(name)}</td><td style="{FACT_STYLE}">{escape(said)}</td></tr>'
+        for name, said in facts
+    )
+    table = html_table(header, rows) if rows else ""
+    inside = f'<b>{escape(title)}</b>{bar}<table style="{TABLE_STYLE}">{named}</table>{table}'
+    return f'<div style="{CARD_STYLE}">{inside}</div>'
 
 
 def html_page_of_facts(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:

@@ -144,8 +144,8 @@ LIGHT, DARK = theme.colors(), theme.colors(dark=True)
 STYLE = "\n".join(
     (
         f":root {{color-scheme:light dark;{variables()}--link:{LIGHT.edge};--fill:{LIGHT.edge};--warn:#8f1d1d;}}",
-        f"@media (prefers-color-scheme: dark) {{:root {{{variables(dark=True)}--link:{DARK.edge};--fill:{DARK.edge};"
-        "--warn:#ffb4ab;}}",
+        f"@media screen and (prefers-color-scheme: dark) {{:root {{{variables(dark=True)}--link:{DARK.edge};"
+        f"--fill:{DARK.edge};--warn:#ffb4ab;}}}}",
         "* {box-sizing:border-box}",
         f"body {{margin:0;background:var(--page);color:var(--ink);font:16px/1.55 {theme.FONT};overflow-wrap:anywhere}}",
         "main, footer {max-width:62rem;margin:0 auto;padding:1rem}",
@@ -165,18 +165,23 @@ STYLE = "\n".join(
         ".wide {overflow-x:auto;max-width:100%;margin:.8rem 0}",
         "svg {display:block;max-width:100%;height:auto;min-width:min(42rem, var(--width))}",
         ".dark {display:none}",
-        "@media (prefers-color-scheme: dark) {.dark {display:block} .light {display:none}}",
+        "@media screen and (prefers-color-scheme: dark) {.dark {display:block} .light {display:none}}",
         "@media print {.dark {display:none} .light {display:block}}",
         "dl {margin:.5rem 0}",
         "dl div {display:grid;grid-template-columns:11rem 1fr;gap:.2rem 1rem;padding:.25rem 0;"
         "border-bottom:1px solid var(--grid)}",
         "dt {color:var(--faint)} dd {margin:0}",
         "@media (max-width: 34rem) {dl div {grid-template-columns:1fr} h1 {font-size:1.5rem}}",
-        ".bar {height:.8rem;max-width:30rem;background:var(--grid);border-radius:.4rem;overflow:hidden;margin:.8rem 0}",
+        ".bar {height:.8rem;max-width:30rem;background:var(--grid);border:1px solid var(--rule);border-radius:.4rem;"
+        "overflow:hidden;margin:.8rem 0;-webkit-print-color-adjust:exact;print-color-adjust:exact}",
         ".bar div {height:100%;background:var(--fill)}",
         ".wide table {font-size:.9375rem;overflow-wrap:normal}",
         ".broad table {min-width:56rem}",
         ".wide caption small {max-width:min(46rem, 90vw)}",
         *TABLE_RULES,
+        # paper does not scroll: what is wide is wrapped, and what is filled is printed as it is
+        "@media print {.wide {overflow:visible} .broad table {min-width:0;width:100%} .wide table {font-size:.75rem} "
+        ".wide :is(th, td) {padding:.2em .4em} main, footer {max-width:none;padding:0} tr, figure, dl div "
+        "{break-inside:avoid} h2, h3 {break-after:avoid} svg {min-width:0}}",
     )
 )

@@ -16,6 +16,7 @@ from dpframe.display.charts import NARROW, WIDTH
 from dpframe.display.dimensions import SCALES, Dimension, Row
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import Asked, Layout
+from dpframe.display.result_tables import is_two_way
 from dpframe.display.statements import NOTHING, is_pairs
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
@@ -26,6 +27,8 @@ MOST_TILES = 100_000
 STATISTIC = "quantile"  # the column that tells quantiles of one column apart, where a chart shows them together
 EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
 BAND = 2  # of them make a band
+ALL = "all"  # a margin of a table
+STANDS_OUT = 2  # errors above 0
 SUMMED = ("each bin", "sums of the first bins")  # the panels of bins that are there to be added up
 
 Facts = Mapping[str, Any]
@@ -77,11 +80,29 @@ def _panels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
     """A panel for each kind of number, and notes of what was left out."""
     parts = _parts(names, facts)
     made, left_out = [], []
+    rows, trimmed = _with_data(rows, names[0], facts)
+    left_out += trimmed
     for part in parts:
-        panel, notes = _panel(part, rows, facts, asked, width=WIDTH if len(parts) == 1 else NARROW)
+        width = WIDTH if len(parts) == 1 else NARROW
+        panel, notes = _panel(part, rows, facts, asked, width=width, leading=names[0])
         made.append(panel)
         left_out += notes
-    return made, list(dict.fromkeys(left_out))
+    return _comparable(parts, made, facts), list(dict.fromkeys(left_out))
+
+
+def _comparable(parts: Sequence[Sequence[str]], panels: list[Panel], facts: Facts) -> list[Panel]:
+    """The panels, of which those of one quantity share one scale."""
+    alike: dict[Any, list[int]] = {}
+    for number, (name, *_) in enumerate(parts):
+        statistic = facts["measures"][measure_of(name, facts)]
+        verb = "values" if "q" in statistic or statistic["verb"] == "mean" else statistic["verb"]
+        same = tuple(str(statistic.get(name)) for name in ("column", "counts", "value", "denominator"))
+        alike.setdefault((verb, same), []).append(number)
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            shared = drawing.sharing([panels[number] for number in numbers])
+            panels = [shared[numbers.index(n)] if n in numbers else panel for n, panel in enumerate(panels)]
+    return panels
 
 
 def _parts(names: Sequence[str], facts: Facts) -> list[list[str]]:
@@ -100,17 +121,30 @@ def measure_of(name: str, facts: Facts) -> str:
 
 
 def _panel(
-    names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked, *, width: int
+    names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked, *, width: int, leading: str = ""
 ) -> tuple[Panel, list[str]]:
     axes = facts["cells"]
+    if "groups" in facts:
+        axes = [axis | {"whole": True} for axis in axes]  # rows and groups are counted
     found = dimensions.dimensions_of(axes, rows)
     if len(names) > 1:
         of = tuple(chart_words.quantile(facts["measures"][measure_of(name, facts)]) for name in names)
         found.append(Dimension(STATISTIC, {"columns": [STATISTIC]}, "name", of, beside=True))
     first = facts["measures"][measure_of(names[0], facts)]
-    from_zero = foreign.is_around_noisy(first) or "counts" in first
+    from_zero = foreign.is_around_noisy(first) or "counts" in first or first["verb"] == "share"
     laid = layout.laid_out(found, asked, from_zero=from_zero, running=first["verb"] == "ecdf")
-    kept, left_out = _kept(rows, laid, len(names))
+    if laid.kind == "heatmap" and laid.x is not None and laid.up is not None:
+        laid = replace(laid, x=laid.x.in_a_map(), up=laid.up.in_a_map())
+    rows, left_out = _largest(rows, laid, leading or names[0], asked.limit)
+    kept, more_left_out = _kept(rows, laid, len(names))
+    left_out += more_left_out
+    if left_out:
+        shown = {one.name: one for one in dimensions.dimensions_of(axes, kept)}
+        laid = replace(
+            laid,
+            x=laid.x and replace(laid.x, labels=shown.get(laid.x.name, laid.x).labels),
+            up=laid.up and replace(laid.up, labels=shown.get(laid.up.name, laid.up).labels),
+        )
     cells = [
         _cell(row, name, laid, facts, found[-1].labels[number] if len(names) > 1 else "")
         for row in kept
@@ -137,6 +171,37 @@ def _panel(
     return panel, left_out + panels_left_out
 
 
+def _with_data(rows: Sequence[Row], name: str, facts: Facts) -> tuple[Sequence[Row], list[str]]:
+    """Of contributions the cells up to the last rows and groups that stand out from the noise."""
+    if "groups" not in facts:
+        return rows, []
+    ends = [f"{column}_left" for axis in facts["cells"] for column in axis["columns"]]
+    error = measure_of(name, facts) + ERROR
+    found = [row for row in rows if row[name] > STANDS_OUT * max(row[error], 0.5)] or rows[:1]
+    last = {end: max(row[end] for row in found) for end in ends}
+    kept = [row for row in rows if all(row[end] <= last[end] for end in ends)]
+    note = "cells beyond the last that stands out from the noise are left out"
+    return kept, [note] if len(kept) < len(rows) else []
+
+
+def _largest(rows: Sequence[Row], laid: Layout, name: str, limit: int) -> tuple[Sequence[Row], list[str]]:
+    """The rows of the values with the largest numbers, where a column has more than `limit`; and a note of the rest."""
+    left_out = []
+    for dimension in (laid.x, laid.up):
+        if dimension is None or dimension.kind != "name" or dimension.banded or len(dimension.labels) <= limit:
+            continue
+        sizes: dict[str, float] = dict.fromkeys(dimension.labels, -math.inf)
+        for row in rows:
+            if math.isfinite(row[name]):
+                label = dimension.label(row)
+                sizes[label] = max(sizes[label], row[name])
+        largest = set(sorted(sizes, key=lambda label: -sizes[label])[:limit])
+        rows = [row for row in rows if dimension.label(row) in largest]
+        rest = len(dimension.labels) - limit
+        left_out.append(f"the {limit:,} values of {dimension.name} with the largest numbers, and {rest:,} more")
+    return rows, left_out
+
+
 def _kept(rows: Sequence[Row], laid: Layout, each: int) -> tuple[Sequence[Row], list[str]]:
     """The rows that a chart can show, and a note where these are not all."""
     most = (MOST_TILES if laid.kind == "heatmap" else MOST_CELLS) // each
@@ -159,6 +224,8 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
     measure = measure_of(name, facts)
     around = NOISY if foreign.is_around_noisy(facts["measures"][measure]) else ""
     cell = interval(row, name, measure, around, limits(facts["measures"][measure]))
+    if _is_a_count(facts["measures"][measure]) and math.isfinite(cell["value"]):
+        cell["short"] = pages.number(round(cell["value"]))  # there are no halves of those that are counted
 
     def said(dimension: Dimension) -> str:
         return quantile if dimension.name == STATISTIC and dimension.name not in row else dimension.label(row)
@@ -183,6 +250,11 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
     return cell
 
 
+def _is_a_count(statistic: Mapping[str, Any]) -> bool:
+    """Tell whether a number is of rows, values or units."""
+    return "counts" in statistic or statistic["verb"] in ("count", "n_units")
+
+
 def limits(statistic: Mapping[str, Any]) -> tuple[float, float] | None:
     """The bounds of values between which a number lies by itself: a mean, a quantile, but no variance and no ratio."""
     within = "bounds" in statistic and ("q" in statistic or statistic["verb"] == "mean")
@@ -199,9 +271,15 @@ def interval(row: Row, name: str, measure: str, around: str, within: tuple[float
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
-    low, high = (pages.number(ends[end]) for end in ("low", "high"))
+    low, high = (_end_words(ends[end]) for end in ("low", "high"))
     says = {"says": f"{pages.number(row[name])} (95%: {low} to {high})", "short": pages.number(row[name])}
-    return {"value": row[name], **says, **band, **_finite(**ends)}
+    symmetric = {} if f"{measure}_low" in row or within is not None else {"symmetric": True}
+    return {"value": row[name], **says, **band, **symmetric, **_finite(**ends)}
+
+
+def _end_words(end: float) -> str:
+    """An end of an interval; many have none."""
+    return pages.number(end) if math.isfinite(end) else "∞" if end > 0 else "-∞"
 
 
 def _finite(**positions: float) -> dict[str, float | None]:
@@ -211,6 +289,9 @@ def _finite(**positions: float) -> dict[str, float | None]:
 
 def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     """A panel for each level of subtotals, since a total dwarfs its parts."""
+    dates = any("every" in axis for axis in facts["cells"])  # they lie on a scale of time
+    if is_two_way(facts) and not dates and len(names) == 1 and facts["levels"][1]["rows"] <= asked.limit:
+        return _with_margins(names[0], rows, facts, asked)
     dated = {axis["columns"][0]: axis for axis in facts["cells"] if "every" in axis}
     made, panels, left_out = [], [], []
     for name in names:
@@ -219,12 +300,42 @@ def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
             mine = rows[start : start + level["rows"]]
             axes = [dated.get(column, {"columns": [column]}) for column in level["columns"]]
             title = f"by {' and '.join(level['columns'])}" if axes else "all together"
-            panel, notes = _panel([name], mine, {**facts, "cells": axes}, Asked(), width=NARROW)
+            panel, notes = _panel([name], mine, {**facts, "cells": axes}, Asked(limit=asked.limit), width=NARROW)
             panels.append(panel)
             left_out += notes
             made.append(charts.panel(drawing.chart_of(panel), f"{name}, {title}" if len(names) > 1 else title))
             start += level["rows"]
-    return charts.beside(made, chart_words.words(names, facts, panels, asked, left_out))
+    left_out.append("each panel has a scale of its own, since a total is far above its parts")
+    return charts.beside(made, chart_words.words(names, facts, panels, asked, list(dict.fromkeys(left_out))))
+
+
+def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
+    """The table of two columns of keys that it is, with its margins: colors show the cells, and words all numbers."""
+    up, across = facts["levels"][0]["columns"]
+    measure = measure_of(name, facts)
+    around = NOISY if foreign.is_around_noisy(facts["measures"][measure]) else ""
+    cells, start = [], 0
+    for level in facts["levels"]:
+        for row in rows[start : start + level["rows"]]:
+            cell = interval(row, name, measure, around, limits(facts["measures"][measure]))
+            if _is_a_count(facts["measures"][measure]):
+                cell["short"] = pages.number(round(cell["value"]))
+            for word, column in (("cell", across), ("up", up)):
+                inside = column in level["columns"]
+                cell[word] = dimensions.label(row, {"columns": [column]}, column) if inside else ALL
+                cell["x_says" if word == "cell" else "up_says"] = cell[word]
+            cells.append(cell | {"margin": len(level["columns"]) < 2})
+        start += level["rows"]
+    sides = [
+        Dimension(column, {"columns": [column]}, "name", tuple(dict.fromkeys(cell[word] for cell in cells)))
+        for column, word in ((across, "cell"), (up, "up"))
+    ]
+    described = chart_words.axis_title([name], facts)
+    panel = Panel(
+        cells, "heatmap", sides[0], described, sides[1], from_zero=foreign.is_around_noisy(facts["measures"][measure])
+    )
+    words = chart_words.words([name], facts, [panel], asked, [])
+    return charts.titled(drawing.with_margins(panel), words)
 
 
 def _check_not_laid_out(asked: Asked, of: str) -> None:
@@ -243,10 +354,12 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     left, right = axis["columns"]
     each = [rows[start : start + axis["size"]] for start in range(0, len(rows), axis["size"])][: layout.MOST_PANELS]
     words = chart_words.words([name], facts, [], asked, [])
-    most = 1.0 if facts["measures"][measure_of(name, facts)]["verb"] == "correlation" else None
+    whole = facts["measures"][measure_of(name, facts)]["verb"] == "correlation"
+    most = 1.0 if whole else max((abs(row[name]) for mine in each for row in mine), default=0.0) or 1.0
     made = []
     for mine in each:
-        cells = charts.map_cells(mine, left, right, name, measure_of(name, facts) + ERROR)
+        half = charts.map_cells(mine, left, right, name, measure_of(name, facts) + ERROR)
+        cells = half + [cell | {"across": cell["up"], "up": cell["across"]} for cell in half]
         made.append((charts.pair_map(cells, left, right, name, words if not keys else None, most), mine[0]))
     if not keys:
         return made[0][0]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display import page_figures, table_formats
+from dpframe.display.check_words import check_lines
 from dpframe.display.pages import number
 from dpframe.display.report_page import (
     Section,
@@ -18,14 +20,14 @@ from dpframe.display.report_page import (
     scrolling,
 )
 from dpframe.display.result_tables import Table, titled
-from dpframe.display.statements import subject
+from dpframe.display.statements import dearer_words, subject
 from dpframe.privacy import PrivacyUnit
 
 MOST_ROWS = 500  # of a table in a page
 MAP = "The color of a place is its value; the table has the errors."
 LINES = (
     "Lines through bars and points are 95% intervals of the noise, around the unbiased values; a band is twice the "
-    "expected error of a denoised value."
+    "expected error of a denoised value. A hatched bar with arrows is an interval without an end."
 )
 ERRORS = ("number", "by", "95% interval", "noise (standard deviation)", "denoised (root mean square)")
 
@@ -47,7 +49,7 @@ def section(
     if errors:
         parts += [heading("How far to trust each number"), scrolling(_errors(errors), "Table of errors")]
     parts += [heading("Price and protection"), facts_list(_protection(facts))]
-    left_out = [*_clipped(facts), *facts["notes"]]
+    left_out = [*_clipped(facts), *check_lines(facts), *facts["notes"]]
     if left_out:
         parts += [heading("What the bounds leave out"), items(left_out)]
         parts.append(paragraph("The error bars cover the noise alone: they do not contain what was left out.", "small"))
@@ -79,7 +81,11 @@ def _known(error: float | None) -> str:
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    said = [("Price", f"epsilon {cost['epsilon']:.6g}{delta}, by {cost['accounting']} accounting")]
+    pure = [part["sensitivity"] / part["scale"] for part in facts["statistics"] if part.get("p") == 1.0]
+    whole = sum(pure) if len(pure) == len(facts["statistics"]) and "model" not in facts else math.inf
+    why = dearer_words(whole, cost["epsilon"], cost["accounting"])
+    dearer = f"; {why}" if why else ""
+    said = [("Price", f"epsilon {cost['epsilon']:.6g}{delta}, by {cost['accounting']} accounting{dearer}")]
     if "model" in facts:
         said.append(("Model", f"local: epsilon {facts['per_report']:.6g} for each report"))
     said.append(("Protects", str(PrivacyUnit.of_facts(facts["unit"]))))

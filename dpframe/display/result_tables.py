@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
@@ -105,7 +106,7 @@ def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[s
             steps.setdefault(step_words(made.step), []).append(name)
     said = [f"rounded to {step}: {', '.join(names)}" for step, names in steps.items() if "rounded" not in facts]
     warning = [facts["warning"]] if "warning" in facts else []
-    return [*warning, *said, *denoised_words(facts, number), *facts["notes"]]
+    return [*warning, *said, *denoised_words(facts, number), *check_lines(facts), *facts["notes"]]
 
 
 def titled(facts: Mapping[str, Any], otherwise: str) -> str:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors.words import harmless
 
 NOTHING = "No group is shown: none reached the threshold."
 MOST_NAMED = 6  # columns of tables that a title lists
+SAME = 1e-6  # relative, of a cost that was rounded up
 PAIR = ("column", "other")  # what names the two columns of a covariance
 
 
@@ -28,8 +30,19 @@ def statement_of(
     else:
         sentences.append(NOTHING)
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
-    left_out = [f"Note: {note}." for note in facts["notes"]]
+    left_out = [f"Note: {note}." for note in facts["notes"]] + [f"{line}." for line in check_lines(facts)]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
+
+
+def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
+    """Say why a call costs more epsilon than it names, and what to ask instead; None where it does not."""
+    if cost <= offered * (1 + SAME):
+        return None
+    return (
+        f"more than the epsilon {number(offered)} of this noise alone: {accounting} accounting does not add epsilons, "
+        "and pure noise takes more of it. Ask for Gaussian noise, or take a ledger with basic accounting: there the "
+        "epsilon that you type is what is charged"
+    )
 
 
 def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
@@ -64,11 +77,11 @@ def _method(facts: Mapping[str, Any]) -> str:
     if any(statistic.get("by") == "choice" for statistic in facts["measures"].values()):
         return (
             "The answer was chosen at random among declared values, and those near the exact one were far likelier: "
-            f"random enough to hide what any one {_one(facts)} adds."
+            f"random enough to hide what any one {one_of(facts)} adds."
         )
     return (
         "The numbers were computed exactly, and then a random amount was added to each: enough to hide what any one "
-        f"{_one(facts)} adds to them."
+        f"{one_of(facts)} adds to them."
     )
 
 
@@ -80,14 +93,15 @@ def _promise(facts: Mapping[str, Any]) -> str:
     what = (
         "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
     )
-    together = "" if facts["unit"]["column"] is None else f" All rows of one {_one(facts)} are protected together."
+    together = "" if facts["unit"]["column"] is None else f" All rows of one {one_of(facts)} are protected together."
     return (
-        f"Whatever else a reader knows, no outcome is more than {factor} times as likely as if one {_one(facts)} "
+        f"Whatever else a reader knows, no outcome is more than {factor} times as likely as if one {one_of(facts)} "
         f"{what}{but} (differential privacy, epsilon {epsilon:.4g}).{together}"
     )
 
 
-def _one(facts: Mapping[str, Any]) -> str:
+def one_of(facts: Mapping[str, Any]) -> str:
+    """The noun for who is protected."""
     return str(facts.get("word") or facts["unit"]["column"] or "row")
 
 

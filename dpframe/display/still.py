@@ -1,56 +1,238 @@
-"""Charts that a notebook shows without a network: drawn here as SVG, where Altair by itself has a script fetched."""
+"""Charts that need no network: pictures in a notebook, pages that hold their scripts; and their description in each."""
 
 from __future__ import annotations
 
+import io
 import os
-from functools import cache
+import re
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from html import escape
+from pathlib import Path
 from typing import Any
 
+from dpframe.display import theme
 from dpframe.errors import InvalidArgument
+
+NEEDS_BUNDLE = (
+    "charts as HTML need vl-convert, whose scripts stand in the page: pip install 'dpframe[plot]'. Or write "
+    "inline=False, and whoever opens the page fetches them."
+)
+OPENING = re.compile(r"<svg\b[^>]*>")
+OF_THE_WHOLE = (  # what stands once in a specification, outside of its views
+    *("$schema", "config", "title", "description", "datasets", "background", "padding", "autosize"),
+    "usermeta",
+)
+CAPTION = {"anchor": "start", "fontSize": theme.SMALL_SIZE, "fontWeight": "normal", "style": "captions", "offset": 10}
+PNG_START = 33  # bytes of the signature and of the header, which comes first
 
 _drawn_in: int | None = None  # the process that drew first: it has threads that a forked child lacks
 
 
-def still(chart: Any) -> Any:
-    """The same chart, which shows itself as a picture where the caller has chosen no other renderer."""
+@dataclass(frozen=True)
+class Look:
+    """The look that a chart adds to its specification where it is drawn: the theme, and captions below the picture."""
+
+    dark: bool | None = False  # None: the look is that of a theme of the caller's own
+    captions: tuple[str, ...] = ()
+
+
+def still(chart: Any, look: Look | None = None) -> Any:
+    """The same chart, which draws itself with a look, and as a picture where the caller has chosen no renderer.
+
+    The look is no part of what Altair composes, so that ``+``, ``|``, ``&``, ``configure_axis`` and ``properties`` work
+    on it as on any chart of Altair.
+    """
     kind: Any = type(chart)
-    object.__setattr__(chart, "__class__", _still_kind(kind))  # a chart's own attributes are its specification
+    object.__setattr__(chart, "__class__", _still_kind(kind, look or Look()))  # its attributes are its specification
     return chart
 
 
-@cache
-def _still_kind(kind: Any) -> type[Any]:
-    namespace: dict[str, Any] = {"_repr_mimebundle_": _picture, "__reduce_ex__": _reduced, "__doc__": kind.__doc__}
+@lru_cache(maxsize=64)
+def _still_kind(kind: Any, look: Look) -> type[Any]:
+    namespace: dict[str, Any] = {
+        "_dpframe_look": look,
+        "_repr_mimebundle_": _picture,
+        "__reduce_ex__": _reduced,
+        "__doc__": kind.__doc__,
+        "save": _save,
+        "to_html": _to_html,
+        "to_dict": _to_dict,
+        "properties": _properties,
+        **{name: _composed(name) for name in ("__add__", "__or__", "__and__")},
+    }
     made: type[Any] = type(kind.__name__, (kind,), namespace)
     return made
 
 
 def _reduced(chart: Any, protocol: int) -> Any:
     """The chart for copies and pickles, which do not find a class that was made here."""
-    return _restored, (type(chart).__base__, vars(chart))
+    return _restored, (type(chart).__base__, vars(chart), chart._dpframe_look)
 
 
-def _restored(kind: type[Any], specification: dict[str, Any]) -> Any:
+def _restored(kind: type[Any], specification: dict[str, Any], look: Look) -> Any:
     chart = object.__new__(kind)
     vars(chart).update(specification)
-    return still(chart)
+    return still(chart, look)
+
+
+def _composed(name: str) -> Any:
+    """An operator of Altair whose result has the look, and the captions of both."""
+
+    def compose(chart: Any, other: Any) -> Any:
+        look = chart._dpframe_look
+        more = other._dpframe_look.captions if hasattr(type(other), "_dpframe_look") else ()
+        together = getattr(super(type(chart), chart), name)(other)
+        if together is NotImplemented:
+            return together
+        if hasattr(type(together), "_dpframe_look"):  # a copy of a chart of layers
+            object.__setattr__(together, "__class__", type(together).__base__)
+        return still(together, replace(look, captions=tuple(dict.fromkeys((*look.captions, *more)))))
+
+    return compose
+
+
+def _properties(chart: Any, **given: Any) -> Any:
+    """As Altair's; the width and the height of a chart of panels are those of each panel."""
+    size: dict[str, Any] = {name: given[name] for name in ("width", "height") if name in given}
+    rest = {name: value for name, value in given.items() if name not in size}
+    if not size or _panels_of(chart) is None:
+        return super(type(chart), chart).properties(**given)
+    return _resized(super(type(chart), chart).properties(**rest), size)
+
+
+def _panels_of(chart: Any) -> str | None:
+    """The name under which a chart holds its panels; None of one that is a single view."""
+    return next((name for name in ("spec", "concat", "hconcat", "vconcat") if name in chart._kwds), None)
+
+
+def _resized(chart: Any, size: Mapping[str, Any]) -> Any:
+    name = _panels_of(chart)
+    if name is None:
+        return chart.properties(**size)
+    made, inner = chart.copy(deep=False), getattr(chart, name)
+    setattr(made, name, [_resized(one, size) for one in inner] if isinstance(inner, list) else _resized(inner, size))
+    return made
+
+
+def _to_dict(chart: Any, *args: Any, **options: Any) -> Any:
+    """The specification: as a whole chart with its look, as a part of another as it is."""
+    whole = (options.get("context") or {}).get("top_level", True)
+    specification = super(type(chart), chart).to_dict(*args, **options)
+    if not whole or options.get("format", "vega-lite") != "vega-lite":
+        return specification
+    return dressed(specification, chart._dpframe_look, _own_config(chart))
+
+
+def without_captions(chart: Any) -> dict[str, Any]:
+    """The specification of a chart whose captions a page writes itself."""
+    look = replace(getattr(type(chart), "_dpframe_look", Look(None)), captions=())
+    kind: Any = type(chart).__base__ if hasattr(type(chart), "_dpframe_look") else type(chart)
+    plain: Any = object.__new__(kind)
+    vars(plain).update(vars(chart))
+    return dressed(plain.to_dict(), look, _own_config(chart))
+
+
+def _own_config(chart: Any) -> Mapping[str, Any]:
+    """The configuration that the caller gave this chart."""
+    given = chart._kwds.get("config")
+    return given.to_dict(validate=False) if hasattr(given, "to_dict") else {}
+
+
+def dressed(specification: Mapping[str, Any], look: Look, own: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification in its look: the theme below what the caller configured, the captions below the picture."""
+    made = dict(specification)
+    if look.dark is not None:
+        made["config"] = _merged(_merged(made.get("config", {}), theme.config(dark=look.dark)), own)
+    if not look.captions:
+        return made
+    whole = {name: made.pop(name) for name in OF_THE_WHOLE if name in made}
+    params = made.pop("params", [])
+    for param in params:  # what is selected in one view alone stays there
+        of = made if "select" in param and "views" not in param else whole
+        of["params"] = [*of.get("params", []), param]
+    below = {"text": list(look.captions), "orient": "bottom", **CAPTION}
+    return {**whole, "vconcat": [{"vconcat": [made], "title": below}]}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(made.get(name), Mapping)
+        made[name] = _merged(made[name], value) if both else value
+    return made
 
 
 def _picture(chart: Any, *args: Any, **options: Any) -> Any:
+    """For a notebook: a picture, and the words that stand for it where it is not seen."""
     import altair
 
     chosen = altair.renderers.active != "default"
     if chosen or (picture := _svg(chart)) is None:
         return super(type(chart), chart)._repr_mimebundle_(*args, **options)
-    return {"image/svg+xml": picture}
+    said = description_of(chart)
+    return {"image/svg+xml": picture, "text/plain": said}, {"image/svg+xml": {"alt": said}}
 
 
 def _svg(chart: Any) -> str | None:
     """The chart as SVG; None without the library that draws it."""
     try:
-        return drawn(chart.to_dict())
+        return described_svg(drawn(chart.to_dict()), description_of(chart))
     except ImportError:
         return None
+
+
+def _save(chart: Any, fp: Any, format: str | None = None, **options: Any) -> None:
+    """Save it as Altair does; pictures hold their description, and a page holds the scripts that it runs."""
+    ending = str(format or (Path(fp).suffix[1:] if isinstance(fp, (str, os.PathLike)) else "")).lower()
+    kept: Any = io.StringIO() if ending == "svg" else io.BytesIO() if ending == "png" else fp
+    if ending == "html":
+        options = {"inline": True, **options}
+    try:
+        super(type(chart), chart).save(kept, format=format or ending or None, **options)
+    except ImportError as error:
+        raise (ImportError(NEEDS_BUNDLE) if options.get("inline") else error) from None
+    if kept is fp:
+        return
+    told = described_svg if ending == "svg" else described_png
+    content = told(kept.getvalue(), description_of(chart))
+    if hasattr(fp, "write"):
+        fp.write(content)
+    elif isinstance(content, str):
+        Path(fp).write_text(content, encoding="utf-8")
+    else:
+        Path(fp).write_bytes(content)
+
+
+def _to_html(chart: Any, *args: Any, **options: Any) -> Any:
+    return super(type(chart), chart).to_html(*args, **{"inline": True, **options})
+
+
+def description_of(chart: Any) -> str:
+    """The words of a chart for who does not see it."""
+    said = getattr(chart, "description", None)
+    return said if isinstance(said, str) else "Chart"
+
+
+def described_svg(svg: str, said: str) -> str:
+    """The picture with its words: those that a reader of screens says, and those that tools look for."""
+    opening = OPENING.search(svg)
+    if opening is None:
+        return svg
+    words = escape(said)
+    tag = f'{opening.group()[:-1]} role="img" aria-label="{words}"><desc>{words}</desc>'
+    return svg[: opening.start()] + tag + svg[opening.end() :]
+
+
+def described_png(png: bytes, said: str) -> bytes:
+    """The picture with its words as the text ``Description`` of PNG (its specification, 11.3.3)."""
+    text = b"Description\0\0\0\0\0" + said.encode()  # not compressed, of no language
+    checked = b"iTXt" + text
+    chunk = struct.pack(">I", len(text)) + checked + struct.pack(">I", zlib.crc32(checked))
+    return png[:PNG_START] + chunk + png[PNG_START:]
 
 
 def drawn(specification: dict[str, Any]) -> str:

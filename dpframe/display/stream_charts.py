@@ -71,7 +71,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], time: str) -> Any:
 def _across(altair: Any, rows: Sequence[Mapping[str, Any]], time: str) -> dict[str, Any]:
     """The periods in their declared order, with as many labels as there is room for."""
     labels = [label for _, label in sorted({(row["place"], row["label"]) for row in rows})]
-    axis = altair.Axis(labelOverlap="greedy", labelAngle=-40, labelLimit=120)
+    axis = altair.Axis(labelOverlap="greedy", labelAngle=-40, labelLimit=0)
     return {"x": altair.X("label:N", sort=[no_markup(label) for label in labels], title=time, axis=axis)}
 
 

@@ -175,10 +175,11 @@ def _kind(column: Column) -> str:
 
 
 def _style(place: str) -> str:
-    """The look of one table in a page of others."""
+    """The look of one table in a page of others, which may be light where it is read in dark mode: it has its own."""
     rules = " ".join(f"{place} {rule}" for rule in TABLE_RULES)
-    dark = f"@media (prefers-color-scheme: dark) {{{place} {{{variables(dark=True)}}}}}"
-    return f"{place} {{{variables()}}} {rules} {dark}"
+    dark = f"@media screen and (prefers-color-scheme: dark) {{{place} {{{variables(dark=True)}}}}}"
+    own = "background:var(--page);color:var(--ink);padding:.5em .8em"
+    return f"{place} {{{variables()}{own}}} {rules} {dark}"
 
 
 def variables(*, dark: bool = False) -> str:

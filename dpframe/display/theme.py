@@ -17,6 +17,12 @@ TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 16, 12, 11
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 
+NAMED = {  # of categories that are called by colors, in shades that stand out from light pages and from dark ones
+    **{"red": "#d6404e", "green": "#009E73", "blue": "#3a86c8", "yellow": "#bd9b00", "orange": "#e07b00"},
+    **{"purple": "#9467bd", "pink": "#d16ba5", "brown": "#9c6b4e", "gray": "#8a8a8a", "grey": "#8a8a8a"},
+    **{"black": "#5c5c5c", "white": "#a8a8a8"},
+}
+
 
 @dataclass(frozen=True)
 class Colors:
@@ -121,7 +127,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
             "labelFontSize": SMALL_SIZE,
             "titleFontSize": TEXT_SIZE,
             "titleFontWeight": "normal",
-            "labelLimit": 240,
+            "labelLimit": 360,
             "symbolOpacity": 1,
             "symbolStrokeWidth": 2,
         },
@@ -154,6 +160,10 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "denoised": {"color": of.denoised, "opacity": 0.65},
         "tiles": {"stroke": of.page, "strokeWidth": 0.5},
         "words": {"color": of.ink, "fontSize": SMALL_SIZE},
+        "margins": {"color": of.ink, "fontSize": SMALL_SIZE, "fontWeight": 600},
         "words-on-strong": {"color": of.page, "fontSize": SMALL_SIZE},
+        "captions": {"fill": of.faint},
+        "open-intervals": {"color": of.ink, "opacity": 0.5},
+        "arrows": {"color": of.ink, "opacity": 1},
         "limits": {"color": of.ink, "strokeDash": [5, 4], "strokeWidth": 1.2},
     }

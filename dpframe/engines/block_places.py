@@ -17,8 +17,6 @@ from dpframe.engines.cells import NARROW, Cells, close_together, filled, table_o
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernel_places import INLINE, cells_of_positions, views_of
 from dpframe.engines.known_words import MOST_STRINGS, KnownWords, Scratch
-from dpframe.queries.bins import BinAxis
-from dpframe.queries.keys import KeyAxis
 
 Integers = NDArray[np.int64]
 
@@ -29,11 +27,11 @@ Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the 
 
 def may_be_placed(cells: Cells, *, few: bool) -> bool:
     """Tell, before any column is brought over, whether `places_of` may find a way; `few` says that rows are."""
-    return all(isinstance(axis, BinAxis) or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
+    return all(axis.coding == "bins" or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
 
 
 def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
-    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1:
+    if len(axis.columns) > 1:
         return False
     if cells.source.column(axis.columns[0]).coded:
         return True
@@ -72,9 +70,7 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | Non
     def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
         return cells.axis_codes(axis, block) + 1
 
-    if isinstance(axis, BinAxis):
-        return as_it_is
-    if cells.are_positions(axis.columns[0], schema):
+    if axis.coding == "bins" or cells.are_positions(axis.columns[0], schema):
         return as_it_is
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     if schema[name] in NARROW:

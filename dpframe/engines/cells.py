@@ -7,7 +7,7 @@ and the declared keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -20,8 +20,7 @@ from dpframe.engines.found_labels import told_apart
 from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
 from dpframe.engines.source import FEW_ROWS, ColumnRequest, ColumnType, Source, collected
-from dpframe.queries.bins import BinAxis
-from dpframe.queries.discovery import FoundAxis
+from dpframe.queries.bins import BinAxis, Coding
 from dpframe.queries.keys import KeyAxis, Keys
 
 Integers = NDArray[np.int64]
@@ -42,33 +41,23 @@ class Cells:
     declared: dict[str, Declared]  # the caller's column -> its keys, as the column compares them
 
     @classmethod
-    def of(cls, source: Source, keys: Keys) -> Self:
+    def of(cls, source: Source, keys: Keys, name: str = "key") -> Self:
         """Number the columns."""
-        columns = {column: f"key{number}" for number, column in enumerate(keys.columns)}
-        keys_of_columns = {
-            column: declared_keys(source, axis, position)
-            for axis in keys.axes
-            if isinstance(axis, KeyAxis)
-            for position, column in enumerate(axis.columns)
-        }
-        return cls(source, keys, columns, keys_of_columns)
+        columns = {column: f"{name}{number}" for number, column in enumerate(keys.columns)}
+        declared: dict[str, Declared] = {}
+        for axis in keys.axes:
+            declared |= WAYS[axis.coding].declared(source, axis)
+        return cls(source, keys, columns, declared)
 
     @property
     def bins(self) -> list[BinAxis]:
         """The axes that are bins."""
-        return [axis for axis in self.keys.axes if isinstance(axis, BinAxis)]
+        axes: Sequence[Any] = self.keys.axes
+        return [axis for axis in axes if axis.coding == "bins"]
 
     def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
-        requests: list[ColumnRequest] = []
-        for axis in self.keys.axes:
-            for column in axis.columns:
-                name = self.columns[column]
-                if isinstance(axis, BinAxis):
-                    requests.append((name, column, "bin", axis.kind))
-                elif isinstance(axis, KeyAxis):
-                    requests.append((name, column, "key", self.declared[column]))
-        return requests
+        return [request for axis in self.keys.axes for request in WAYS[axis.coding].requests(self, axis)]
 
     def names(self) -> list[str]:
         """The engine's columns."""
@@ -89,27 +78,15 @@ class Cells:
 
     def axis_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
         """The number of each row's cell in one direction, OUTSIDE where it falls in none."""
-        return self._bin_codes(axis, table) if isinstance(axis, BinAxis) else self._key_codes(axis, table)
-
-    def _key_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
-        keys = [self.declared[column] for column in axis.columns]
-        *inner, rows = combinations(keys)
-        code = self._positions(axis.columns[0], keys[0], table)
-        for column, column_keys, known in zip(axis.columns[1:], keys[1:], inner, strict=True):
-            both = combined(code, self._positions(column, column_keys, table), column_keys.size)
-            code = positions(pl.Series("", both), known.tolist())
-        if np.array_equal(rows, np.arange(rows.size)):
-            return code
-        cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # of each number; the last entry is for NOWHERE
-        cell_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-        return np.asarray(cell_of[code])
+        return WAYS[axis.coding].codes(self, axis, table)
 
     def are_positions(self, column: str, schema: pl.Schema) -> bool:
         """Tell whether the keys of a column were brought over as positions among the declared ones."""
         return come_as_positions(self.source.column(column), schema[self.columns[column]])
 
-    def _positions(self, column: str, keys: Declared, table: pl.DataFrame) -> Integers:
+    def positions(self, column: str, table: pl.DataFrame) -> Integers:
         """The position of each row among the keys of one column."""
+        keys = self.declared[column]
         values = table[self.columns[column]]
         if come_as_positions(self.source.column(column), values.dtype):
             return values.cast(pl.Int64).to_numpy()
@@ -118,10 +95,53 @@ class Cells:
             return code
         return np.where(values.is_null().to_numpy(), keys.missing, code)
 
-    def _bin_codes(self, axis: BinAxis, table: pl.DataFrame) -> Integers:
-        column = table[self.columns[axis.column]]
-        codes = self.half_open[axis.column].codes(column.fill_null(0).to_numpy())
-        return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
+
+@dataclass(frozen=True)
+class Way:
+    """From values to the places of an axis: what is declared of its columns, what is loaded, how rows are coded."""
+
+    declared: Callable[[Source, Any], dict[str, Declared]]
+    requests: Callable[[Cells, Any], list[ColumnRequest]]
+    codes: Callable[[Cells, Any, pl.DataFrame], Integers]
+
+
+def _declared_in_all(source: Source, axis: KeyAxis) -> dict[str, Declared]:
+    return {column: declared_keys(source, axis, position) for position, column in enumerate(axis.columns)}
+
+
+def _key_requests(cells: Cells, axis: KeyAxis) -> list[ColumnRequest]:
+    return [(cells.columns[column], column, "key", cells.declared[column]) for column in axis.columns]
+
+
+def _key_codes(cells: Cells, axis: KeyAxis, table: pl.DataFrame) -> Integers:
+    *inner, rows = combinations([cells.declared[column] for column in axis.columns])
+    code = cells.positions(axis.columns[0], table)
+    for column, known in zip(axis.columns[1:], inner, strict=True):
+        both = combined(code, cells.positions(column, table), cells.declared[column].size)
+        code = positions(pl.Series("", both), known.tolist())
+    if np.array_equal(rows, np.arange(rows.size)):
+        return code
+    cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # of each number; the last entry is for NOWHERE
+    cell_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    return np.asarray(cell_of[code])
+
+
+def _bin_requests(cells: Cells, axis: BinAxis) -> list[ColumnRequest]:
+    return [(cells.columns[axis.column], axis.column, "bin", axis.kind)]
+
+
+def _bin_codes(cells: Cells, axis: BinAxis, table: pl.DataFrame) -> Integers:
+    column = table[cells.columns[axis.column]]
+    codes = cells.half_open[axis.column].codes(column.fill_null(0).to_numpy())
+    return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
+
+
+_BY_KEYS = Way(_declared_in_all, _key_requests, _key_codes)
+WAYS: Mapping[Coding, Way] = {
+    "keys": _BY_KEYS,
+    "found": _BY_KEYS,
+    "bins": Way(lambda source, axis: {}, _bin_requests, _bin_codes),
+}
 
 
 def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
@@ -149,7 +169,7 @@ def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
     """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
     column = source.column(axis.columns[position])
     assert column.identity is not None
-    if isinstance(axis, FoundAxis):
+    if axis.coding == "found":
         return as_stored([told_apart(code, column) for code in axis.values(position)])
     return declared(axis.values(position), column.identity)
 

@@ -21,8 +21,8 @@ from dpframe.engines.source import ColumnRequest, Role, Source, collected
 from dpframe.engines.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps
-from dpframe.queries.query import Query
-from dpframe.queries.total import DistinctTotal, OfRows, Total
+from dpframe.queries.query import Query, gathers
+from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
 from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, summed, vector_of
 
@@ -85,14 +85,14 @@ class Parts:
 
 def compound(query: Query) -> bool:
     """Tell whether some Total is no plain sum over rows."""
-    return query.grouping is None and not all(isinstance(total, OfRows) for total in query.of_cells)
+    return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
 
 
 def totals_at_once(
     source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit, p: float
 ) -> dict[Total, Integers] | None:
     """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
-    if query.gathers or parts.others:
+    if gathers(query) or parts.others:
         return None
     if unit.column is None:
         sums: dict[Total, Integers] | None = of_rows_alone(source, cells, parts.terms)
@@ -242,13 +242,22 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
 def _prepared(total: Total, name: str) -> pl.Expr | None:
     """From a column that was brought over, row by row: the bin of a value, or what it adds to its unit's sum."""
     inner = vector_of(total, InnerCounts)
+    if inner is None:
+        return (
+            wider_steps(pl.col(name), total.values[0][1]) if total.values else pl.col(name) if total.columns else None
+        )
+
+    def places(column: pl.Series) -> pl.Series:
+        return pl.Series(inner.places(column.cast(pl.Float64).to_numpy()))  # NaN where they are missing
+
+    return pl.col(name).map_batches(places, return_dtype=pl.Int64, is_elementwise=True) if inner.column else None
+
+
+def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
+    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; none where it is missing."""
+    total = UnitsTotal("value", bounds)
 
     def integers(column: pl.Series) -> pl.Series:
-        values = column.cast(pl.Float64).to_numpy()  # NaN where they are missing
-        if inner is not None:
-            return pl.Series(inner.places(values))
-        return pl.Series(total.integers(values.size, {total.columns[0]: values}).ravel())
+        return pl.Series(total.integers(len(column), {"value": column.cast(pl.Float64).to_numpy()}).ravel())
 
-    if total.values:
-        return pl.col(name).map_batches(integers, return_dtype=pl.Int64, is_elementwise=True)
-    return pl.col(name) if total.columns else None
+    return value.map_batches(integers, return_dtype=pl.Int64, is_elementwise=True)

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines.cells import Cells, Integers, declared_keys
+from dpframe.engines.cells import Cells, Integers
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.contrasts import Subset
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
@@ -74,6 +73,4 @@ def _steps(owner: pl.Series, most: int) -> Integers:
 
 def _cells(source: Source, axis: Any, number: int) -> Cells:
     """The places of one column's values among the declared ones, under a name of its own."""
-    column = axis.columns[0]
-    declared = {} if isinstance(axis, BinAxis) else {column: declared_keys(source, axis, 0)}
-    return Cells(source, Keys((axis,)), {column: f"attribute{number}"}, declared)
+    return Cells.of(source, Keys((axis,)), f"attribute{number}_")

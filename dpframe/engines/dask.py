@@ -22,7 +22,7 @@ from dpframe.engines.source import ColumnType, types_of_dask
 from dpframe.engines.task import Task
 from dpframe.engines.unit_parts import FAILED, in_parts, received, together, versions
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
-from dpframe.errors.withholding import withheld
+from dpframe.errors.tracebacks import withheld
 from dpframe.frames.forked import polars_works
 
 MOST_PARTS = 2**10

@@ -22,7 +22,7 @@ from dpframe.engines.flow import covered
 from dpframe.engines.weights import unit_codes
 from dpframe.errors import InvalidArgument
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, Total
 from dpframe.queries.unit_weights import groups_of
 
@@ -84,7 +84,7 @@ class GatheredPartial(Partial):
 
 def drops_groups(query: Query, unit: PrivacyUnit) -> bool:
     """Tell whether a unit may be in more groups than those in which its distinct values count."""
-    return query.gathers and unit.column is not None and groups_of(unit, query.keys.cells) < query.keys.cells
+    return gathers(query) and unit.column is not None and groups_of(unit, query.keys.cells) < query.keys.cells
 
 
 def gathered(

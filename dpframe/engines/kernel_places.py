@@ -6,7 +6,7 @@ uneven widths or of dates. Both give the same cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self
@@ -19,7 +19,7 @@ from dpframe.engines.cells import NARROW, Cells, close_together, filled, table_o
 from dpframe.engines.half_open import near_uniform
 from dpframe.engines.identity import NOWHERE, Declared
 from dpframe.engines.kernels import read_only
-from dpframe.queries.bins import BinAxis
+from dpframe.queries.bins import BinAxis, Coding
 from dpframe.queries.keys import KeyAxis
 
 Words = NDArray[np.uint64]
@@ -49,20 +49,22 @@ class Placing:
 
 
 def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Axis:
-    size = np.uint32(axis.size)
-
     def as_it_is(table: pl.DataFrame, places: Places) -> None:
-        kernels.by_position(cells.axis_codes(axis, table), size, places)
+        kernels.by_position(cells.axis_codes(axis, table), np.uint32(axis.size), places)
 
-    if isinstance(axis, BinAxis):
-        return _bins(kernels, cells, axis, schema) or as_it_is
-    if not isinstance(axis, KeyAxis) or len(axis.columns) > 1 or cells.are_positions(axis.columns[0], schema):
-        return as_it_is
+    quick = QUICK.get(axis.coding)
+    return (quick(kernels, cells, axis, schema, as_it_is) if quick else None) or as_it_is
+
+
+def _keys(kernels: ModuleType, cells: Cells, axis: KeyAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
+    """Keys of one column that come over as they are."""
+    if len(axis.columns) > 1 or cells.are_positions(axis.columns[0], schema):
+        return None
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     prepare = _strings if schema[name] == pl.String else _integers if schema[name] in NARROW else None
-    quick = None if prepare is None or not keys.values else prepare(kernels, name, keys, size)
+    quick = None if prepare is None or not keys.values else prepare(kernels, name, keys, np.uint32(axis.size))
     if quick is None:
-        return as_it_is
+        return None
 
     def where_none_is_missing(table: pl.DataFrame, places: Places) -> None:
         (quick if keys.missing == NOWHERE or not table[name].null_count() else as_it_is)(table, places)
@@ -70,7 +72,7 @@ def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Ax
     return where_none_is_missing
 
 
-def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema) -> Axis | None:
+def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
     """Numbers in bins of nearly even widths."""
     name, edges = cells.columns[axis.column], cells.half_open[axis.column].edges
     guess = near_uniform(edges) if schema[name] == pl.Float64 else None
@@ -83,6 +85,9 @@ def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema) -
         kernels.by_bin(read_only(values), edges, axis.outside == "clip", origin, per_unit, places)
 
     return of_rows
+
+
+QUICK: Mapping[Coding, Callable[..., Axis | None]] = {"keys": _keys, "found": _keys, "bins": _bins}
 
 
 def _integers(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:

@@ -17,7 +17,7 @@ from dpframe.queries.query import Query
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     """The columns that a question reads."""
-    columns = [*query.columns, *(name for total in query.of_cells for name in total.columns), unit.column]
+    columns = [*query.keys.columns, *(name for total in query.of_cells for name in total.columns), unit.column]
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from dpframe.engines.found_labels import check_labels
 from dpframe.engines.identity import Declared, declared, twice
@@ -16,12 +18,12 @@ from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, Missin
 from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis, DateAxis
-from dpframe.queries.contributions import Grouping
-from dpframe.queries.discovery import FoundAxis
-from dpframe.queries.keys import KIND_WORDS, DtypeAxis, KeyAxis, Keys, Kind
-from dpframe.queries.query import ERROR, NOISY, Query
-from dpframe.queries.statistics.capabilities import OfUnits
+from dpframe.queries.bins import BinAxis, Coding, DateAxis
+from dpframe.queries.contributions import UnitGrid, grouping_of
+from dpframe.queries.discovery import found_axis
+from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind
+from dpframe.queries.query import ERROR, NOISY, Query, gathers
+from dpframe.queries.statistics.capabilities import OfUnits, Tables
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 
@@ -47,17 +49,19 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     """
     check_threads(frame)
     check_quiet(frame)
-    if query.gathers:
+    if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
     _refuse_results(list(source.schema), {name for total in query.of_cells for name in total.columns})
-    if query.found is not None:
-        resolved = _checked_found(source, query, query.found, unit)
-    elif query.grouping is None:
-        resolved = replace(query, keys=_checked(source, query.keys))
+    if query.keys.unknown:
+        resolved = _checked_found(source, query, unit)
+    elif query.keys.counted == "units":
+        resolved = replace(query, keys=_checked_units(source, query.keys))
     else:
-        resolved = replace(query, grouping=_checked_grouping(source, query.grouping))
-    resolved = resolved.with_axes(lambda axis: _checked_axis(source, axis))
+        resolved = replace(query, keys=_checked(source, query.keys))
+    resolved = resolved.each(
+        lambda one: one.resolved(lambda axis: _checked_axis(source, axis)) if isinstance(one, Tables) else one
+    )
     for total in query.of_cells:
         if isinstance(total, VectorTotal) and isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
@@ -73,6 +77,13 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if unit.column is not None:
         _check_unit(unit.column, source.column(unit.column))
     return resolved
+
+
+def booleans(frame: Any, query: Query) -> frozenset[str]:
+    """The columns whose dtype says that all values are true or false; of pandas none, where a missing one decides."""
+    source = source_of(frame)
+    names = {name for total in query.of_cells for name, _ in total.values}
+    return frozenset(name for name in names if source.column(name).polars == pl.Boolean)
 
 
 def check_gathered(frame: Any) -> None:
@@ -116,47 +127,55 @@ def _checked(source: Source, keys: Keys) -> Keys:
     return replace(keys, axes=tuple(_checked_axis(source, axis) for axis in keys.axes))
 
 
-def _checked_found(source: Source, query: Query, axis: FoundAxis, unit: PrivacyUnit) -> Query:
+def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:
     """Keys that are found: columns whose values have one label each, and known values that they can hold."""
+    axis = found_axis(query.keys)
+    assert axis is not None
     check_labels(source, axis)
     by_rows = unit.column is None
     room = 2 if by_rows else unit.contribution.max_groups + 1
     keys = Keys((replace(axis, room=room, by_rows=by_rows),))
-    statistics = tuple(
-        (name, one.by_rows() if by_rows and isinstance(one, OfUnits) else one) for name, one in query.statistics
-    )
-    return replace(query, keys=keys, statistics=statistics)
+    simpler = query.each(lambda one: one.by_rows() if by_rows and isinstance(one, OfUnits) else one)
+    return replace(simpler, keys=keys)
 
 
-def _checked_grouping(source: Source, grouping: Grouping) -> Grouping:
+def _checked_units(source: Source, grid: Keys) -> Keys:
     """The groups of a question about contributions; distinct values must stay apart, as keys do."""
+    grouping = grouping_of(grid)
     if grouping.keys is not None:
-        return replace(grouping, keys=_checked(source, grouping.keys))
+        return UnitGrid(grid.axes, replace(grouping, keys=_checked(source, grouping.keys)))
     for name in grouping.columns:
         column = source.column(name)
         if column.identity is None:
             raise WrongDtype(_identity_words(name, column, "be grouped by"))
-    return grouping
+    return grid
 
 
-def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxis | BinAxis:
-    if isinstance(axis, DtypeAxis):
-        column = source.column(axis.columns[0])
-        if column.levels is None:
-            raise MissingArgument(axis.missing + (LEVELS if column.kind == "category" else ""))
-        return KeyAxis(axis.columns, tuple((level,) for level in column.levels))
-    if isinstance(axis, DateAxis):
-        return _checked_dates(source.column(axis.column), axis)
-    if isinstance(axis, BinAxis):
-        column = source.column(axis.column)
-        _check_kind(axis.column, column, axis.kind, "bins")
-        if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
-            raise WrongDtype(_zone_words(axis.column, column, "bins"))
-        if axis.kind == "date" and column.aware:
-            raise WrongDtype(_zone_words(axis.column, column, "bins") if axis.closed else _days_words(axis, column))
-        return axis
+def _checked_axis(source: Source, axis: Axis) -> Axis:
+    """An axis as the schema has it: with the keys that a dtype declares."""
+    return CHECKS[axis.coding](source, axis)
+
+
+def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
+    column = source.column(axis.columns[0])
+    if column.levels is None:
+        raise MissingArgument(axis.missing + (LEVELS if column.kind == "category" else ""))
+    return KeyAxis(axis.columns, tuple((level,) for level in column.levels))
+
+
+def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
+    column = source.column(axis.column)
+    if axis.kind == "date" and column.aware:
+        raise WrongDtype(_zone_words(axis.column, column, "bins") if axis.closed else _days_words(axis, column))
+    _check_kind(axis.column, column, axis.kind, axis.argument)
+    if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
+        raise WrongDtype(_zone_words(axis.column, column, "bins"))
+    return axis
+
+
+def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
     columns = [source.column(name) for name in axis.columns]
-    known = [_checked_keys(column, axis, position) for position, column in enumerate(columns)]
+    known = [_keys_of_column(column, axis, position) for position, column in enumerate(columns)]
     if (again := twice(known)) is not None:
         first, second = (shown(row[0] if len(row) == 1 else row) for row in (axis.rows[index] for index in again))
         raise InvalidArgument(
@@ -166,15 +185,11 @@ def _checked_axis(source: Source, axis: KeyAxis | DtypeAxis | BinAxis) -> KeyAxi
     return axis
 
 
-def _checked_dates(column: ColumnType, axis: DateAxis) -> DateAxis:
-    if column.aware:
-        raise WrongDtype(_days_words(axis, column))
-    if column.kind not in {"date", "datetime", *ANYTHING}:
-        raise WrongDtype(
-            f"column {axis.column!r} must hold dates or datetimes for keys=dpf.dates, but its dtype is {column.dtype}. "
-            "Cast it to dates first."
-        )
-    return axis
+CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
+    "dtype": _of_dtype,
+    "bins": _checked_bins,
+    "keys": _checked_keys,
+}
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:
@@ -185,6 +200,13 @@ def _days_words(axis: BinAxis, column: ColumnType) -> str:
 
 
 def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:
+    if argument == DateAxis.argument:
+        if column.kind not in {"date", "datetime", *ANYTHING}:
+            raise WrongDtype(
+                f"column {name!r} must hold dates or datetimes for {argument}, but its dtype is {column.dtype}. "
+                "Cast it to dates first."
+            )
+        return
     if column.kind == "other":
         verb = "binned" if argument == "bins" else "grouped by"
         raise WrongDtype(f"column {name!r} must hold plain values to be {verb}, but its dtype is {column.dtype}.")
@@ -204,7 +226,7 @@ def _way_out(column: ColumnType, argument: str) -> str:
     return f"Write {KIND_WORDS.get(column.kind, 'what the column holds')}."
 
 
-def _checked_keys(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
+def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
     """The keys of one column as it compares them, which is the same for all neighbors: by its dtype."""
     name, kind, values = axis.columns[position], axis.kind(position), axis.values(position)
     _check_kind(name, column, kind, axis.argument)

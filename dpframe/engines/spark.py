@@ -29,7 +29,7 @@ from dpframe.engines.task import Task
 from dpframe.engines.unit_parts import FAILED, as_pairs, in_parts, received, together, versions
 from dpframe.engines.utf8 import UTF8
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
-from dpframe.errors.withholding import withheld
+from dpframe.errors.tracebacks import withheld
 
 ROWS = 2**17  # about so many are worked on at a time: of more, parts are objects that Java's memory is not made for
 ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows

@@ -33,6 +33,7 @@ from dpframe.engines.row_totals import of_groups
 from dpframe.engines.source import source_of
 from dpframe.engines.task import Task
 from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.query import gathers
 from dpframe.queries.row_functions import OnGrid, Present, RowFunction, plain_share
 
 KEYS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.String)
@@ -47,7 +48,7 @@ def by_sql(task: RowTask) -> bool:
     if not isinstance(task, Task):  # which keys there are is no sum
         return False
     parts = Parts.of_query(task.query, task.unit)
-    if task.by is not None or task.query.grouping is not None or task.query.gathers or parts.others:
+    if task.by is not None or task.query.keys.counted == "units" or gathers(task.query) or parts.others:
         return False
     cells, dtypes = cells_of(task), {name: column.polars for name, column in task.types.items()}
     if cells.bins or any(dtypes[name] not in VALUES for name in parts.terms.values):

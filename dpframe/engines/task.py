@@ -19,7 +19,7 @@ from dpframe.engines.row_task import RowTask
 from dpframe.engines.row_totals import coded_rows, of_rows_alone
 from dpframe.engines.source import ColumnType, Source, collected, types_of
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal
 
 
@@ -47,7 +47,7 @@ class Task(RowTask):
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units."""
         source = self._brought(frame)
-        if self.query.grouping is not None:
+        if self.query.keys.counted == "units":
             return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
             return self._compound(source)
@@ -72,8 +72,8 @@ class Task(RowTask):
         """Rows of units by the numbers of their cells, with the integers that are summed."""
         source = self._brought(frame)
         assert self.by is not None
-        if self.query.grouping is not None:
-            return unit_counts.coded_units(source, self.query.grouping, self.unit)
+        if self.query.keys.counted == "units":
+            return unit_counts.coded_units(source, self.query.keys, self.unit)
         if compound(self.query):
             return compound_rows(source, self.query, self.unit)
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
@@ -111,7 +111,7 @@ class Task(RowTask):
 
     def weigh(self, table: pl.DataFrame) -> Partial:
         """The totals of all coded rows of some units, or of all their pairs."""
-        if self.query.grouping is not None:
+        if self.query.keys.counted == "units":
             pairs = self.combine(table)
             return Partial({self.query.of_cells[0]: unit_counts.of_pairs(pairs, self.query)})
         if compound(self.query):
@@ -125,7 +125,7 @@ class Task(RowTask):
     def _of_coded(self, table: pl.DataFrame) -> Partial:
         """The compound Totals of coded rows, and the values that are to be counted once all of them are together."""
         totals = of_coded(table, self.query, self.unit, self.p)
-        if not self.query.gathers:
+        if not gathers(self.query):
             return Partial(totals)
         names = Parts.of(self.query.of_cells, self.by is not None).others
         columns = {total: name for total, name in names.items() if isinstance(total, DistinctTotal)}
@@ -138,4 +138,4 @@ class Task(RowTask):
 
     @property
     def _terms(self) -> Terms | None:
-        return None if self.query.grouping is not None else Terms.of(self.query.of_cells)
+        return None if self.query.keys.counted == "units" else Terms.of(self.query.of_cells)

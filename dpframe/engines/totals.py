@@ -19,8 +19,8 @@ from dpframe.engines.streaming import Reading
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import Query
-from dpframe.queries.total import Total, over
+from dpframe.queries.query import Query, gathers
+from dpframe.queries.total import Total, VectorTotal, over
 
 Totals = dict[Total, Integers]
 
@@ -42,7 +42,7 @@ def totals(
     """
     engine = engine_of(frame, reading or Reading())
     steps = measured(engine, Task.of(engine, query, unit, p, secret))
-    for level in query.levels[1:]:
+    for level in query.shown.levels[1:]:
         for total in query.of_cells:
             steps[over(total, level.columns)] = added(steps[total], level.group, level.size)
     return steps
@@ -53,14 +53,17 @@ def measured(engine: Engine, task: Task) -> Totals:
     partial = engine.push(task)
     if partial is None:
         partial = engine.fold(task.columns, task.piece, task.by)
-    if task.query.gathers:
+    if gathers(task.query):
         partial = counted_values(partial, task.query.keys.cells)
     return _checked(partial, task)
 
 
 def _checked(partial: Partial, task: Task) -> Totals:
     """Refuse what an engine from outside may have made of its partials: rows would count more than is protected."""
-    expected = {total: (task.query.cells_of(total),) for total in task.query.of_cells}
+    cells, expected = task.query.keys.cells, {}
+    for total in task.query.of_cells:
+        vector = total.vector if isinstance(total, VectorTotal) else None
+        expected[total] = (cells if vector is None else cells // vector.cells * vector.folded,)
     if not isinstance(partial, Partial) or {total: cells.shape for total, cells in partial.totals.items()} != expected:
         raise InvalidType("fold must return the sum of what piece gave")
     if any(cells.dtype != np.int64 for cells in partial.totals.values()):

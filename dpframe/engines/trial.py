@@ -16,7 +16,7 @@ from dpframe.engines.totals import totals
 from dpframe.errors import DpframeError
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries import group_axes
-from dpframe.queries.contributions import Grouping, grid_of
+from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.date_grid import dates
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
@@ -138,7 +138,7 @@ def _mixed(seed: int) -> pl.DataFrame:
 
 def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
     """The protected units: a row, a user, and one of the other units in turn; in the norms of the noises, in turn."""
-    if query.grouping is None:
+    if query.keys.counted == "rows":
         yield PrivacyUnit(), 1.0
     for number, column in enumerate(("user", UNITS[turn % len(UNITS)])):
         nulls: Any = "drop" if (turn + number) % 2 else "one-unit"
@@ -186,11 +186,11 @@ def questions() -> dict[str, Query]:
         **{name: Query("histogram", keys, (("count", Count()),)) for name, keys in cells.items()},
         "sums by words": Query("agg", words, tuple(sums.items())),
         "sums by words and days": Query("agg", cells["words and days"], tuple(more.items())),
-        "all subtotals": Query("agg", cells["words and weeks"], (("n", Count()), ("s", sum("x", (-3, 10)))), cube=True),
+        "all subtotals": Query("agg", cells["words and weeks"], (("n", Count()), ("s", sum("x", (-3, 10)))), "cube"),
         "marginals": Query("marginals", Keys(()), (("count", _all_tables()),)),
         "sums in bins": Query("agg", cells["bins"], tuple(sums.items())),
         **{
-            name: Query("contributions", Keys(grid_of(grouping)), (("count", Contributors()),), grouping=grouping)
+            name: Query("contributions", UnitGrid(grid_of(grouping), grouping), (("count", Contributors()),))
             for name, grouping in contributions.items()
         },
     }

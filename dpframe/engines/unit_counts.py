@@ -10,16 +10,16 @@ from dpframe.engines.cells import Cells, Integers
 from dpframe.engines.source import ColumnRequest, Source, collected
 from dpframe.engines.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.bins import BinAxis
-from dpframe.queries.contributions import Grouping
+from dpframe.queries.contributions import Grouping, grouping_of
+from dpframe.queries.keys import Axis, Keys
 from dpframe.queries.query import Query
 
 
 def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     """The number of units in each cell, row-major. A unit is in one cell, or, without a row in a group, in none."""
-    assert query.grouping is not None
+    grouping = grouping_of(query.keys)
     assert unit.column is not None
-    units, group = _rows(source, query.grouping, unit.column)
+    units, group = _rows(source, grouping, unit.column)
     if unit.nulls == "drop" and units.null_count():
         present = units.is_not_null().to_numpy()
         units, group = units.filter(pl.Series(present)), group[present]
@@ -32,8 +32,9 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     return _in_grid(rows[there], groups[there], query)
 
 
-def coded_units(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.DataFrame:
+def coded_units(source: Source, keys: Keys, unit: PrivacyUnit) -> pl.DataFrame:
     """Rows with their unit and, in other columns, what tells groups apart: the same for every part of a table."""
+    grouping = grouping_of(keys)
     assert unit.column is not None
     if grouping.keys is not None:
         units, group = _rows(source, grouping, unit.column)
@@ -54,8 +55,6 @@ def of_pairs(pairs: pl.DataFrame, query: Query) -> Integers:
 def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
     """The number of units in each cell, of the rows and the groups of each."""
     by_rows, by_groups = query.keys.axes
-    assert isinstance(by_rows, BinAxis)
-    assert isinstance(by_groups, BinAxis)
     cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)
     return np.bincount(cell, minlength=query.keys.cells).astype(np.int64)
 
@@ -79,7 +78,7 @@ def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, I
     return table["unit"], group
 
 
-def _places(numbers: Integers, axis: BinAxis) -> Integers:
+def _places(numbers: Integers, axis: Axis) -> Integers:
     """The cell of the axis that each number falls in; the last is open above."""
-    inner = np.array(axis.edges[1:-1], dtype=np.float64)
+    inner = np.array(axis.values(0)[1:], dtype=np.float64)
     return np.searchsorted(inner, numbers, side="right").astype(np.int64)

@@ -19,6 +19,7 @@
     └── OutputFailed (RuntimeError)       a job cannot write a file; what was released is in the ledger
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
+    BoundsWarning (UserWarning)           bounds clipped values or cut contributions of more than 1%
 """
 
 from __future__ import annotations
@@ -253,6 +254,20 @@ class UnlimitedBudgetWarning(UserWarning):
     --------
     >>> import dpframe as dpf
     >>> issubclass(dpf.UnlimitedBudgetWarning, UserWarning)
+    True
+    """
+
+
+class BoundsWarning(UserWarning):
+    """The bounds of a release clipped values, or cut contributions, of more than 1% of rows or units.
+
+    It comes after the answer, from the noisy numbers of its checks alone, and costs nothing. Where a filter makes an
+    error of it, the answer is returned all the same and the words go to the log.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> issubclass(dpf.BoundsWarning, UserWarning)
     True
     """
 

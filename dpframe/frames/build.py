@@ -205,6 +205,18 @@ def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
     return plain
 
 
+def beside(frame: Any, labels: Sequence[str], places: NDArray[np.int64], columns: Mapping[str, Any]) -> Any:
+    """Some columns of a frame at these rows with new columns behind them, as a frame of its own without a record."""
+    if not is_pandas(frame):
+        check_threads()
+        made = [pl.Series(name, values) for name, values in columns.items()]
+        return pl.DataFrame([*(frame.get_column(name)[places] for name in labels), *made])
+    import pandas
+
+    kept = {name: frame[name].iloc[places].reset_index(drop=True) for name in labels}
+    return pandas.DataFrame({**kept, **columns})
+
+
 def fingerprint(frame: Any, names: Sequence[str]) -> str:
     """A hash of the released values, which tells whether they were altered; "" where a column is gone.
 

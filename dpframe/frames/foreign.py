@@ -20,6 +20,7 @@ from dpframe.errors import DpframeError, NoProvenance, shown
 from dpframe.errors.plain_files import NoPlainFile, plain
 from dpframe.privacy import PrivacyUnit
 
+DERIVED = "dpframe.derived/1"  # the schema of what was computed from releases
 PARTS = "dpframe.parts/1"  # the schema of a frame that was joined of several releases
 UNREADABLE = "is no Parquet file that can be read. Name one that .dp.write_parquet wrote."
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
@@ -30,6 +31,7 @@ SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
 KNOWN = ("dpframe.provenance/1", "dpframe.provenance/2")
 SURROGATE = re.compile("[\ud800-\udfff]")  # which no file of text can hold
 SHA256 = re.compile("[0-9a-f]{64}")
+RELEASE = re.compile("[0-9a-f]{32}")  # 16 random bytes, drawn at the charge
 ENDS = ("_left", "_right")  # of a bin
 CLIPPED_OF_0_1 = ("sum", "mean")  # its statistics of clipped values, whose records tell no more than the verb
 BIN_KINDS = ("number", "date", "datetime", "duration")
@@ -173,6 +175,8 @@ def problem_of(record: Any) -> str:
     schema = record.get("schema")
     if schema == PARTS:
         return _problem_of_parts(record.get("parts"))
+    if schema == DERIVED:
+        return _problem_of_derived(record)
     if not isinstance(schema, str) or not SCHEMAS.fullmatch(schema):
         return "its schema must be dpframe.provenance/ and a number"
     if schema not in KNOWN:
@@ -192,6 +196,26 @@ def _problem_of_parts(parts: Any) -> str:
     if any(isinstance(part, dict) and part.get("schema") == PARTS for part in parts):
         return "its parts must be records of releases"
     return next(filter(None, map(problem_of, parts)), "")
+
+
+def _problem_of_derived(record: Mapping[str, Any]) -> str:
+    """The fault in the form of a record of what was computed from releases."""
+    for name, (form, needed) in DERIVED_FIELDS.items():
+        if (name in record and not form(record[name])) or (needed and name not in record):
+            return f"its field {name} must be as docs/provenance.md says"
+    columns = record["columns"]
+    if record["rows"]["labels"] != labels_of(record):
+        return "its labels must be those of its cells"
+    if "levels" in record and not all(set(level["columns"]) <= set(labels_of(record)) for level in record["levels"]):
+        return "its levels must be of the columns of its cells"
+    for name in record["measures"]:
+        if name not in columns or not (name + "_error" in columns or {name + "_low", name + "_high"} <= {*columns}):
+            return f"its measure {shown(name)} must be among its columns, with its interval"
+    try:
+        PrivacyUnit.of_facts(record["unit"])
+    except (TypeError, KeyError, DpframeError):
+        return "its unit must be one that can be protected"
+    return ""
 
 
 def _contradiction(record: Mapping[str, Any]) -> str:
@@ -224,6 +248,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             return f"its measure {shown(name)} must have bounds"
         if "deviations" in statistic and len(statistic["deviations"]) != len(levels):
             return f"its measure {shown(name)} must have a deviation for each level"
+        if "totals" in statistic and not _fits_cells(statistic, math.prod(shape(record))):
+            return f"its measure {shown(name)} must have totals for each statistic and cell"
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
     try:
@@ -231,6 +257,14 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     except (TypeError, KeyError, DpframeError):
         return "its unit must be one that can be protected"
     return ""
+
+
+def _fits_cells(statistic: Mapping[str, Any], cells: int) -> bool:
+    """Tell whether the noisy totals of a statistic are as many for each cell, for each of its statistics."""
+    sizes = {len(values) for values in statistic["totals"]}
+    return len(statistic["totals"]) == len(statistic["statistics"]) and all(
+        size % cells == 0 and size >= cells if cells else not size for size in sizes
+    )
 
 
 def is_one_total(statistic: Mapping[str, Any]) -> bool:
@@ -283,7 +317,7 @@ def rows_of(record: Mapping[str, Any]) -> int:
 def labels_of(record: Mapping[str, Any]) -> list[str]:
     """The columns that name the rows: keys, or the two ends of bins."""
     axes = [(axis["columns"], ENDS if "bins" in axis else ("",)) for axis in record["cells"]]
-    return [name + end for names, ends in axes for name in names for end in ends]
+    return [name + end for names, ends in axes for name in names for end in ends] + list(record.get("texts", ()))
 
 
 def _refused(word: str) -> Any:
@@ -412,6 +446,7 @@ MEASURE = _object(
         "looks": _some,
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
+        "totals": _list(_list(_number), 1),
     },
 )
 STATISTIC = _object(
@@ -439,6 +474,16 @@ ROUNDED = _object({"steps": _by_name(_above), "sha256": _like(SHA256), "rows": _
 WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
+
+CHECK = _object(
+    {
+        "of": _none_or(_text),
+        "what": _one_of("below", "above", "present", "outside", "cut", "units"),
+        **dict.fromkeys(("share", "share_low", "share_high"), _none_or(_positive)),
+        "count": _number,
+        "count_error": _positive,
+    }
+)
 
 NEEDED = {
     "dpframe": _text,
@@ -469,10 +514,35 @@ POSSIBLE = {
     "method": _object({"method": _text}),
     "per_report": _positive,
     "warning": _text,
+    "checks": _list(CHECK),
     "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
-    "period": _object({"name": _text, "number": _some, "since": _some}),
+    "period": _object({"name": _text, "number": _some, "since": _some}, {"lost": _list(_some, 1)}),
+    "release": _like(RELEASE),
+    "part": _whole,
 }
 FIELDS: dict[str, tuple[Form, bool]] = {
     **dict(zip(NEEDED, zip(NEEDED.values(), repeat(True)), strict=True)),
     **dict(zip(POSSIBLE, zip(POSSIBLE.values(), repeat(False)), strict=True)),
+}
+
+ORIGIN = _object(
+    {"name": _text, "label": _none_or(_text), "sha256": _like(SHA256), "unit": UNIT, "cost": COST},
+    {"release": _like(RELEASE), "part": _whole, "ledger": LEDGER},
+)
+OF_DERIVED = _object(
+    {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))}
+)
+DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
+    **{name: (NEEDED[name], True) for name in ("dpframe", "label", "verb", "unit", "cost", "cells", "notes")},
+    **{name: (NEEDED[name], True) for name in ("confidence", "columns", "sha256")},
+    "kind": (_one_of("combine", "compare", "changed"), True),
+    "expression": (_text, True),
+    "of": (_list(ORIGIN, 1), True),
+    "measures": (_by_name(OF_DERIVED), True),
+    "statistics": (_list(STATISTIC), True),
+    "covers": (_text, True),
+    "texts": (_names, True),
+    "rows": (ROWS, True),
+    "levels": (POSSIBLE["levels"], False),
+    "warning": (_text, False),
 }

@@ -67,3 +67,4 @@ class Job:
     outputs: tuple[Output, ...]
     audit: Path | None
     variables: Variables = field(repr=False)
+    checks: Any = None  # what its releases check, where they do not say it

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
 from dpframe.errors.plain_files import plain
@@ -19,8 +20,9 @@ from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.jobs.toml_tables import Table, placed
 from dpframe.jobs.variables import Variables, said_of
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.indicators import checked_checks
 
-TOP = ("engine", "snapshot", "audit", "source", "ledger", "release", "output")
+TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")
 OF_LEDGER = (
     "path", "url", "dataset", "unit", "each_row", "neighbors", "nulls", "epsilon", "delta", "accounting", "keys_delta",
@@ -78,10 +80,16 @@ def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
         _outputs(top.tables("output"), questions, folder, variables),
         None if audit is None else _placed(audit, folder, variables),
         variables,
+        _checks(top),
     )
     _check_unit(job)
     _check_written(job, path)
     return job
+
+
+def _checks(top: Table) -> Any:
+    with placed(top.where):
+        return checked_checks(top.values.get("checks"))
 
 
 def _check_unit(job: Job) -> None:

@@ -86,7 +86,8 @@ def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
     """The ledger, and whether it is there; a new one in memory stands in where nothing is charged."""
     _address(job)
     if is_there(job.ledger.place):
-        return True, of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, job.ledger.head, new=False)
+        terms = job.ledger
+        return True, of_terms(terms.place, terms.unit, terms.terms, terms.head, new=False, checks=job.checks)
     if charge:
         raise LedgerError(
             no_ledger(
@@ -95,7 +96,7 @@ def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
                 "spent. ",
             )
         )
-    return False, Ledger(**job.ledger.terms, unit=job.ledger.unit)
+    return False, Ledger(**job.ledger.terms, unit=job.ledger.unit, checks=job.checks)
 
 
 def _address(job: Job) -> Address:

@@ -11,23 +11,38 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dpframe.accounting import Accounting, Basic
-from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError, after_the_charge, checked_name
+from dpframe.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    InvalidType,
+    LedgerError,
+    after_the_charge,
+    checked_name,
+    shown,
+)
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
 from dpframe.ledger.memory import MemoryStore
 from dpframe.ledger.shown_ledger import ShownLedger
-from dpframe.ledger.statement import left_of, refusal, spent_of
+from dpframe.ledger.statement import left_of, refusal, spent_of, times
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.queries.indicators import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption
+    from dpframe.planning.plan import Plan
+    from dpframe.planning.stream_plan import StreamPlan
 
 ROWS = PrivacyUnit()
 _NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...)."
+
+_NOTHING_FITS = (
+    "ledger must have a limit to fit calls into, and the default one has none. Make one: dpf.Ledger(epsilon=...)."
+)
 
 ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
 made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
@@ -70,6 +85,10 @@ class Ledger(ShownLedger):
         ``read() -> str | None`` and ``write(str)``. By it every process notices that the ledger was put back. From
         then on nothing is charged without it. A stream on a server needs it (``docs/ledger.md``).
 
+    checks : {"auto", False} or float, optional
+        The default of `checks` for calls on this object: a share of each call's budget, or False for none. It is never
+        written into the ledger.
+
     Raises
     ------
     InvalidArgument, InvalidType
@@ -110,7 +129,9 @@ class Ledger(ShownLedger):
         dataset: str | None = None,
         keys_delta: float | Fraction = 0,
         head: HeadOption | None = None,
+        checks: Literal["auto"] | bool | float | Fraction | None = None,
     ) -> None:
+        checks = checked_checks(checks)
         durable = path is not None
         how, terms = new_terms(epsilon, delta, unit, accounting, dataset, durable=durable, keys_delta=keys_delta)
         store: Store = MemoryStore(terms.limit)
@@ -126,11 +147,13 @@ class Ledger(ShownLedger):
                 "a database: path=..."
             )
         self._start(how, terms, store)
+        self._checks = checks
         made_any.set()
         self._warn_understated()
 
     def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
+        self._checks = None
         self._terms = terms
         self._store = store
 
@@ -208,6 +231,11 @@ class Ledger(ShownLedger):
         ledger._start(accounting_of_terms(store.terms, store.shown), store.terms, store)
         made_any.set()
         return ledger
+
+    @property
+    def checks(self) -> Any:
+        """The default of `checks` for calls on this object; None where it was not given."""
+        return self._checks
 
     @property
     def accounting(self) -> Accounting:
@@ -316,6 +344,53 @@ class Ledger(ShownLedger):
             total = after
         left = left_of(limit, self._accounting, total)
         return Foresight(last.entry, stored, left)
+
+    @trimmed
+    def affords(self, plan: Plan | StreamPlan) -> int:
+        """Count how many more times a call that costs what a plan says fits into this ledger; nothing is charged.
+
+        Parameters
+        ----------
+        plan : Plan or StreamPlan
+            Of ``df.dp.preview`` or of a stream, made for this ledger or for one of the same accounting and unit.
+
+        Returns
+        -------
+        int
+            0 where it costs more than is left, and at most 1,000,000. An answer that is stored costs nothing, and is
+            counted as if it were asked anew. Another process may charge in the meantime.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If it is no plan, or one for a ledger of another accounting or unit.
+        LedgerError
+            On the default ledger, which has no limit.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people, ledger = pl.DataFrame({"age": [31, 45, 62]}), dpf.Ledger(epsilon=1.0)
+        >>> plan = people.dp.preview.count(epsilon=0.3, ledger=ledger)
+        >>> ledger.affords(plan)
+        3
+        """
+        from dpframe.planning.plan import Plan
+        from dpframe.planning.stream_plan import StreamPlan
+
+        if not isinstance(plan, (Plan, StreamPlan)):
+            raise InvalidType(
+                f"plan must be one plan, not {shown(plan, kind=True)}. Write df.dp.preview.count(epsilon=1)."
+            )
+        if self._terms is None:
+            raise LedgerError(_NOTHING_FITS)
+        if plan.accounting != self._accounting or plan.unit.who != self._terms.unit.who:
+            raise InvalidArgument(
+                f"plan must be for a ledger like this one: {self._accounting.name} accounting, protecting "
+                f"{self._terms.unit.who}. Pass ledger= to the preview."
+            )
+        last = self._store.last()
+        return times(last.limit, last.spent, plan.amount)
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
         """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
@@ -462,7 +537,9 @@ def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
     return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"
 
 
-def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool) -> Ledger:
+def of_terms(
+    path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool, checks: Any = None
+) -> Ledger:
     """The durable ledger of these terms: one that must be `new`, or one that must be there and agree."""
     from dpframe.ledger.sql import SqlStore
 
@@ -471,4 +548,6 @@ def of_terms(path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | 
     _, terms = new_terms(**named, **amounts, unit=unit, durable=True)
     store = SqlStore.make(path, terms, head, new=True) if new else SqlStore.open(path, head)
     refuse_other(terms, store.terms, store.last().limit, store.shown)
-    return Ledger._of(store)
+    ledger = Ledger._of(store)
+    ledger._checks = checks
+    return ledger

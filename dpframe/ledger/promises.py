@@ -15,7 +15,10 @@ LATER = (
     "altered",
     "ledger",
     "period",
+    "checks",
     "rounded",
+    "release",
+    "part",
 )  # known after the charge, or no part of what was asked
 
 
@@ -28,7 +31,7 @@ def promised(record: Mapping[str, Any]) -> str:
             for axis in facts["cells"]
         ]
     statistics = {
-        name: {key: fact for key, fact in statistic.items() if key != "denoise"}
+        name: {key: fact for key, fact in statistic.items() if key not in ("denoise", "totals")}
         for name, statistic in facts.get("measures", {}).items()
     }
     return digest(canonical(facts | {"measures": statistics}))

@@ -19,9 +19,16 @@ from dpframe.ledger.terms import Terms
 class ShownLedger:
     """The part of `Ledger` that is for readers: it changes nothing."""
 
-    __slots__ = ("__weakref__", "_accounting", "_store", "_terms")  # so that ledger.limit = 5 is refused, by any name
+    __slots__ = (
+        "__weakref__",
+        "_accounting",
+        "_checks",
+        "_store",
+        "_terms",
+    )  # so that ledger.limit = 5 is refused, by any name
 
     _accounting: Accounting
+    _checks: Any
     _terms: Terms | None
     _store: Store
 

@@ -12,8 +12,7 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import Statement, answers_of, rows_of
 
-CAPTION = "Epsilon that was spent after each charge; the dashed line is the limit."
-NAMES = ("spent", "remaining", "protects", "data set", "keys", "correction")  # with which lines of a statement begin
+CAPTION = "What was spent after each charge; the dashed line is the limit."
 MOST_ROWS = 1_000  # of charges in a page, the last ones
 LEAD = "What was spent of a privacy budget, on what, and who is protected."
 
@@ -34,13 +33,13 @@ def write(
 def section(statement: Statement, entries: Entries, *, charts: bool) -> Section:
     """The section of the ledger. Where it is kept is left out: a report is for others."""
     last = statement.summary.last
-    named = [_named(fact) for fact in statement.facts() if not fact.startswith("kept at ")]
+    named = [(name.capitalize(), said) for name, said in statement.facts(kept=False)]
     if last.head:
         named.append(("Head", f"{last.head} at entry {last.entry}"))
     parts = [report_page.facts_list(named)]
     if statement.filled is not None:
-        parts.insert(0, report_page.bar(statement.filled, f"{statement.filled:.0%} of the limit is spent"))
-    if charts:
+        parts.insert(0, report_page.bar(statement.filled, f"{statement.percent} is spent"))
+    if charts and statement.filled is not None:
         parts.append(page_figures.figure(statement.chart([entry for _, entry in entries]), "budget", CAPTION))
     parts += [report_page.heading("Charges"), *_charges(entries)]
     answers = answers_of(entries)
@@ -67,14 +66,6 @@ def _charges(entries: Entries) -> list[str]:
 
 def _header(names: Iterable[str]) -> list[str]:
     return [{"time": "time (UTC)", "unit": "protects"}.get(name, name) for name in names]
-
-
-def _named(fact: str) -> tuple[str, str]:
-    """A line of the statement as a name and what is said of it."""
-    for name in NAMES:
-        if fact.startswith(f"{name} "):
-            return name.capitalize(), fact.removeprefix(f"{name} ")
-    return "Accounting", fact
 
 
 def _text(name: str, value: Any) -> str:

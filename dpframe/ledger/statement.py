@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +22,13 @@ from dpframe.privacy import PrivacyLoss, PrivacyUnit
 DUE = "correction due"  # how the words begin on entries that understate their cost
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
+LAST = ("last charges", "label", "query", "cost")
+ALONE = ("accounting", "keys", "correction")  # lines whose words need no name before them
+BETWEEN = " · "
+MOST_TIMES = 1_000_000  # beyond, nobody counts
+DIGITS = 5  # after the first of a limit, to which what is spent is rounded up
+SLACK = 1e-9  # of a part that is a whole number of tenths of a percent but for its last bits
+CLOSE = 1e-6  # relative, of an epsilon that was rounded up
 MOST_POINTS = 500  # of a chart
 SHORT = 60  # seconds: within them a chart counts charges, since entries have whole seconds
 COLUMNS = {
@@ -50,49 +59,115 @@ class Statement:
 
     def text(self) -> str:
         """For a terminal."""
-        facts = self._facts()
-        if self.limit is not None:
-            filled = round(WIDTH * self._part)
-            facts.insert(1, f"[{'#' * filled}{'-' * (WIDTH - filled)}] {self._part:.0%} of the limit")
-        lines = ["Ledger", *(f"  {harmless(fact)}" for fact in facts)]
+        facts = [words if name in ALONE else f"{name} {words}" for name, words in self.facts()]
+        if self.filled is not None:
+            facts.insert(0, f"[{'#' * (filled := round(WIDTH * self.filled))}{'-' * (WIDTH - filled)}] {self.percent}")
+        lines = [self.title, *(f"  {harmless(fact)}" for fact in facts)]
         if self.summary.latest:
-            lines += ["", pages.text_table(("last charges", "label", "query", "cost"), self._rows())]
+            lines += ["", pages.text_table(LAST, self._rows())]
         return "\n".join(lines)
 
     def html(self) -> str:
         """For a notebook."""
-        bar = "" if self.limit is None else pages.html_bar(self._part)
-        return pages.html_page("Ledger", self._facts(), ("last charges", "label", "query", "cost"), self._rows(), bar)
+        bar = "" if self.filled is None else pages.html_bar(self.filled, self.percent)
+        return pages.html_card(self.title, self.facts(), bar, LAST, self._rows())
+
+    @property
+    def title(self) -> str:
+        """The heading: whose budget it is."""
+        dataset = None if self.terms is None else self.terms.dataset
+        return "Ledger" if dataset is None else f"Ledger of {dataset}"
 
     @property
     def filled(self) -> float | None:
-        """The part of the limit that is spent; None without one."""
-        return None if self.limit is None else self._part
+        """The part of the limit that is spent; None without one, and before the first charge."""
+        return None if self.limit is None or not any(self.summary.last.spent) else self._part
 
-    def facts(self) -> list[str]:
-        """Lines on the budget: spent and left, who is protected, how losses add up."""
-        return self._facts()
+    @property
+    def percent(self) -> str:
+        """The part of the limit that is spent, rounded up to a tenth of a percent."""
+        return f"{_tenths(self._part)}% of the limit"
+
+    def facts(self, *, kept: bool = True) -> list[tuple[str, str]]:
+        """Lines on the budget, each with its name: spent and left, who is protected, how losses add up.
+
+        Terminal, notebook, chart and page all show these. What is spent and what remains are in one unit, and add up to
+        the limit: epsilon where epsilons add up, else percent of what does.
+        """
+        last, charges = self.summary.last, self.summary.charges
+        facts = self._budget()
+        facts.append(("protects", "what each call names" if self.terms is None else str(self.terms.unit)))
+        how = f"{self.accounting.name} accounting, {charges:,} charge{'' if charges == 1 else 's'}"
+        facts.append(("accounting", how + (f"; {self.accounting.adds}" if self.accounting.adds else "")))
+        if self.limit is not None and self.limit.keys_delta:
+            taken = shown_up(last.spent[-1]) if last.spent else 0.0
+            words = f"keys that are found have taken {taken:g} of their keys_delta {float(self.limit.keys_delta):g}"
+            facts.append(("keys", words))
+        if (due := understated(self.accounting, last)) is not None:
+            facts.append(("correction", due))
+        if self.terms is not None and self.terms.dataset is not None:
+            facts.append(("data set", repr(self.terms.dataset)))
+        return facts if self.kept is None or not kept else [*facts, ("kept at", repr(self.kept))]
+
+    def _budget(self) -> list[tuple[str, str]]:
+        """The budget in one unit: what is spent, what remains; and how often the last call fits once more."""
+        spent = self.summary.last.spent
+        loss, left = spent_of(self.accounting, spent), left_of(self.limit, self.accounting, spent)
+        if self.limit is None:
+            return [("spent", f"{loss}; no limit: it only records")]
+        whole = self.limit.whole
+        if not any(spent):
+            return [("budget", f"{whole}, all of it remains")]
+        if not self.accounting.adds:
+            gone, rest = _adding_up(loss, left, whole)
+            facts = [("spent", f"{gone} of {whole}"), ("remaining", rest)]
+        else:
+            tenths = _tenths(self._part)
+            of_one = f"equivalent to epsilon {_four_digits(left.epsilon, ROUND_FLOOR)} in one call"
+            alike = f"equivalent to epsilon {_four_digits(loss.epsilon, ROUND_CEILING)}"
+            facts = [
+                ("spent", f"{tenths}% of the budget ({whole}), {alike}"),
+                ("remaining", f"{_shortest(100 - float(tenths))}%, {of_one if left.epsilon else 'nothing'}"),
+            ]
+        latest = next((entry for entry in self.summary.latest[::-1] if entry.kind == "charge"), None)
+        if latest is not None and any(latest.amount):
+            more = times(self.limit, spent, latest.amount)
+            facts.append(("fits", f"{counted(more)} more call{'' if more == 1 else 's'} like the last ({latest.cost})"))
+        return facts
 
     def chart(self, entries: list[Entry]) -> Any:
         """Epsilon spent over time, up to the limit."""
         points = self._points([entry for entry in entries if entry.kind not in UNLISTED])
         if len(points) > MOST_POINTS:  # evenly, and the last of all
             points = [points[index * (len(points) - 1) // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
+        adds = bool(self.accounting.adds) and self.limit is not None  # then percent add up, and epsilons do not
+
+        def place(spent: Amount, limit: Limit | None) -> tuple[float, float | None]:
+            if adds and limit is not None:
+                return (100 * float(self.accounting.filled(spent, limit.amount)) if spent else 0.0), 100.0
+            return spent_of(self.accounting, spent).epsilon, None if limit is None else limit.whole.epsilon
+
         rows = [
             {
                 "time": entry.time,
                 "charge": number,
-                "spent": spent_of(self.accounting, spent).epsilon,
-                "limit": None if limit is None else limit.whole.epsilon,
+                **dict(zip(("spent", "limit"), place(spent, limit), strict=True)),
                 "label": entry.label or "",
                 "query": entry.query,
             }
             for number, (entry, spent, limit) in enumerate(points)
         ]
-        dataset = None if self.terms is None else self.terms.dataset
-        title = "Budget" if dataset is None else f"Budget of {dataset}"
-        words = charts.Words(title, tuple(self._facts()[:3]))
-        return charts.budget(rows, words, by_time=_seconds(points[0][0].time, points[-1][0].time) >= SHORT)
+        facts = dict(self.facts())
+        words = charts.Words(
+            self.title.replace("Ledger", "Privacy budget", 1),
+            (),
+            BETWEEN.join(f"{name} {facts[name]}" for name in ("budget", "spent", "remaining") if name in facts),
+            f"{self.title}. {'. '.join(f'{name} {said}' for name, said in self.facts(kept=False))}.",
+        )
+        if len(rows) == 1:
+            return charts.nothing("Nothing is spent yet.", words)
+        by_time = _seconds(points[0][0].time, points[-1][0].time) >= SHORT
+        return charts.budget(rows, words, "percent of the budget" if adds else "epsilon", by_time=by_time)
 
     def _points(self, listed: list[Entry]) -> list[tuple[Entry, Amount, Limit | None]]:
         """Every entry with what was spent and the limit after it; the beginning is an entry too."""
@@ -107,27 +182,6 @@ class Statement:
             points.append((entry, spent, limit))
         return points
 
-    def _facts(self) -> list[str]:
-        spent, count = self.summary.last.spent, self.summary.charges
-        facts = [
-            f"spent {spent_of(self.accounting, spent)} "
-            f"{'no limit: it only records' if self.limit is None else f'of {self.limit.whole}'}",
-            f"remaining {left_of(self.limit, self.accounting, spent)}",
-            f"protects {'what each call names' if self.terms is None else self.terms.unit}",
-            f"{self.accounting.name} accounting, {count} charge{'' if count == 1 else 's'}"
-            + (f"; {self.accounting.adds}" if self.accounting.adds else ""),
-        ]
-        if self.limit is not None and self.limit.keys_delta:
-            taken = shown_up(spent[-1]) if spent else 0.0
-            facts.append(
-                f"keys that are found have taken {taken:g} of their keys_delta {float(self.limit.keys_delta):g}"
-            )
-        if (words := understated(self.accounting, self.summary.last)) is not None:
-            facts.append(words)
-        if self.terms is not None and self.terms.dataset is not None:
-            facts.append(f"data set {self.terms.dataset!r}")
-        return facts if self.kept is None else [*facts, f"kept at {self.kept}"]
-
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """The last charges, the newest first."""
         newest = self.summary.latest[::-1]
@@ -139,6 +193,55 @@ class Statement:
         if self.limit is None or not self.summary.last.spent:
             return 0.0
         return min(1.0, float(self.accounting.filled(self.summary.last.spent, self.limit.amount)))
+
+
+def times(limit: Limit, spent: Amount, amount: Amount) -> int:
+    """Count how many more charges of this amount the limit holds; at most `MOST_TIMES`."""
+
+    def fits(count: int) -> bool:
+        return limit.holds(plus(spent, tuple(count * coordinate for coordinate in amount)))
+
+    least, most = 0, 1
+    while most < 2 * MOST_TIMES and fits(most):
+        least, most = most, 2 * most
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle)
+    return min(least, MOST_TIMES)
+
+
+def counted(count: int) -> str:
+    """A number of calls in words."""
+    return "no" if not count else f"{count:,}" if count < MOST_TIMES else f"over {MOST_TIMES:,}"
+
+
+def _adding_up(spent: PrivacyLoss, left: PrivacyLoss, whole: PrivacyLoss) -> tuple[str, str]:
+    """Both as people read them, so that they add up: where six digits of each do not, what is spent is rounded up."""
+    if spent.delta or left.delta or not left.epsilon:
+        return str(spent), str(left)
+    gone, rest, limit = (Decimal(f"{loss.epsilon:.6g}") for loss in (spent, left, whole))
+    if gone + rest == limit:
+        return str(spent), str(left)
+    step = Decimal(1).scaleb(limit.adjusted() - DIGITS)
+    gone = min(Decimal(spent.epsilon).quantize(step, ROUND_CEILING), limit)
+    return f"epsilon {gone.normalize():f}", f"epsilon {(limit - gone).normalize():f}"
+
+
+def _four_digits(value: float, rounding: str) -> str:
+    """A number with four digits, rounded to the side that is said unless it has no more."""
+    if not 0 < value < math.inf or math.isclose(float(f"{value:.4g}"), value, rel_tol=CLOSE):
+        return f"{value:.4g}"
+    exact = Decimal(value)
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), rounding).normalize():f}"
+
+
+def _tenths(part: float) -> str:
+    """A part in percent, rounded up to a tenth: what remains is then rounded down."""
+    return _shortest(min(100.0, math.ceil(1000 * part - SLACK) / 10))
+
+
+def _shortest(percent: float) -> str:
+    return f"{percent:.1f}".removesuffix(".0")
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:

@@ -1,8 +1,12 @@
-"""RAPPOR: permanent bits that are drawn once a period, and reports that are drawn from them as often as one likes."""
+"""RAPPOR: permanent bits that are drawn once a period, or follow from a secret, and reports drawn from them at will."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -11,22 +15,34 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up
 from dpframe.frames.columns import column_frame, taken, typed_frame, values_of
 from dpframe.frames.kinds import library_of
-from dpframe.local import bloom, hashing, memo, report_text
+from dpframe.local import report_text
 from dpframe.local.categorical import question_of, truths
-from dpframe.local.method import LocalMethod, check_cells, checked_categories, checked_probability
+from dpframe.local.method import (
+    LocalMethod,
+    check_cells,
+    checked_categories,
+    checked_key,
+    checked_probability,
+    hashed_places,
+)
 from dpframe.noise import coins
 from dpframe.queries.query import Query
 from dpframe.release import randomizing
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 DIGITS = 60
+MOST_CATEGORIES = 1_000  # a matrix of all pairs is solved
+WORST_CONDITION = 1e8
+SIZE = 2**256  # how many values an HMAC-SHA256 has
+SHORTEST = 16  # bytes of a secret
 
 
 @dataclass(frozen=True)
@@ -92,16 +108,14 @@ class Rappor(LocalMethod):
             object.__setattr__(self, name, value)
         if not self.bits and (self.hashes, self.cohorts) != (1, 1):
             raise InvalidArgument("bits must be given with hashes or cohorts: without it each category has a bit.")
-        if self.bits and not (self.bits > 1 and len(self.categories) <= bloom.MOST_CATEGORIES):
-            raise InvalidArgument(
-                f"bits must be at least 2, for at most {bloom.MOST_CATEGORIES:,} categories. Leave it out."
-            )
+        if self.bits and not (self.bits > 1 and len(self.categories) <= MOST_CATEGORIES):
+            raise InvalidArgument(f"bits must be at least 2, for at most {MOST_CATEGORIES:,} categories. Leave it out.")
         if self.bits:
             larger = max(self.bits, len(self.categories))
             check_cells(
                 "cohorts times categories times bits or categories", self.cohorts * len(self.categories) * larger
             )
-        hashing.checked_key(self.key)
+        checked_key(self.key)
 
     @classmethod
     def for_epsilon(cls, categories: Any, epsilon: Any, **parameters: Any) -> Self:
@@ -168,7 +182,7 @@ class Rappor(LocalMethod):
     def _filters(self) -> coins.Flags | None:
         if not self.bits:
             return None
-        return bloom.filters(self.key, self.cohorts, self.hashes, len(self.categories), self.bits)
+        return filters(self.key, self.cohorts, self.hashes, len(self.categories), self.bits)
 
     def question(self, column: str) -> Query:
         """The query that reads a row."""
@@ -237,7 +251,7 @@ class Rappor(LocalMethod):
         that it changed. For the same reason never ask again for a period with another value: the kept bits stay.
         The guarantee is computational here: it holds against who cannot tell HMAC-SHA256 from random bits.
         """
-        known = memo.Memo(secret, memo.checked_people(people), period, column_frame(series)[1])
+        known = Memo(secret, checked_people(people), period, column_frame(series)[1])
         return randomizing.randomized_series(series, _Memoized(self, known))
 
     @trimmed
@@ -297,7 +311,7 @@ class Rappor(LocalMethod):
         if self._filters is None:
             share = np.clip(truths_of_bits[0] / max(len(values), 1), 0.0, 1.0)
             return len(values), truths_of_bits[0], self.variance(len(values), share)  # type: ignore[return-value]
-        return len(values), *bloom.decoded(self._filters, truths_of_bits, len(values), low, high)
+        return len(values), *decoded(self._filters, truths_of_bits, len(values), low, high)
 
 
 @dataclass(frozen=True)
@@ -305,7 +319,7 @@ class _Memoized:
     """RAPPOR's permanent bits as a method: what reads rows knows nothing of memos."""
 
     method: Rappor
-    memo: memo.Memo
+    memo: Memo
     examples: ClassVar[tuple[Any, ...]] = ("",)
 
     @property
@@ -340,3 +354,122 @@ def _odds(times: int, above: Fraction, below: Fraction) -> float:
     with mpmath.workdps(DIGITS):
         exact = times * mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
         return rounded_up(exact * (1 + mpmath.mpf(10) ** -50))  # more than it errs
+
+
+def filters(key: str, cohorts: int, hashes: int, categories: int, bits: int) -> Flags:
+    """The bits that each category sets in each cohort."""
+    places = hashed_places(key, cohorts * hashes, categories, bits).reshape(cohorts, hashes, categories)
+    sets = np.zeros((cohorts, categories, bits), dtype=np.bool_)
+    for function in range(hashes):
+        np.put_along_axis(sets, places[:, function, :, None], True, axis=2)
+    return sets
+
+
+def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple[Floats, Floats]:
+    """The unbiased counts of categories and their variances.
+
+    `bits` are unbiased counts of each cohort's bits. The score of a category is the mean over its bits, added up over
+    cohorts. Where people are in a random cohort, the scores are on average the counts times a public matrix of
+    overlaps, which is inverted. The variance is that of one report given its value, over bits and cohorts, added up
+    with the estimates in place of the true counts.
+    """
+    each = sets / sets.sum(axis=2, keepdims=True)
+    overlaps = np.einsum("cdj,cej->cde", each, sets.astype(np.float64), optimize=True)
+    matrix = overlaps.mean(axis=0)
+    if np.linalg.cond(matrix) > WORST_CONDITION:
+        raise InvalidArgument("bits and cohorts must tell all categories apart, and these do not. Take more of them.")
+    inverse = np.linalg.inv(matrix)
+    counts = inverse @ np.einsum("cdj,cj->d", each, bits)
+    likely = np.clip(counts, 0.0, n)
+    likely *= min(1.0, n / max(likely.sum(), 1.0))
+    variances = -(np.eye(len(counts)) ** 2 @ likely)
+    unset, more = low * (1.0 - low), high * (1.0 - high) - low * (1.0 - low)
+    for means, overlap, ones in zip(each, overlaps, sets, strict=True):  # a cohort at a time: memory
+        weights = (inverse @ means) ** 2
+        noise = (weights.sum(axis=1) * unset * likely.sum() + more * (weights @ (likely @ ones))) / (high - low) ** 2
+        variances += (noise + (inverse @ overlap) ** 2 @ likely) / len(sets)
+    return counts, np.maximum(variances, 0.0)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The draws for each person: a cohort, a value where there was none, and which bits are free of the truth."""
+
+    cohort: Integers
+    truth: Integers
+    free: Flags  # whether the bit is random
+    ones: Flags  # and then what it is
+
+    def applied(self, bits_of: Callable[[Integers, Integers], Flags]) -> Flags:
+        """The permanent bits."""
+        return np.where(self.free, self.ones, bits_of(self.truth, self.cohort))
+
+
+@dataclass(frozen=True, repr=False)
+class Memo:
+    """The person of each row, the period, and the secret from which each person's own follows."""
+
+    secret: bytes
+    people: tuple[str, ...]
+    period: str | None
+    column: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.secret, bytes):
+            raise InvalidType(f"secret must be bytes, not {named(self.secret)}. Write secrets.token_bytes(32).")
+        if len(self.secret) < SHORTEST:
+            raise InvalidArgument(f"secret must be at least {SHORTEST} random bytes. Write secrets.token_bytes(32).")
+        if not (self.period is None or isinstance(self.period, str)):
+            raise InvalidType(f'period must be text or None, not {named(self.period)}. Write for instance "2026-11".')
+
+    def first_rows(self, rows: int) -> tuple[Integers, Integers]:
+        """The first row of each person, and which person each row is of."""
+        if len(self.people) != rows:
+            raise InvalidArgument(f"people must name one person a row, {rows:,} in all, not {len(self.people):,}.")
+        _, first, whose = np.unique(np.array(self.people, dtype=object), return_index=True, return_inverse=True)
+        return first, whose
+
+    def draws(self, method: Any, truth: Integers) -> Drawn:
+        """Draw from the secret for each person, in the order of `first_rows`; the value is no part of it."""
+        facts = method.facts()
+        digest = hashlib.sha256(
+            json.dumps({name: facts[name] for name in facts if name not in ("p", "q")}).encode()
+        ).digest()
+        period = b"" if self.period is None else b"period" + self.period.encode()
+        kept = joined(digest, self.column.encode(), period)
+        people = sorted(set(self.people))
+        each = [hmac.digest(self.secret, joined(b"person", person.encode()), "sha256") for person in people]
+        # One at a time: HMAC has no other form, here and below.
+        cohort = np.array(
+            [number(secret, joined(digest, b"cohort")) % method.cohorts for secret in each], dtype=np.int64
+        )
+        instead = np.array([number(secret, joined(kept, b"value")) % len(method.categories) for secret in each])
+        f = exactly("f", method.f)
+        bits = [joined(kept, b"bit", str(bit).encode()) for bit in range(method.width)]
+        numbers = [[number(secret, bit) for bit in bits] for secret in each]
+        return Drawn(cohort, np.where(truth < 0, instead, truth), below(numbers, f), below(numbers, f / 2))
+
+
+def joined(*parts: bytes) -> bytes:
+    """Parts with their lengths, so that no two lists of parts are the same bytes."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def number(secret: bytes, message: bytes) -> int:
+    """HMAC-SHA256 as a number of 256 bits."""
+    return int.from_bytes(hmac.digest(secret, message, "sha256"), "big")
+
+
+def below(numbers: Sequence[Sequence[int]], chance: Fraction) -> Flags:
+    """Tell whether each number of 256 bits is in the lowest part `chance` of all, rounded up; all bits are compared."""
+    most = -(-chance.numerator * SIZE // chance.denominator)
+    return np.array([[value < most for value in row] for row in numbers], dtype=np.bool_)
+
+
+def checked_people(people: Any) -> tuple[str, ...]:
+    """The person of each row, told apart by type and value: 1 and "1" are two."""
+    values = list(people) if isinstance(people, (list, tuple)) else values_of(*column_frame(people, "people"))
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise InvalidType("people must be text or whole numbers, each of them there. Cast the column to text.")
+    return tuple(f"{type(value).__name__}:{value}" for value in values)

@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 
 from dpframe.exact import checked_whole, exact_epsilon
 from dpframe.frames.columns import values_of
-from dpframe.local import hashing, report_text
+from dpframe.local import report_text
 from dpframe.local.categorical import question_of, truths
-from dpframe.local.method import LocalMethod, check_cells, checked_categories, checked_epsilon
+from dpframe.local.method import (
+    LocalMethod,
+    check_cells,
+    checked_categories,
+    checked_epsilon,
+    checked_key,
+    hashed_places,
+)
 from dpframe.noise import coins
 from dpframe.queries.query import Query
 
@@ -68,7 +75,7 @@ class CountMeanSketch(LocalMethod):
             object.__setattr__(self, name, value)
         larger = max(self.cells, len(self.categories))
         check_cells("hashes times cells, or times categories,", self.hashes * larger)
-        hashing.checked_key(self.key)
+        checked_key(self.key)
 
     @property
     def loss(self) -> Fraction:
@@ -88,7 +95,7 @@ class CountMeanSketch(LocalMethod):
     @cached_property
     def places(self) -> Integers:
         """The cell of each category by each hash function."""
-        return hashing.places(self.key, self.hashes, len(self.categories), self.cells)
+        return hashed_places(self.key, self.hashes, len(self.categories), self.cells)
 
     def variance(self, n: int = 1) -> float:
         """The variance of an unbiased count from the flips of `n` reports; collisions add to it."""

@@ -1,17 +1,18 @@
-"""The contract of a mechanism: six members to write, and everything else that follows from them."""
+"""The contract of a mechanism: six members to write, and what follows from them; and mechanisms in grid steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType
-from dpframe.exact import exactly
-from dpframe.mechanisms import curves, declared, from_tails, gaussian_curve, renyi
-from dpframe.mechanisms.asked import checked_confidence, checked_outside, curve_point
+from dpframe.exact import exactly, positive, up
+from dpframe.mechanisms import curves, declared, gaussian_curve, renyi
+from dpframe.mechanisms.checks import checked_confidence, checked_outside, curve_point, length
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
 
 ANSWERS = ("add_noise", "delta", "deltas", "epsilon", "interval", "renyi")
@@ -154,11 +155,11 @@ class Mechanism:
     @derived
     def variance(self) -> float:
         """The variance of the noise in squared units, from its tails; to 1 part in 10^6."""
-        return from_tails.variance(self.tail) * self.grid**2
+        return curves.variance_of_tail(self.tail) * self.grid**2
 
     def interval(self, confidence: float) -> float:
         """The smallest half-width that holds the noise with this confidence."""
-        return from_tails.half_width(self.tail, checked_confidence(confidence)) * self.grid
+        return curves.half_width_of_tail(self.tail, checked_confidence(confidence)) * self.grid
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon, rounded up: of the law of the noise, or else of any pure release."""
@@ -212,7 +213,7 @@ class Mechanism:
         """The delta of a shift by the sensitivity, from the tails."""
         if not self._has_law:
             raise self._incomplete("delta", "tail(steps), or delta(epsilon), or pure_epsilon")
-        return from_tails.deltas(self.tail, from_tails.steps_of(self.sensitivity, self.grid), epsilons)
+        return curves.deltas_of_tail(self.tail, curves.whole_steps(self.sensitivity, self.grid), epsilons)
 
     @property
     def _has_law(self) -> bool:
@@ -255,3 +256,43 @@ def is_mechanism(value: object) -> TypeGuard[Mechanism]:
 def adds_noise(value: object) -> TypeGuard[Mechanism]:
     """Tell whether it is a mechanism that adds noise to totals; one that chooses among them has no shape."""
     return is_mechanism(value) and math.isfinite(value.p)
+
+
+@dataclass(frozen=True)
+class Stepped(Mechanism):
+    """A mechanism that keeps its lengths in grid steps, and the length of a step."""
+
+    step_sensitivity: float
+    step_scale: float
+    grid: float = 1.0
+    calibration: str = field(default="", kw_only=True)  # in words, where it is not the exact one
+
+    def __post_init__(self) -> None:
+        for argument in ("step_sensitivity", "step_scale", "grid"):
+            object.__setattr__(self, argument, length(argument, getattr(self, argument)))
+
+    @property
+    def sensitivity(self) -> float:
+        """The sensitivity that it was calibrated for, in the norm that it covers."""
+        return self.step_sensitivity * self.grid
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The facts that the provenance states of it besides its shape and scale."""
+        return {"calibration": self.calibration} if self.calibration else {}
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise before rounding: t (Laplace), sigma (Gaussian) or b (any other shape)."""
+        return self.step_scale * self.grid
+
+    def sharpened(self, factor: float) -> Self:
+        """The same noise with its scale divided by `factor`, rounded up; answers within bounds stay as they are."""
+        if not self.additive:
+            return self
+        return replace(self, step_scale=up(Fraction(self.step_scale) / Fraction(factor)))
+
+
+def steps_of(sensitivity: object, grid: object) -> Fraction:
+    """A sensitivity in grid steps, both as the caller gives them; exactly."""
+    return positive("sensitivity", sensitivity) / positive("grid", grid)

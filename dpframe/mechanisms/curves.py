@@ -2,6 +2,17 @@
 
 Each is the exact curve of its noise; the errors are those of double precision, about 1e-15. Negative epsilons follow
 from the symmetry of the noise: delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta(epsilon).
+
+**From tails.** The variance, the intervals and the curve of symmetric, log-concave integer noise follow from its tails.
+``tail(k)`` is the chance of noise of at least k grid steps, k = 1, 2, ...; below 1 it is 1 - tail(1 - k) by symmetry.
+
+**The curve.** Two totals that differ by D steps give answers X and X + D of one law. Their hockey-stick divergence at
+e^epsilon is the largest P(X + D in A) - e^epsilon P(X in A). For a log-concave law the ratio of the two probabilities
+of an outcome grows with the outcome, so the best A is a half-line: delta = max over x of T(x - D) - e^epsilon T(x),
+which rises and then falls with x. A smaller shift gives no more (the same with D in parts, Dong, Roth and Su 2022,
+Theorem 2.14), and by symmetry both orders of the totals give the same.
+
+Every rounding is to the side that claims less: tails err by at most ACCURACY of themselves.
 """
 
 from __future__ import annotations
@@ -13,6 +24,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.errors import InvalidArgument
 from dpframe.exact import down
 
 Floats = NDArray[np.float64]
@@ -20,6 +32,14 @@ Floats = NDArray[np.float64]
 HALVINGS = 80
 NODES = 1_000  # of a curve that is known at one point at a time
 LARGEST_POWER = 700.0  # e to it is a float
+
+Tail = Callable[[Floats], Floats]
+
+ACCURACY = 2.0**-40  # of a tail, relative
+NOTHING = 1e-300  # a tail below it is none
+FARTHEST = 2.0**62  # grid steps
+DIRECT = 2**20  # terms of a sum; of longer ones so many blocks
+TRIED = 64  # points of a line at a time, of which the neighbors of the best are looked at more closely
 
 
 def both_sides(epsilons: Floats, curve: Callable[[Floats], Floats]) -> Floats:
@@ -84,3 +104,67 @@ def chords(curve: Callable[[float], float], epsilons: Floats) -> Floats:
     if nodes[-1] > LARGEST_POWER:
         return np.asarray(deltas[beyond])
     return np.asarray(np.interp(np.exp(epsilons), np.exp(nodes), deltas) * (1.0 + 2.0**-40))
+
+
+def whole_steps(sensitivity: float, grid: float) -> float:
+    """A sensitivity as a whole number of grid steps, rounded up; what is a rounding error of one above is that one."""
+    return float(math.ceil(Fraction(sensitivity) / Fraction(grid) * (1 - Fraction(1, 2**50))))
+
+
+def tail_at_least(tail: Tail, steps: Floats) -> Floats:
+    """The chance of noise of at least so many steps, for any whole number of them."""
+    upper = tail(np.maximum(steps, 1.0))
+    return np.asarray(np.where(steps >= 1.0, upper, 1.0 - tail(np.maximum(1.0 - steps, 1.0))))
+
+
+def reach_of_tail(tail: Tail, least: float = NOTHING) -> float:
+    """A number of steps beyond which the tail is below `least`, at most twice the smallest."""
+    steps: Floats = np.ldexp(1.0, np.arange(63))
+    beyond = tail(steps) < least
+    if not beyond.any():
+        raise InvalidArgument(f"tail must fall below {least:g} within 2**62 grid steps. Write a coarser grid.")
+    return float(steps[np.argmax(beyond)])
+
+
+def variance_of_tail(tail: Tail) -> float:
+    """The sum of (2 k - 1) 2 tail(k), in squared steps; of a wide law by blocks, where it is nearly an integral."""
+    last = reach_of_tail(tail, 1e-30)
+    if last <= DIRECT:
+        steps = np.arange(1.0, last + 1.0)
+        return float(((2.0 * steps - 1.0) * 2.0 * tail(steps)).sum())
+    ends = np.rint(np.linspace(0.0, last, DIRECT + 1))
+    tails = tail(np.maximum(ends, 1.0))
+    tails[0] = 0.5
+    return float((np.diff(ends**2) * (tails[1:] + tails[:-1])).sum())
+
+
+def half_width_of_tail(tail: Tail, confidence: float) -> float:
+    """The fewest steps k with 2 tail(k + 1) <= 1 - confidence."""
+    low, high = -1.0, reach_of_tail(tail)
+    while high - low > 1.0:
+        middle = math.floor((low + high) / 2.0)
+        outside = 2.0 * float(tail(np.array([middle + 1.0]))[0]) * (1.0 + ACCURACY)
+        low, high = (low, middle) if outside <= 1.0 - confidence else (middle, high)
+    return high
+
+
+def deltas_of_tail(tail: Tail, shift: float, epsilons: Floats) -> Floats:
+    """The delta of a shift of so many steps at each epsilon of at least 0, rounded up."""
+    factors = np.exp(np.minimum(epsilons, LARGEST_POWER))  # of a larger epsilon delta is no larger
+
+    def gain(steps: Floats) -> Floats:
+        above = tail_at_least(tail, steps - shift) * (1.0 + ACCURACY)
+        return np.asarray(above - factors[:, None] * tail_at_least(tail, steps) * (1.0 - ACCURACY))
+
+    farthest = min(reach_of_tail(tail) + shift, FARTHEST)
+    low, high = np.full(epsilons.size, -farthest), np.full(epsilons.size, farthest)
+    most = np.zeros(epsilons.size)
+    rows = np.arange(epsilons.size)
+    while True:
+        points = np.rint(low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, TRIED))
+        gains = gain(points)
+        best = gains.argmax(axis=1)
+        most = np.maximum(most, gains[rows, best])
+        if (high - low).max(initial=0.0) < TRIED:
+            return np.asarray(np.minimum(most, 1.0))
+        low, high = points[rows, np.maximum(best - 1, 0)], points[rows, np.minimum(best + 1, TRIED - 1)]

@@ -1,17 +1,98 @@
-"""Declared curves: the cost of a release by what is proven of it, where there is no noise to read it off."""
+"""Declared curves: the cost of a release by what is proven of it, where there is no noise to read it off.
+
+**Bounded range.** All privacy losses of such a choice are in one interval of length epsilon: Durfee and
+Rogers, "Practical Differentially Private Top-k Selection with Pay-what-you-get Composition" (2019); Dong, Durfee and
+Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms" (2020). Every such pair of
+outputs is dominated by one of two outcomes with losses t and t - epsilon, for some t from 0 to epsilon; the functions
+here are the worst over t, and ``docs/privacy.md`` has the proofs.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeGuard
 
+import numpy as np
+
 from dpframe.exact import exact_epsilon, exactly, rounded_up, up
-from dpframe.mechanisms import bounded_range, curves, gaussian_curve, renyi
-from dpframe.mechanisms.asked import checked_outside, curve_point
+from dpframe.mechanisms import curves, gaussian_curve, renyi
+from dpframe.mechanisms.checks import checked_outside, curve_point
+from dpframe.mechanisms.curves import Floats
 
 DIGITS = 60
+CORRECT = Fraction(1, 10**30)  # relative: more than what the digits of a divergence may err
 ANSWERS = ("delta", "deltas", "epsilon", "renyi")
+
+
+def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
+    """The delta at an epsilon from 0 to that length, (e^(length/2) - e^(epsilon/2))^2 / (e^length - 1); rounded up."""
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 2)
+        return rounded_up(short**2 / -mpmath.expm1(-_exactly(length)))
+
+
+def epsilon_of_range(length: Fraction, outside: float) -> float:
+    """The smallest epsilon >= 0 at this delta: length + 2 log(1 - sqrt(delta (1 - e^-length))); rounded up."""
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        left = 1 - mpmath.sqrt(mpmath.mpf(outside) * -mpmath.expm1(-_exactly(length)))
+        if left <= mpmath.exp(-_exactly(length) / 2):
+            return 0.0
+        return min(up(length), rounded_up(_exactly(length) + 2 * mpmath.log(left)))
+
+
+def deltas_of_range(length: float, epsilons: Floats) -> Floats:
+    """The same at many epsilons of at least 0, in double precision."""
+    short = -np.expm1(np.minimum(0.0, (epsilons - length) / 2.0))
+    return np.asarray(short**2 / -math.expm1(-length))
+
+
+def mu_of_range(length: Fraction) -> float:
+    """The mu of Gaussian differential privacy: that of pure noise of half its epsilon; rounded up."""
+    return gaussian_curve.pure_to_mu(up(length / 2))
+
+
+def own_of_mu(most: float) -> Fraction:
+    """The largest epsilon whose choices cost at most this mu; rounded down."""
+    return 2 * Fraction(gaussian_curve.mu_to_pure(most))
+
+
+def range_of_mu(largest: float) -> Fraction:
+    """The largest epsilon whose mu, rounded up, may be this one: 4 artanh(erf(mu / sqrt(8))); rounded up."""
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        half = mpmath.mpf(largest) / mpmath.sqrt(8)
+        tail = mpmath.erfc(half)
+        exact = 4 * mpmath.atanh(mpmath.erf(half)) if largest < 1.0 else 2 * (mpmath.log(2 - tail) - mpmath.log(tail))
+        return Fraction(rounded_up(exact * (1 + mpmath.mpf(10) ** -30)))
+
+
+@lru_cache(maxsize=4096)
+def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
+    """The Rényi divergence of an order above 1, the largest over t; rounded up.
+
+    With E = e^length, x = e^t and a = order - 1 the second output has the two outcomes with the probabilities q and
+    1 - q, q = (E / x - 1) (1 / (E - 1)), the first with x q and 1 - x q; so the moment E_P[(P/Q)^a] is
+    x^(a+1) q + (x / E)^(a+1) (1 - q) = x^a ((E - E^-a) - x (1 - E^-a)) / (E - 1), greatest over x at
+    x = a (E - E^-a) / ((a + 1) (1 - E^-a)).
+    """
+    import mpmath
+
+    small = max(0.0, -2.0 * math.log10(min(1.0, float(length)))) + max(0.0, -math.log10(min(1.0, float(order - 1))))
+    with mpmath.workdps(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, and its logarithm small
+        a, loss = _exactly(order - 1), _exactly(length)
+        constant, slope = mpmath.exp(loss) - mpmath.exp(-a * loss), -mpmath.expm1(-a * loss)
+        best = a * constant / ((a + 1) * slope)
+        moment = a * mpmath.log(best) + mpmath.log((constant - best * slope) / mpmath.expm1(loss))
+        mantissa, exponent = (moment / a).man_exp
+        return Fraction(int(mantissa)) * Fraction(2) ** int(exponent) * (1 + CORRECT)
 
 
 class Curve(Protocol):
@@ -172,7 +253,7 @@ class BoundedRange(_Declared):
     @property
     def mu(self) -> float:
         """The mu of Gaussian differential privacy, rounded up."""
-        return bounded_range.mu(self.budget)
+        return mu_of_range(self.budget)
 
     @property
     def mu_squared(self) -> Fraction:
@@ -181,22 +262,22 @@ class BoundedRange(_Declared):
 
     def renyi(self, order: Fraction) -> Fraction:
         """The charge in Rényi differential privacy of this order, rounded up."""
-        return bounded_range.renyi(self.budget, renyi.checked_order(order))
+        return renyi_of_range(self.budget, renyi.checked_order(order))
 
     def delta(self, epsilon: float) -> float:
         """The delta at this epsilon; rounded up."""
         if curve_point(epsilon) >= self.budget:
             return 0.0
-        return bounded_range.delta(self.budget, exactly("epsilon", epsilon, typed=False))
+        return delta_of_range(self.budget, exactly("epsilon", epsilon, typed=False))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta: at 0 its own; rounded up."""
-        return bounded_range.epsilon(self.budget, checked_outside(delta))
+        return epsilon_of_range(self.budget, checked_outside(delta))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""
         pure_epsilon = self.pure_epsilon
-        return curves.both_sides(epsilons, lambda some: bounded_range.deltas(pure_epsilon, some))
+        return curves.both_sides(epsilons, lambda some: deltas_of_range(pure_epsilon, some))
 
 
 def is_curve(value: object) -> TypeGuard[Curve]:

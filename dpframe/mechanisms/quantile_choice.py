@@ -13,7 +13,7 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument
 from dpframe.exact import exact_epsilon, exactly, up
 from dpframe.mechanisms import curves
-from dpframe.mechanisms.asked import checked_integers
+from dpframe.mechanisms.checks import checked_integers
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 

@@ -1,30 +1,340 @@
-"""Generalized Gaussian noise on declared output bounds, purely epsilon-DP: truncated, or inflated at the bounds."""
+"""Generalized Gaussian noise on declared output bounds, purely epsilon-DP: truncated, or inflated at the bounds.
+
+What follows is the worst privacy loss on output bounds [c0, c1], and the scales that follow from it. The total q is
+clamped to [c0, c1] first, so that neighbors q < q' lie within D of each other. R = c1 - c0, and lengths are in units of
+b. On a grid the answer is rounded to steps: with h half a step, truncated noise is drawn on [c0 - h, c1 + h], and
+inflated noise beyond c0 + h or c1 - h falls on the bound; h = 0 for real numbers.
+
+**Truncated.** With G(x) the integral of exp(-t^p) from 0 to x, a = q - c0 + h and L = R + 2h, the density at y is
+exp(-abs(y - q)^p) / Z(a), Z(a) = G(a) + G(L - a). Between q and q' its ratio falls with y, so the worst answer is
+y = c0 - h (for the opposite order, by symmetry, the other end), where its logarithm is H(a') - H(a) with
+H(a) = a^p + log Z(a). H does not fall, since the greatest ratio of two densities is at least 1: so a' = a + D is worst,
+or the upper end. log Z is concave (Z is log-concave, a convolution of two log-concave functions).
+
+p = 1: H is linear plus concave, so the lowest totals are worst: H(h + D) - H(h).
+p >= 2: the highest are, H(L - h) - H(L - h - D). On [L/2, L] H is convex, for it is the logarithm of an integral of
+exp(a^p - abs(y - q)^p), whose exponents are convex in q there. For a < c = L - a moreover H'(a) <= H'(c), that is
+2 (exp(-a^p) - exp(-c^p)) <= p (c^(p-1) - a^(p-1)) Z(a): by Chebyshev's inequality the left side is at most
+2 (c^p - a^p) / (c - a) times the integral of exp(-t^p) over [a, c], which is at most (c - a) / (c + a) Z(a), since that
+function falls; and 2 (1 - x^p) <= p (1 - x^(p-1)) (1 + x) for x = a / c, since the difference is concave in x, p - 2
+at 0 and 0 at 1. So each part of an interval of length D below L/2 may be mirrored, and then shifted up, and the
+integral of H' over it does not fall.
+
+For vectors of which one unit moves several cells: each cell loses at most K D_k, K the largest slope of H, so all
+together lose at most K times the l1 sensitivity. K = H'(L - h) for p >= 2 and H'(h) for p = 1, by the same argument.
+
+On a grid of at most 50 steps no proof is needed beyond this: the worst answer is the lowest one, an average over half a
+step on each side of c0, and its loss is evaluated for every pair of totals.
+
+**Inflated.** The noise is log-concave, so the ratio of densities falls with y, and its average over y <= c0 + h is at
+least every ratio in between: the worst answer is a bound. There the loss is log T(x - D) - log T(x), with T the upper
+tail and x = q' - c0 - h; log T is concave, so x = R - h is worst. K is the hazard rate there.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, Self
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, positive, rounded_up, up
-from dpframe.mechanisms import bounded
-from dpframe.mechanisms.asked import checked_confidence, checked_integers
-from dpframe.mechanisms.bounded import Boundary, Formula, Range
-from dpframe.mechanisms.stepped import Stepped, steps_of
+from dpframe.errors import InvalidArgument, is_one_of, shown
+from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, root_up, rounded_up, up
+from dpframe.mechanisms.checks import checked_confidence, checked_integers
+from dpframe.mechanisms.contract import Stepped, steps_of
+from dpframe.mechanisms.gaussian_curve import LARGER, edge
+from dpframe.mechanisms.generalized_curve import checked_shape
 from dpframe.privacy import PrivacyLoss
+
+DIGITS = 50
+FEW = 50  # steps between bounds, up to which the loss of every pair of totals is evaluated
+BOUNDARIES = ("truncated", "inflated")
+FORMULAS = ("exact", "liu", "exponential")
+
+Boundary = Literal["truncated", "inflated"]
+Formula = Literal["exact", "liu", "exponential"]
 
 Floats = NDArray[np.float64]
 
 LONGEST_SUM = 100_000  # terms of a variance; beyond, the integral plus 1/12 differs by less than 1 part in 1e9
 MOST_TOTALS = 2000  # among which the one with the largest variance is looked for
 LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Range:
+    """Noise of shape p on an output range, in any unit of length: what its worst privacy loss depends on."""
+
+    p: float
+    lowest: float
+    highest: float
+    shift: float  # how far one unit moves one cell; all cells together, in the l1 norm, where `cells` is more than one
+    half: float = 0.0  # of a grid step
+    boundary: Boundary = "truncated"
+    cells: float = 1.0
+
+    @property
+    def span(self) -> Fraction:
+        return Fraction(self.highest) - Fraction(self.lowest)
+
+    def loss(self, scale: float) -> Any:
+        """The largest privacy loss of noise with this scale, as an mpmath number of more than 40 digits."""
+        import mpmath
+
+        small = max(0.0, math.log10(scale) - math.log10(self.shift))
+        with mpmath.workdps(DIGITS + math.ceil(self.p * small)):
+            b, p = mpmath.mpf(scale), mpmath.mpf(self.p)
+            span, half = mpmath.mpf(self.span.numerator) / self.span.denominator / b, mpmath.mpf(self.half) / b
+            shift = mpmath.mpf(self.shift) / b
+            if self.boundary == "inflated":
+                far = span - half
+                if self.cells > 1:
+                    return shift * mpmath.exp(-(far**p)) / _tail(p, far)
+                return mpmath.log(_tail(p, far - min(shift, span)) / _tail(p, far))
+            if self.cells > 1:
+                return shift * _slope(p, span, half)
+            if self.half and self.span <= FEW:
+                return _rise_in_steps(
+                    p, int(self.span / Fraction(self.half)) // 2, int(self.shift / self.half) // 2, half
+                )
+            return _rise(p, span, min(shift, span), half)
+
+
+def _rise(p: Any, span: Any, shift: Any, half: Any) -> Any:
+    """The largest H(a + shift) - H(a)."""
+    import mpmath
+
+    far = span + half
+    at_end = _inside(p, far) + _inside(p, half)
+    within = _inside(p, far - shift) + _inside(p, half + shift)
+    return shift + mpmath.log(within / at_end) if p == 1 else far**p - (far - shift) ** p + mpmath.log(at_end / within)
+
+
+def _rise_in_steps(p: Any, span: int, shift: int, half: Any) -> Any:
+    """The same of the rounded answers: the loss of the lowest one, between any two totals that are integers.
+
+    The ratio of densities falls with y, so that of the lowest answer, an average over its step, is the greatest.
+    """
+    import mpmath
+
+    beyond = [_tail(p, (2 * steps - 1) * half) for steps in range(span + 2)]  # a step is their difference, however far
+    whole = beyond[0] + beyond[1]
+    steps = [near - far for near, far in itertools.pairwise(beyond)]
+    loss = [mpmath.log((whole - beyond[q + 1] - beyond[span - q + 1]) / steps[q]) for q in range(span + 1)]
+    return max(high - low for low, high in zip(loss, loss[min(shift, span) :], strict=False))
+
+
+def _slope(p: Any, span: Any, half: Any) -> Any:
+    """The largest H'(a)."""
+    import mpmath
+
+    far = span + half
+    change = (mpmath.exp(-(half**p)) - mpmath.exp(-(far**p))) / (_inside(p, far) + _inside(p, half))
+    return 1 + change if p == 1 else p * far ** (p - 1) - change
+
+
+def _inside(p: Any, x: Any) -> Any:
+    """G(x), at the current precision."""
+    import mpmath
+
+    if p == 1 or x <= 0:
+        return -mpmath.expm1(-x) if x > 0 else mpmath.mpf(0)
+    if p == 2:
+        return mpmath.sqrt(mpmath.pi) / 2 * mpmath.erf(x)
+    power = x**p
+    if power < 1:  # the lower function; above, its complement is the faster one
+        return mpmath.gammainc(1 / p, 0, power) / p
+    return (mpmath.gamma(1 / p) - mpmath.gammainc(1 / p, power, mpmath.inf)) / p
+
+
+def _tail(p: Any, x: Any) -> Any:
+    """The integral of exp(-|t|^p) from x on, at the current precision."""
+    import mpmath
+
+    if p == 1 and x >= 0:
+        return mpmath.exp(-x)
+    if p == 2:
+        return mpmath.sqrt(mpmath.pi) / 2 * mpmath.erfc(x)
+    if x <= 0 or x**p < 1:
+        return mpmath.gamma(1 / p) / p + mpmath.sign(-x) * _inside(p, abs(x))
+    return mpmath.gammainc(1 / p, x**p, mpmath.inf) / p
+
+
+@lru_cache(maxsize=4096)
+def least_scale(outputs: Range, epsilon: float) -> float:
+    """The smallest scale whose worst loss is at most epsilon; rounded up, by an evaluation to 40 digits."""
+    import mpmath
+
+    def excess(scale: float) -> float:
+        return float(mpmath.log(outputs.loss(scale)) - mpmath.log(epsilon))
+
+    shift, slope = min(outputs.shift, float(outputs.span)), -outputs.p
+    width = float(outputs.span) + outputs.half
+    log_scale = max((math.log(outputs.p * shift / epsilon) + (outputs.p - 1.0) * math.log(width)) / outputs.p, -700.0)
+    last = excess(math.exp(log_scale))
+    for _ in range(40):  # secant steps on the logarithms, where the loss is nearly a power of the scale
+        step = max(-3.0, min(3.0, -last / slope))
+        log_scale += step
+        now = excess(math.exp(log_scale))
+        if abs(now) < 1e-14 or abs(step) < 1e-15:
+            break
+        slope = min(-1e-3, (now - last) / step)
+        last = now
+    return edge(
+        lambda scale: bool(outputs.loss(scale) > epsilon), math.exp(log_scale), LARGER
+    )  # a larger scale is safer
+
+
+def truncated_generalized_gaussian_scale(
+    p: float,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    *,
+    output: tuple[float, float],
+    boundary: Boundary = "truncated",
+    formula: Formula = "exact",
+) -> float:
+    """The scale b of generalized Gaussian noise on declared output bounds that is purely epsilon-DP, for one number.
+
+    Parameters
+    ----------
+    p : float
+        The shape: 1, or 2 to 16. A whole number for the formulas from the literature.
+    epsilon : float
+        Finite and above 0.
+    sensitivity : float
+        How far one unit moves the number; b is in the same unit.
+    output : tuple of two numbers
+        The bounds [c0, c1]: the number is clamped to them first, and the answer lies within them.
+    boundary : {"truncated", "inflated"}
+        Answers beyond the bounds are drawn again, or fall on the bound.
+    formula : {"exact", "liu", "exponential"}
+        ``"exact"`` is the least scale. ``"liu"`` is the published bound for truncated noise; ``"exponential"`` is
+        truncated noise as the exponential mechanism with the utility -abs(answer - number)^p.
+
+    Returns
+    -------
+    float
+        Rounded up.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If an argument is out of range.
+
+    Notes
+    -----
+    ``"exact"``: see the module. ``"liu"``: Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018),
+    equation 7 for one number, b^p = 2 ((R + D)^p - R^p) / epsilon with R = c1 - c0 and sensitivity D. Its 2 pays for
+    the change of the normalizing constant, which for p of at least 2 in fact helps. ``"exponential"``:
+    b^p = 2 D_u / epsilon with the bounds of her Lemma 10 for the sensitivity D_u of the utility (McSherry and Talwar
+    2007). For inflated noise the paper gives no scale, and equation 7 is not enough.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> scale = dpf.truncated_generalized_gaussian_scale
+    >>> [round(scale(2, 1.0, output=(0, 20), formula=name), 3) for name in ("exact", "exponential", "liu")]
+    [5.755, 8.944, 9.055]
+    >>> round(scale(2, 1.0, output=(0, 20), boundary="inflated"), 3)
+    6.397
+    """
+    lowest, highest = checked_output(output)
+    reach = up(positive("sensitivity", sensitivity))
+    outputs = Range(checked_bounded_shape(p), lowest, highest, reach, 0.0, boundary)
+    return scale_by(outputs, down(exact_epsilon(epsilon)), formula)  # down: more noise
+
+
+def scale_by(outputs: Range, epsilon: float, formula: Formula) -> float:
+    """The scale of a formula, for a checked range."""
+    if not is_one_of(outputs.boundary, BOUNDARIES):
+        raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(outputs.boundary)}.")
+    if not is_one_of(formula, FORMULAS):
+        raise InvalidArgument(f"formula must be 'exact', 'liu' or 'exponential', not {shown(formula)}.")
+    if formula == "exact":
+        return least_scale(outputs, epsilon)
+    if outputs.boundary == "inflated" or outputs.cells > 1 or not outputs.p.is_integer():
+        raise InvalidArgument(
+            f"formula must be 'exact' but for truncated noise with a whole p in one cell, not {shown(formula)}: "
+            "the published ones hold for nothing else. Leave formula out."
+        )
+    power = _liu(outputs) if formula == "liu" else 2 * _utility_sensitivity(outputs)
+    return _root_up(power / Fraction(epsilon), int(outputs.p))
+
+
+def _liu(outputs: Range) -> Fraction:
+    """2 ((R + D)^p - R^p): twice the sum of C(p, j) R^(p - j) D^j over j = 1..p, R the whole range that is drawn on."""
+    width, p = outputs.span + 2 * Fraction(outputs.half), int(outputs.p)
+    return 2 * ((width + Fraction(outputs.shift)) ** p - width**p)
+
+
+def _utility_sensitivity(outputs: Range) -> Fraction:
+    """Lemma 10's bound on how far -abs(y - s)^p moves with s in [c0, c1], for any y in the range that is drawn on.
+
+    Part (c) is stated for all p of at least 3. It expands (y - s)^p; for odd p that bounds the absolute values too,
+    since abs(abs(u)^p - abs(v)^p) is at most abs(u^p - v^p).
+    """
+    low, high, half = Fraction(outputs.lowest), Fraction(outputs.highest), Fraction(outputs.half)
+    shift, p = min(Fraction(outputs.shift), outputs.span), int(outputs.p)
+    if p == 1:
+        return shift
+    if p == 2:
+        return 2 * shift * (outputs.span + 2 * half)
+    largest = max(abs(low - half), abs(high + half))
+    return sum(
+        (math.comb(p, j) * largest ** (p - j) * _power_sensitivity(low, high, shift, j) for j in range(1, p + 1)),
+        Fraction(0),
+    )
+
+
+def _power_sensitivity(low: Fraction, high: Fraction, shift: Fraction, j: int) -> Fraction:
+    """The largest abs(s^j - t^j) with s and t in [low, high] and at most `shift` apart."""
+    if j % 2:
+        return max(high**j - (high - shift) ** j, (low + shift) ** j - low**j)
+    least = Fraction(0) if low <= 0 <= high else min(abs(low), abs(high))
+    most = max(abs(low), abs(high))
+    return most**j - max(least, most - shift) ** j
+
+
+def _root_up(power: Fraction, p: int) -> float:
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        estimate = rounded_up(mpmath.root(mpmath.mpf(power.numerator) / power.denominator, p))
+    return root_up(power, estimate, p)
+
+
+def checked_bounded_shape(p: float) -> float:
+    """The shape, if the worst loss on output bounds is proven for it."""
+    shape = checked_shape(p)
+    if 1.0 < shape < 2.0:
+        raise InvalidArgument(
+            f"p must be 1, or from 2 to 16, for noise on output bounds, not {shown(p)}: "
+            "between 1 and 2 the worst case is not proven."
+        )
+    return shape
+
+
+def checked_output(output: object) -> tuple[float, float]:
+    """Two finite numbers with c0 < c1, rounded inward: no answer lies beyond the bounds."""
+    way_out = "Write for instance output=(0, 100)."
+    if not isinstance(output, (tuple, list)) or len(output) != 2:
+        raise InvalidArgument(f"output must be a pair (lowest, highest), not {shown(output)}. {way_out}")
+    rule = "two finite numbers with lowest < highest"
+    low, high = (exactly("output", bound, rule, f" {way_out}", typed=False) for bound in output)
+    lowest, highest = up(low), down(high)
+    if not -math.inf < lowest < highest < math.inf:
+        raise InvalidArgument(
+            f"output must be two finite numbers with lowest < highest, not {shown(output)}. {way_out}"
+        )
+    return lowest, highest
 
 
 class Reach(Protocol):
@@ -67,7 +377,7 @@ class TruncatedGeneralizedGaussian(Stepped):
     Notes
     -----
     Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018), Definitions 5 and 7. The proof of the exact
-    scale is in the notes of ``dpframe/mechanisms/bounded.py``: the noise is rounded to the grid, which is
+    scale is in the notes of this file: the noise is rounded to the grid, which is
     post-processing. The stated loss is met exactly by totals at a bound; but of truncated noise whose bounds are more
     than 50 steps apart it is a bound, off by what a step of rounding hides: at epsilon 1 and 60 steps 15% for p = 1,
     1.1% for p = 2, 2.0% for p = 3; for p of at least 2 it falls as p over that number of steps.
@@ -90,7 +400,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "p", bounded.checked_bounded_shape(self.p))
+        object.__setattr__(self, "p", checked_bounded_shape(self.p))
         rule = "two whole numbers in order, within +-2**52"
         ends = tuple(checked_whole("step_output", end, -(2**52), 2**52, rule) for end in self.step_output)
         object.__setattr__(self, "step_output", ends)
@@ -99,7 +409,7 @@ class TruncatedGeneralizedGaussian(Stepped):
             raise InvalidArgument(
                 f"step_output must be two whole numbers in order, within +-2**52, not {shown(self.step_output)}."
             )
-        if self.boundary not in bounded.BOUNDARIES:
+        if self.boundary not in BOUNDARIES:
             raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(self.boundary)}.")
         object.__setattr__(self, "cells", checked_float("cells", self.cells))
         if self.cells not in (1.0, math.inf):
@@ -150,7 +460,7 @@ class TruncatedGeneralizedGaussian(Stepped):
         6.318
         """
         step, steps = positive("grid", grid), up(steps_of(sensitivity, grid))
-        lowest, highest = (Fraction(bound) / step for bound in bounded.checked_output(output))
+        lowest, highest = (Fraction(bound) / step for bound in checked_output(output))
         ends = (math.ceil(lowest), math.floor(highest))  # inward: no answer lies beyond the bounds
         if not -(2**52) <= ends[0] < ends[1] <= 2**52:
             raise InvalidArgument(
@@ -158,7 +468,7 @@ class TruncatedGeneralizedGaussian(Stepped):
                 f"unlike {shown(output)}. Write for instance output=(0, 100)."
             )
         made = cls(steps, 1.0, grid, p=p, step_output=ends, boundary=boundary, cells=cells, formula=formula)
-        scale = bounded.scale_by(made._range, down(exact_epsilon(epsilon)), formula)
+        scale = scale_by(made._range, down(exact_epsilon(epsilon)), formula)
         if scale > noise.LARGEST_SCALE:
             raise InvalidArgument(
                 f"epsilon must be large enough for noise that fits 64-bit integers, but would need a scale of more "
@@ -298,8 +608,8 @@ def truncated_generalized_gaussian(
     >>> people.dp.preview.count(epsilon=1, mechanism=mechanism).error
     {'count': 19.0}
     """
-    bounded.checked_bounded_shape(p)
-    bounded.checked_output(output)
+    checked_bounded_shape(p)
+    checked_output(output)
 
     def calibration(sensitivity: Reach, loss: PrivacyLoss) -> TruncatedGeneralizedGaussian:
         return TruncatedGeneralizedGaussian.calibrate(

@@ -1,15 +1,17 @@
 """The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
 
-from dpframe.noise.distributions import LARGEST_SHAPE, Floats, Integers
+from dpframe.noise.laws import LARGEST_SHAPE, Floats, Integers
 from dpframe.noise.random_bits import fresh_key, insecure_bits, is_secure, nonce
-from dpframe.noise.rejection import exponential_choice, permuted_choice, truncated_generalized_gaussian
 from dpframe.noise.samplers import (
     LARGEST_SCALE,
     discrete_laplace,
+    exponential_choice,
+    permuted_choice,
     rounded_generalized_gaussian,
+    scaled_gaussian,
     truncated_discrete_laplace,
+    truncated_generalized_gaussian,
 )
-from dpframe.noise.scaled import scaled_gaussian
 
 __all__ = [
     "LARGEST_SCALE",

@@ -1,7 +1,7 @@
 """Coins of exactly their probability, and uniform subsets: what randomizes single values in the local model.
 
 A coin is met with one random byte. Only where that byte leaves it open are more bits drawn, and in the end intervals
-of rationals decide, as in ``dpframe/noise/rejection.py``: no coin ever has the probability of a float.
+of rationals decide, as in ``dpframe/noise/samplers.py``: no coin ever has the probability of a float.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise.distributions import Integers
+from dpframe.noise.laws import Integers
 from dpframe.noise.random_bits import WORD, Thresholds, accepted, enclosed, numbers, uniform
 
 Flags = NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """Integer noise with exactly its law, for any scale, at two to eight random bytes a draw.
 
-A draw of the law of a table (``dpframe/noise/guide_tables.py``) is one of three:
+A draw of the law of a table (``dpframe/noise/laws.py``) is one of three:
 
 1. A guide of 2**16 cells of probability 2**-16 each gives every integer or block as many cells as fit into its even
    part. 16 random bits are a cell; if it is given away, they decide all of the integer but for its last binary digits
@@ -14,24 +14,50 @@ A draw of the law of a table (``dpframe/noise/guide_tables.py``) is one of three
 Whether a point is kept is the only comparison of numbers that are not whole. Double precision decides it unless its
 error bound leaves it open, and then more bits and mpmath do. So integers have exactly their law, given that densities
 in double precision err by less than their stated bound; ``tests/noise/test_noise.py`` measures them against mpmath.
+
+**Bounded ranges.** Truncated noise, and a choice among weighted indices, are drawn by rejection.
+
+**Scales.** Of rounded Gaussian noise in which every number has a scale of its own, one law is drawn, and stretched
+exactly. Z is a Gaussian variable of standard deviation 2**48. Of it N = round(Z) is drawn, and round(s Z / 2**48) is
+asked for, with a scale s for each number. Z lies in [N - 1/2, N + 1/2). Where both ends round to the same integer that
+is the answer. Else, once in 2**48 / s numbers, Z is drawn within the interval, given that it lies there: a uniform
+point, of as many binary digits as it takes to round it, kept with the probability f(Z) times a power of two. So each
+integer has exactly the probability that a Gaussian variable of its scale, rounded, gives it (of a scale larger by
+2**-52 or less).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise.distributions import LARGEST_SHAPE, RELATIVE_ERROR, Integers, Law
-from dpframe.noise.guide_tables import UNIT, Table, table_of
-from dpframe.noise.random_bits import WORD, Words, accepted, below, numbers, word, words
+from dpframe.noise.laws import LARGEST_SHAPE, RELATIVE_ERROR, UNIT, Floats, Integers, Law, Table, table_of
+from dpframe.noise.random_bits import (
+    WORD,
+    Thresholds,
+    Words,
+    accepted,
+    below,
+    enclosed,
+    longer,
+    numbers,
+    uniform,
+    word,
+    words,
+)
 
 LARGEST_SCALE = 2.0**52  # |noise| < 2**63 but with probability below exp(-2000)
 SMALLEST_SCALE = 2.0**-1000  # drawn for all below, lest densities overflow: more noise, if exp(-2**999) is any
 BATCH = 2**16  # draws at a time, so that the arrays stay in the processor's cache
+
+BASE_BITS = 48  # draws are whole numbers below 2**53, which floats hold exactly, but for a chance below exp(-500)
+HALF = Fraction(1, 2)
 
 
 def discrete_laplace(scale: float, size: int) -> Integers:
@@ -133,3 +159,137 @@ def _tail(table: Table) -> tuple[int, bool]:
     point = table.tail_start(step, left) + point_bits * Fraction(2) ** (table.tail_exponent - WORD)
     tried = math.floor(point + Fraction(table.law.shift))  # a whole interval of 2**-64 rounds to the same integer
     return tried, below(word(), table.tail_thresholds(step, left, point_bits))
+
+
+def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, span: int) -> Integers:
+    """Draws of round(Z), place by place, given that lowest <= round(Z) <= lowest + span; 0 is always among them.
+
+    A range that is wide against the scale is met by trying draws of round(Z) itself. In a narrower one the point z is
+    uniform and kept with the probability f(z) / f(0), which is above exp(-1) on most of it.
+    """
+    drawn, open_places = np.empty(lowest.size, dtype=np.int64), np.arange(lowest.size)
+    while open_places.size:
+        least = lowest[open_places]
+        if span >= checked_scale(scale):
+            candidate = rounded_generalized_gaussian(p, scale, open_places.size)
+            kept = (least <= candidate) & (candidate <= least + span)
+        else:
+            candidate = least + uniform(span, open_places.size)
+            kept = _kept_in_range(Law(p, scale), candidate)
+        drawn[open_places[kept]] = candidate[kept]
+        open_places = open_places[~kept]
+    return drawn
+
+
+def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
+    """An index, drawn with probability proportional to exp(-loss): uniform indices, kept with probability exp(-loss).
+
+    The least loss is 0. `losses` err by less than 2**-48 of themselves; `exact` gives each as a rational.
+    """
+    while True:
+        candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
+        loss = losses[candidate]
+        chance = np.exp(-loss)
+        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, _exponential_of(candidate, exact))
+        if kept.any():
+            return int(candidate[np.argmax(kept)])
+
+
+def permuted_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
+    """An index by permute-and-flip: each is looked at once, in random order, and taken with probability exp(-loss).
+
+    The arguments are those of `exponential_choice`. Indices are drawn uniformly, and passed over when they come again:
+    the order of their first appearances is a uniformly random one.
+    """
+    seen = np.zeros(losses.size, dtype=np.bool_)
+    while True:
+        candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
+        first = np.sort(np.unique(candidate, return_index=True)[1])
+        new = candidate[first[~seen[candidate[first]]]]
+        loss = losses[new]
+        chance = np.exp(-loss)
+        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, _exponential_of(new, exact))
+        if kept.any():
+            return int(new[np.argmax(kept)])
+        seen[new] = True
+
+
+def _kept_in_range(law: Law, candidate: Integers) -> Any:
+    """Tell for each integer whether a random point of the unit interval around it is kept: probability f(z) / f(0)."""
+    places = words(candidate.size)
+    chance = law.relative(np.abs(candidate - law.shift + places * 2.0**-64))
+
+    def thresholds(index: int) -> Thresholds:
+        return law.thresholds(int(candidate[index]) - Fraction(law.shift), 0, int(places[index]))
+
+    return accepted(chance, chance * RELATIVE_ERROR, thresholds)
+
+
+def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Callable[[int], Thresholds]:
+    def exact(index: int, precision: int) -> Any:
+        import mpmath
+
+        exponent = loss(int(candidate[index]))
+        whole = (exponent.numerator // exponent.denominator).bit_length()
+        with mpmath.workprec(precision + whole + 8):
+            return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
+
+    return lambda index: enclosed(lambda precision: exact(index, precision))
+
+
+def scaled_gaussian(scales: Floats) -> Integers:
+    """Draws of round(s Z) for each scale s, Z standard normal; independent of each other."""
+    drawn = np.empty(scales.size, dtype=np.int64)
+    law = Law(2.0, math.nextafter(math.ldexp(math.sqrt(2.0), BASE_BITS), math.inf))  # b = sigma sqrt(2), rounded up
+    for start in range(0, scales.size, BATCH):
+        some = scales[start : start + BATCH]
+        base = rounded_generalized_gaussian(law.p, law.scale, some.size)
+        integers, open_places = _stretched(some, base)
+        for place in np.flatnonzero(open_places):
+            integers[place] = _exactly(Fraction(float(some[place])), int(base[place]), law)
+        drawn[start : start + some.size] = integers
+    return drawn
+
+
+def _stretched(scales: Floats, base: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    """The rounded products, and where the interval of a draw leaves more than one integer open, or might."""
+    middle = scales * (base * 2.0**-BASE_BITS)
+    slack = scales * 2.0 ** (-1 - BASE_BITS) * (1.0 + 2.0**-40) + (np.abs(middle) + 1.0) * 2.0**-49
+    low, high = np.floor(middle - slack + 0.5), np.floor(middle + slack + 0.5)
+    return low.astype(np.int64), low != high
+
+
+def _exactly(scale: Fraction, base: int, law: Law) -> int:
+    """The rounded product of a scale and a point of the interval of a draw."""
+    factor = scale / 2**BASE_BITS
+    start = base - HALF
+    while True:
+        bits, known = 0, 0  # the point lies in [start + bits / 2**known, start + (bits + 1) / 2**known)
+        while (rounded := _rounded(factor, start, bits, known)) is None:
+            bits, known = longer(bits), known + WORD
+        if known == 0 or _kept_exactly(law, start, bits, known):
+            return rounded
+
+
+def _rounded(factor: Fraction, start: Fraction, bits: int, known: int) -> int | None:
+    """The integer to which all points of an interval are rounded; None where there are several."""
+    low = math.floor(factor * (start + Fraction(bits, 2**known)) + HALF)
+    high = math.ceil(factor * (start + Fraction(bits + 1, 2**known)) + HALF) - 1
+    return low if low == high else None
+
+
+def _kept_exactly(law: Law, start: Fraction, bits: int, known: int) -> bool:
+    """True with the probability f(point) 2**k, the largest k for which no point of the whole interval has more than 1.
+
+    The point is uniform in its small interval; its further digits are drawn as far as the comparison needs them.
+    """
+    nearest, _ = law.distances(start, start + 1)
+    lift = max(0, math.floor(float(nearest / Fraction(law.scale)) ** 2 / math.log(2.0) - 1e-6))
+    return below(word(), _lifted(law, start + Fraction(bits, 2**known), known, lift))
+
+
+def _lifted(law: Law, start: Fraction, known: int, lift: int) -> Thresholds:
+    import mpmath
+
+    for least, most in law.thresholds(start, -known, word()):
+        yield mpmath.ldexp(least, lift), mpmath.ldexp(most, lift)

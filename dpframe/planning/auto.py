@@ -12,8 +12,7 @@ from dpframe.accounting import Accounting, Part
 from dpframe.display import pages
 from dpframe.exact import up
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.mechanisms.contrast_gaussian import ContrastGaussian
-from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.gaussian import ContrastGaussian, Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.sensitivity import Sensitivity

@@ -19,6 +19,7 @@ from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
 from dpframe.queries.counts import MOST_CELLS, checked_memory, checked_most
+from dpframe.queries.indicators import checked_checks
 from dpframe.queries.query import Query
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
@@ -42,12 +43,14 @@ class Pricing:
     confidence: Any = None
     size: Any = None
     weights: Any = None
+    checks: Any = None  # "auto" where neither the call nor its ledger says more
 
     def __post_init__(self) -> None:
         for argument in ("within", "weights"):  # what the caller does with a mapping later changes nothing
             if isinstance(given := getattr(self, argument), Mapping):
                 object.__setattr__(self, argument, dict(given))
         object.__setattr__(self, "size", checked_size(self.size))
+        object.__setattr__(self, "checks", checked_checks(self.checks))
         if self.within is None and self.confidence is not None:
             raise InvalidArgument(
                 "confidence must come with within=, the error that it speaks of, not alone. "

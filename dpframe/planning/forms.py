@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Accounting
@@ -45,12 +46,13 @@ def best_form(
     weights: Any,
     *,
     pure: bool,
+    whole: Fraction = Fraction(1),
 ) -> tuple[Formed, Choice]:
     """The form with the least typical expected error at this price, from public facts alone; and why."""
     tried = []
     for form in (True, False):
         candidate = query.under(form)
-        shares, reach = shares_of(candidate, weights), reaches(candidate, unit)
+        shares, reach = shares_of(candidate, weights, whole), reaches(candidate, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
         if any((part.epsilon if form else part.mu) is None for part in offered):
             continue

@@ -13,7 +13,6 @@ from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.kinds import is_frame
 from dpframe.frames.load import height_of, names_of, rows_of
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.query import Query
@@ -61,7 +60,8 @@ def _end(end: Any) -> End:
 
 def edges_among(keys: Keys, pairs: tuple[tuple[End, End], ...]) -> NDArray[np.int64]:
     """The positions of the ends among the cells, each edge once; typed errors for ends that are not declared."""
-    places = [{_same(row): position for position, row in enumerate(axis.rows)} for axis in keys.axes]  # type: ignore[union-attr]
+    rows = [zip(*map(axis.values, range(len(axis.columns))), strict=True) for axis in keys.axes]
+    places = [{_same(row): position for position, row in enumerate(of_axis)} for of_axis in rows]
     steps = [math.prod(keys.shape[axis + 1 :]) for axis in range(len(keys.axes))]
     known: dict[End, int] = {}
     for end in {_same(end): end for pair in pairs for end in pair}.values():
@@ -102,7 +102,7 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
         return
     if not query.keys.axes:
         raise InvalidArgument('graph must be left out of a single number. Write group_by("ward", keys=[...]) first.')
-    if any(isinstance(axis, BinAxis) for axis in query.keys.axes):
+    if any(axis.ordered for axis in query.keys.axes):
         raise InvalidArgument("graph must be left out of bins, whose neighbors are known. Drop it.")
     if query.subtotals:
         raise InvalidArgument(

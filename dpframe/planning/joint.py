@@ -13,6 +13,7 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.call import Calibration
+from dpframe.planning.check_pricing import planned_checks
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
 from dpframe.planning.sensitivity import reaches
@@ -124,8 +125,12 @@ def joint_plan(
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
     query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
-    shares = {
-        name: tuple(of_name[name] * share for share in shares_of(query[name], plan.asked.pricing.weights))
+    of_checks = {name: plan.checks.share if plan.checks else Fraction(0) for name, plan in calls.items()}
+    shares = {  # the last of each is that of its checks
+        name: (
+            *shares_of(query[name], plan.asked.pricing.weights, of_name[name] * (1 - of_checks[name])),
+            *([of_name[name] * of_checks[name]] if plan.checks else []),
+        )
         for name, plan in calls.items()
     }
     reach = {name: reaches(query[name], plan.unit) for name, plan in calls.items()}
@@ -135,11 +140,23 @@ def joint_plan(
         parts = _by_name(shares, accounting.parts(price, limit, every, pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
-    noises, choices = {}, {}
-    for name in calls:
+    noises, choices, checks = {}, {}, {}
+    for name, plan in calls.items():
+        own = parts[name][: len(reach[name])]
         noises[name], choices[name] = noises_of(
-            query[name], by_noise[name], pure[name], reach[name], parts[name], accounting, by_curve=not alike
+            query[name], by_noise[name], pure[name], reach[name], own, accounting, by_curve=not alike
         )
+        if plan.checks is not None:
+            checks[name] = planned_checks(
+                query[name],
+                plan.unit,
+                noises[name],
+                plan.checks.share,
+                parts[name][-1],
+                by_loss=not alike,
+                boolean=plan.checks.boolean,
+            )
+            noises[name] = (*noises[name], checks[name].mechanism)
     if not alike:
         whole = tuple(noise for name in calls for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
@@ -147,8 +164,10 @@ def joint_plan(
     cost = accounting.cost(price, amount, pure=all(pure.values()))
     plans = {}
     for name, plan in calls.items():
-        each = parts_of(query[name], reach[name], noises[name], shares[name])
-        priced = Priced(price, amount, each, cost, choices[name], query[name])
+        own = len(reach[name])
+        each = parts_of(query[name], reach[name], noises[name][:own], shares[name][:own])
+        of_bounds = replace(checks[name], mechanism=noises[name][own]) if name in checks else None
+        priced = Priced(price, amount, each, cost, choices[name], query[name], of_bounds)
         plans[name] = priced.plan(plan.asked, plan.unit, accounting, together=tuple(calls), call=plan.call)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
 

@@ -14,15 +14,15 @@ from dpframe.accounting.protocol import Shares
 from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.call import Calibration
 from dpframe.planning.price import Priced, calibrated, is_pure, parts_of
 from dpframe.planning.sensitivity import Sensitivity, of
 from dpframe.planning.shares import equal, weights_of
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import found_weights
-from dpframe.queries.discovery import Discovery, FoundAxis
+from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.total import WEIGHT_BITS
 
@@ -119,7 +119,7 @@ def _people(
 
 
 def _found(query: Query) -> tuple[FoundAxis, Discovery]:
-    axis = query.found
+    axis = found_axis(query.keys)
     assert axis is not None
     assert axis.discovery is not None
     return axis, axis.discovery
@@ -144,7 +144,7 @@ def _shares(query: Query, weights: Any) -> Shares:
 
 def check_asked(query: Query, **options: Any) -> None:
     """Refuse options that speak of cells which are known beforehand."""
-    if query.found is None:
+    if not query.keys.unknown:
         return
     for name, value in options.items():
         if value is not None:

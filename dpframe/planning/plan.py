@@ -9,15 +9,18 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
+from dpframe.display.statements import dearer_words
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
 from dpframe.planning.call import Call, Question
-from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.check_pricing import PlannedChecks
+from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.query import Query
+from dpframe.queries.discovery import found_axis
+from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.capabilities import Choosing, InWords, Noting, PlanRow, Tables
 from dpframe.queries.total import Total, over
@@ -45,7 +48,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
     return {
         name: max(
             statistic.expected_error([noise[over(total, by)] for total in totals], size or TYPICAL_SIZES[1], confidence)
-            for by in query.groupings
+            for by in query.shown.groupings
         )
         for name, statistic in query.statistics
         for totals in [statistic.totals()]
@@ -79,6 +82,8 @@ class Plan:
         How many values a mean is assumed to have, where the call says it.
     together : tuple of str
         The names of the plans that are released with it at one price, its own among them.
+    checks : PlannedChecks, optional
+        What it measures of what the bounds leave out.
 
     Examples
     --------
@@ -110,6 +115,7 @@ class Plan:
     size: int | None = None
     together: tuple[str, ...] = ()
     call: Call | None = field(default=None, compare=False)
+    checks: PlannedChecks | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
@@ -158,10 +164,10 @@ class Plan:
             note
             for _, statistic in self.query.statistics
             if isinstance(statistic, Noting)
-            for note in statistic.notes(self.unit, self.query.groups)
+            for note in statistic.notes(self.unit, groups_in(self.query))
         )
         of_units = _weight_notes(self.unit, self.query)
-        return (*self.query.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
+        return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
@@ -184,7 +190,7 @@ class Plan:
 
     def size_of(self, name: str) -> int | None:
         """The number of values that the error of an output column is for; None where it does not depend on that."""
-        return self.assumed_size if self.query.by_name[name].sized else None
+        return self.assumed_size if dict(self.query.statistics)[name].sized else None
 
     def named(self, name: str) -> str:
         """The output column, and where it is a mean for how many values its error is."""
@@ -227,7 +233,8 @@ class Plan:
             for size in sizes:
                 words = name if size is None else f"{name} of {size:,} values"
                 points.append((words, self.error_of(statistic, size or 0)))
-        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", self._plot_notes()))
+        price, *notes = self._plot_notes()
+        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", tuple(notes), price))
 
     def _plot_notes(self) -> tuple[str, ...]:
         return (
@@ -239,33 +246,40 @@ class Plan:
         return [
             (name, self.by_total[over(needed, by)])
             for name, statistic in self.query.statistics
-            for by in self.query.groupings
+            for by in self.query.shown.groupings
             for needed in statistic.totals()
         ]
 
     def _error(self, name: str, planned: Planned) -> float:
         """The expected error of a row of `_rows`."""
-        return self.error_of(self.query.by_name[name], self.assumed_size, by=planned.total.by)
+        return self.error_of(dict(self.query.statistics)[name], self.assumed_size, by=planned.total.by)
 
     def _facts(self) -> list[tuple[str, str]]:
-        cells = self.query.rows
+        cells = self.query.shown.cells
         facts = [
             ("protects", str(self.unit)),
             ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
             ("reads", "nothing yet, spends nothing yet"),
         ]
-        if self.query.found is not None:
+        if self.query.keys.unknown:
             facts.insert(2, ("releases", "the groups that are found, and nothing of any other"))
-        elif self.query.chooses:
-            most = max(choice.chosen for choice in self.query.choices if isinstance(choice, Choosing))
+        elif chooses(self.query):
+            most = max(choice.chosen for choice in choices_of(self.query) if isinstance(choice, Choosing))
             facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+        offered = None if self.price.epsilon is None else float(self.price.epsilon)
+        if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
+            facts.insert(2, ("which is", why))
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
-        facts += [("by", said["why"]) for choice in self.query.choices if (said := choice.choice_facts()) is not None]
+        facts += [
+            ("by", said["why"]) for choice in choices_of(self.query) if (said := choice.choice_facts()) is not None
+        ]
+        if self.checks is not None:
+            facts.append(("checks", self.checks.line(self.size)))
         return facts + [("note", note) for note in self.notes]
 
     @property
@@ -278,7 +292,7 @@ class Plan:
 
     def _lines(self, name: str, planned: Planned) -> Sequence[PlanRow]:
         """One row of a Total, or of each table that a statistic makes of it."""
-        statistic = self.query.by_name[name]
+        statistic = dict(self.query.statistics)[name]
         if isinstance(statistic, Tables):
             tables = statistic.rows_of_plan([planned.mechanism])
             return [replace(row, share=row.share * planned.share) for row in tables]
@@ -307,7 +321,7 @@ class Plan:
         return header, rows
 
     def _error_words(self, name: str, error: float) -> str:
-        statistic = self.query.by_name[name]
+        statistic = dict(self.query.statistics)[name]
         if not statistic.sized:
             distance = pages.number(error)
             return statistic.error_words(distance) if isinstance(statistic, InWords) else f"+-{distance}"
@@ -327,19 +341,19 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     a_unit = f"{'an' if unit.column[:1].lower() in 'aeiou' else 'a'} {unit.column}"
-    if query.grouping is not None:
+    if query.keys.counted == "units":
         return (f"rows without {a_unit} are {missing}",)
     rows = (
         f"of {a_unit} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
         "do not contain this, and answers lean toward those with few rows"
     )
-    groups = min(unit.contribution.max_groups, query.groups)
+    groups = min(unit.contribution.max_groups, groups_in(query))
     units = (
         f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} counts for less in each; the error "
         "bars do not contain this"
     )
-    left_out = [rows] if query.uses_rows else []
-    left_out += [units] if query.uses_units and groups < query.groups else []
+    left_out = [rows] if uses_rows(query) else []
+    left_out += [units] if uses_units(query) and groups < groups_in(query) else []
     return (*left_out, *_implied_notes(unit, query), f"rows without {a_unit} are {missing}")
 
 
@@ -347,15 +361,15 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
     """The bounds in words: the rows that count in full, and in how many groups; a choice has them in each option."""
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
-    if query.one_group:
-        return f"{rows} in one of the options" if query.by_choice and query.chooses else rows
-    groups = min(bounds.max_groups, query.groups)
+    if one_group(query):
+        return f"{rows} in one of the options" if by_choice(query) and chooses(query) else rows
+    groups = min(bounds.max_groups, groups_in(query))
     return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
 
 
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     """Notes on the bound that is 1 because only the other was given, where it is used."""
-    used = (["max_rows"] if query.uses_rows else []) + ([] if query.one_group else ["max_groups"])
+    used = (["max_rows"] if uses_rows(query) else []) + ([] if one_group(query) else ["max_groups"])
     bounds = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
     missing = [name for name in used if bounds[name] is None]
     return tuple(f"{name} is 1, since only {_other(name)} was given" for name in missing)
@@ -367,7 +381,7 @@ def _other(name: str) -> str:
 
 def _found_notes(query: Query, law: Mechanism) -> list[str]:
     """Notes for the reader on keys that are found; none where all are declared."""
-    axis = query.found
+    axis = found_axis(query.keys) if query.keys.unknown else None
     if axis is None or axis.discovery is None:
         return []
     assert isinstance(law, Thresholded)

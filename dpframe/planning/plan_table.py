@@ -88,8 +88,8 @@ class PlanTable:
         points = [
             (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
         ]
-        notes = tuple(f"{key} {value}" for key, value in self._facts())
-        return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", notes))
+        who, *notes = (f"{key} {value}" for key, value in self._facts())
+        return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", tuple(notes), who))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         words, sign = ("most below the largest, 95%", "") if not _numbered(self.first) else ("error of {}", "+-")

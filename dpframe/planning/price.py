@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -14,18 +15,18 @@ from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
 from dpframe.exact import Amount, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
-from dpframe.mechanisms.peeling import Peeling, own_of_place
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
-from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.call import Calibration, Question
+from dpframe.planning.check_pricing import PlannedChecks, planned_checks
 from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.planning.shares import shares_of
 from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing, Deciding
 
@@ -48,12 +49,13 @@ class Priced:
     cost: PrivacyLoss
     choice: Choice | None
     query: Query  # in the form that suits the noise
+    checks: PlannedChecks | None = None
 
     def plan(self, question: Question, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
         """The plan of it."""
         size = question.pricing.size
         known = (self.query, unit, self.price, accounting, self.amount, self.parts, self.cost)
-        return Plan(*known, question=question, choice=self.choice, size=size, **more)
+        return Plan(*known, question=question, choice=self.choice, size=size, checks=self.checks, **more)
 
 
 def priced(
@@ -65,29 +67,40 @@ def priced(
     accounting: Accounting,
     limit: Amount | None,
     weights: Any = None,
+    checks: Fraction = Fraction(0),
+    boolean: frozenset[str] = frozenset(),
 ) -> Priced:
-    """Price a query whose columns were already checked against the frame's schema."""
-    if is_one_of(mechanism, (CHOICE,)) and not query.by_choice:
+    """Price a query whose columns were already checked against the frame's schema; `checks` is their share."""
+    if is_one_of(mechanism, (CHOICE,)) and not by_choice(query):
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
     query = _decided(query, unit, price, accounting, limit)
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
     if mechanism == AUTO and has_forms(query):
-        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure)
+        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure, whole=1 - checks)
         query, reach, shares, noises = best.query, best.reach, best.shares, best.noises
     else:
         query = query.under(pure)
-        shares, reach = shares_of(query, weights), reaches(query, unit)
+        shares, reach = shares_of(query, weights, 1 - checks), reaches(query, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
         noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
-    if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
-        noises = _tightened_where_possible(noises, accounting.charge(price, limit, noises))
-    if ((choice and choice.is_pure) or query.by_choice) and accounting.charges_price:
+    checked: tuple[PlannedChecks, ...] = ()
+    if checks:
+        part, _ = accounting.parts(price, limit, (checks, 1 - checks), pure=pure)
+        by_loss = accounting.charges_price and (callable(mechanism) or not all(noise.exact_mu for noise in noises))
+        checked = (planned_checks(query, unit, noises, checks, part, by_loss=by_loss, boolean=boolean),)
+    every = (*noises, *(each.mechanism for each in checked))
+    if callable(mechanism) and len(every) > 1 and accounting.charges_price:
+        every = _tightened_where_possible(every, accounting.charge(price, limit, every))
+        noises = every[: len(noises)]
+        checked = tuple(replace(each, mechanism=every[-1]) for each in checked)
+    if ((choice and choice.is_pure) or by_choice(query)) and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
-    amount = accounting.charge(price, limit, noises)
+    amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
-    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, choice, query)
+    parts = parts_of(query, reach, noises, shares)
+    return Priced(price, amount, parts, cost, choice, query, *checked)
 
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
@@ -123,7 +136,7 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
     exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale; and so
     chooses permute-and-flip, the largest of many exponentials.
     """
-    if not query.chooses:
+    if not chooses(query):
         return query
     each = [
         [(name, form) for form in (one.forms(query.keys.cells) if isinstance(one, Choosing) else (one,))]
@@ -145,8 +158,7 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
 
 def _because(query: Query, why: str) -> Query:
     """The question with the reason why a plan took this way to choose."""
-    statistics = [(name, one.because(why) if isinstance(one, Deciding) else one) for name, one in query.statistics]
-    return replace(query, statistics=tuple(statistics))
+    return query.each(lambda one: one.because(why) if isinstance(one, Deciding) else one)
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
@@ -177,7 +189,7 @@ def noises_of(
 
     `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
     """
-    if query.by_choice:
+    if by_choice(query):
         by_price = accounting.charges_price and not by_curve
         return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
     if mechanism != AUTO:
@@ -233,20 +245,20 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
 
 def _rank_of(query: Query) -> float | None:
     """The quantile that is chosen by ranks; None where none is."""
-    return next((choice.rank for choice in query.choices if choice.rank is not None), None)
+    return next((choice.rank for choice in choices_of(query) if choice.rank is not None), None)
 
 
 def _peels_of(query: Query) -> int:
     """The number of cells that are chosen one after the other; 0 of a single choice."""
-    return max(choice.peels for choice in query.choices)
+    return max(choice.peels for choice in choices_of(query))
 
 
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
     """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
-    if (
-        query.by_choice
+    if by_choice(
+        query
     ):  # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
         return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)

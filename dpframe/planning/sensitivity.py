@@ -10,8 +10,8 @@ from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import ContrastDesign
-from dpframe.queries.query import Query
-from dpframe.queries.total import DistinctTotal, Total, UnitsTotal, VectorTotal
+from dpframe.queries.query import Query, by_choice
+from dpframe.queries.total import DistinctTotal, Total, UnitsTotal, VectorTotal, by_whole_units
 from dpframe.queries.unit_weights import counts_whole, groups_of
 
 
@@ -151,8 +151,30 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
 
 def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
     """The sensitivity of each Total."""
-    merged = [None if total.by is None else query.cells_of(total) for total in query.totals]
+    sizes = dict(zip(query.shown.groupings, (level.size for level in query.shown.levels), strict=False))
+    merged = [None if total.by is None else sizes[total.by] for total in query.totals]
     return [of(total, unit, query.keys.cells, most) for total, most in zip(query.totals, merged, strict=True)]
+
+
+def uses_rows(query: Query) -> bool:
+    """Tell whether the rows of a unit count, and not only in which groups it has some."""
+    return not all(by_whole_units(total) for total in query.of_cells)
+
+
+def uses_units(query: Query) -> bool:
+    """Tell whether some Total counts units, or clips what they add in all."""
+    return any(by_whole_units(total) and not isinstance(total, DistinctTotal) for total in query.of_cells)
+
+
+def groups_in(query: Query) -> int:
+    """The number of groups of rows: the cells, but where the last axis of the keys is inside of them."""
+    vectors = [total.vector for total in query.of_cells if isinstance(total, VectorTotal)]
+    return query.keys.cells // max((vector.cells for vector in vectors), default=1)
+
+
+def one_group(query: Query) -> bool:
+    """Tell whether all rows of a unit are weighed as one group: a choice allows them in each option."""
+    return by_choice(query) or groups_in(query) == 1
 
 
 def _of_whole_units(total: UnitsTotal, unit: PrivacyUnit, cells: int) -> Sensitivity:

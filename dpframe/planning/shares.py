@@ -20,8 +20,8 @@ def equal(count: int) -> Shares:
     return (Fraction(1, count),) * count
 
 
-def shares_of(query: Query, weights: Any) -> Shares:
-    """The share of each Total of a query: all the same, or as the weights of its output columns say.
+def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shares:
+    """The share of each Total of a query, `whole` together: all the same, or as the weights of its columns say.
 
     The weight of a column is divided among the Totals that it is read off (a mean takes two, each level of subtotals
     its own), equally where the statistic does not say otherwise; a Total that several columns are read off takes from
@@ -32,14 +32,14 @@ def shares_of(query: Query, weights: Any) -> Shares:
         for _, statistic in query.statistics:
             for total, weight in _relative(statistic).items():
                 weight_of[total] = max(weight_of[total], weight)
-        return _scaled([weight_of[over(total, None)] for total in query.totals])
+        return tuple(whole * share for share in _scaled([weight_of[over(total, None)] for total in query.totals]))
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
         relative = _relative(statistic)
         needed = [total for total in query.totals if over(total, None) in relative]
         for total, part in zip(needed, _scaled([relative[over(total, None)] for total in needed]), strict=True):
-            shares[total] += of_column[name] * part
+            shares[total] += whole * of_column[name] * part
     return tuple(shares.values())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages, stream_charts
+from dpframe.display.statements import dearer_words
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
@@ -140,7 +141,7 @@ class StreamPlan:
 
     def plot(self) -> Any:
         """Draw the expected errors of the running totals and of the periods as lines (needs ``dpframe[plot]``)."""
-        words = charts.Words(f"Plan: {self.name}", (f"{self.cost}, once for all periods", f"protects {self.unit.who}"))
+        words = charts.Words(f"Plan: {self.name}", (), f"{self.cost}, once for all periods; protects {self.unit.who}")
         return stream_charts.of_errors([str(label) for label in self.periods], self.errors, self.time, words)
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -151,6 +152,9 @@ class StreamPlan:
             ("reads", "nothing yet, spends nothing yet"),
             ("noise", f"{self.mechanism.name} of scale {pages.number(self.mechanism.scale)} in each period"),
         ]
+        offered = None if self.price.epsilon is None else float(self.price.epsilon)
+        if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
+            facts.insert(3, ("which is", why))
         return facts + [("note", note) for note in self.notes]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

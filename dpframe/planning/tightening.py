@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpframe.accounting.pld import composed_epsilon
+from dpframe.accounting.comparison import composed_epsilon
 from dpframe.exact import down, root_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
+# the ways from values to places of an axis; of the last two the places are still to be told: by the dtype, by a release
+Coding = Literal["keys", "found", "bins", "dtype", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,10 @@ class BinAxis:
     Numeric edges are floats. Edges of dates, datetimes and durations are integers: nanoseconds (since 1970 for the
     first two), so that they compare exactly with a column of any time unit.
     """
+
+    coding: ClassVar[Coding] = "bins"
+    ordered: ClassVar[bool] = True
+    argument: ClassVar[str] = "bins"  # what the caller calls them
 
     column: str
     edges: tuple[float, ...] | tuple[int, ...]
@@ -58,6 +64,9 @@ class BinAxis:
     def names(self) -> tuple[str, str]:
         return (f"{self.column}_left", f"{self.column}_right")
 
+    def values(self, position: int) -> Sequence[Any]:
+        return self.edges[:-1]
+
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         edges = self.shown_edges()
         return dict(zip(self.names, (edges[:-1], edges[1:]), strict=True))
@@ -72,14 +81,22 @@ class BinAxis:
         family = "timedelta64" if self.kind == "duration" else "datetime64"
         return np.array([int(edge) // size for edge in self.edges], dtype=np.int64).view(f"{family}[{unit}]")
 
-    def note(self) -> str:
+    def facts(self) -> dict[str, Any]:
+        ends = {"first": self._plain_edge(0), "last": self._plain_edge(-1)}
+        return {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside, **ends}
+
+    def _plain_edge(self, index: int) -> float | str:
+        edge = self.shown_edges()[index]
+        return float(edge) if self.kind == "number" else str(edge)
+
+    def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""
         first, last = self.shown_edges()[[0, -1]]
         words = f"{first:g}, {last:g}" if self.kind == "number" else f"{first}, {last}"
         words = f"[{words}{']' if self.closed else ')'}"
         if self.outside == "clip":
-            return f"values of {self.column} outside {words} are counted in the end bins"
-        return f"values of {self.column} outside {words} are left out"
+            return (f"values of {self.column} outside {words} are counted in the end bins",)
+        return (f"values of {self.column} outside {words} are left out",)
 
     def __str__(self) -> str:
         return f"{self.column}: {self.size} bins"
@@ -93,6 +110,8 @@ class DateAxis(BinAxis):
     bin is closed: the last one ends before the step that follows it.
     """
 
+    argument: ClassVar[str] = "keys=dpf.dates"
+
     every: str = "1d"
 
     @property
@@ -102,10 +121,14 @@ class DateAxis(BinAxis):
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {self.column: self.shown_edges()[:-1]}
 
-    def note(self) -> str:
+    def facts(self) -> dict[str, Any]:
+        ends = {"first": self._plain_edge(0), "last": self._plain_edge(-2)}
+        return {"columns": [self.column], "size": self.size, "keys": [self.kind], "every": self.every, **ends}
+
+    def notes(self) -> tuple[str, ...]:
         """Say which rows are in no group."""
         first, last = self.shown_edges()[[0, -1]]
-        return f"rows with a {self.column} before {first}, or from {last} on, are in no group"
+        return (f"rows with a {self.column} before {first}, or from {last} on, are in no group",)
 
     def __str__(self) -> str:
         return f"{self.column}: {self.size} dates every {self.every}"

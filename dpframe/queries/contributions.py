@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import Keys
@@ -48,8 +49,35 @@ class Grouping:
 
     def __str__(self) -> str:
         if self.keys is not None:
-            return f" by {' x '.join(map(str, self.keys.axes))}"
+            return f" by {self.keys}"
         return f" by distinct {', '.join(self.columns)}" if self.columns else ""
+
+
+@dataclass(frozen=True)
+class UnitGrid(Keys):
+    """The cells of a question about contributions; which of them a unit is in, its rows of the grouping say."""
+
+    counted: ClassVar[Literal["rows", "units"]] = "units"
+
+    grouping: Grouping = Grouping()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values say in which group a row is."""
+        return self.grouping.columns
+
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the reader of the result on what is counted."""
+        return self.grouping.notes()
+
+    def __str__(self) -> str:
+        return str(self.grouping)
+
+
+def grouping_of(keys: Keys) -> Grouping:
+    """The groups that a question about contributions speaks of."""
+    assert isinstance(keys, UnitGrid)
+    return keys.grouping
 
 
 def grid_of(grouping: Grouping) -> tuple[BinAxis, BinAxis]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.exact import checked_whole, exact_delta
+from dpframe.exact import checked_whole, exact_delta, shown_up
+from dpframe.queries.bins import Coding
 from dpframe.queries.counts import MOST_CELLS, length
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
 from dpframe.queries.sameness import same_key
@@ -145,6 +146,10 @@ class FoundAxis(KeyAxis):
         """Nothing is declared that could be checked."""
 
     @property
+    def coding(self) -> Coding:  # type: ignore[override]
+        return "found" if self.discovery is None else "unknown"
+
+    @property
     def size(self) -> int:
         return max(len(self.rows), self.room, 0 if self.discovery is None else 2)
 
@@ -155,6 +160,15 @@ class FoundAxis(KeyAxis):
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: [] for column in self.columns}
+
+    def facts(self) -> dict[str, Any]:
+        """How they are found; their number and their kinds only the frame tells."""
+        discovery = self.discovery
+        assert discovery is not None
+        said = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
+        largest = {} if discovery.largest is None else {"largest": discovery.largest}
+        how = {"delta": shown_up(discovery.delta), **said, "nulls": discovery.nulls, **largest}
+        return {"columns": list(self.columns), "size": 0, "discovered": how}
 
     def __str__(self) -> str:
         return f"{' x '.join(self.columns)}: {self.discovery}"
@@ -189,7 +203,7 @@ def _check_twice(known: tuple[tuple[Any, ...], ...]) -> None:
 
 def found_axis(keys: Keys) -> FoundAxis | None:
     """The axis of keys that are still to be found; None where all are declared."""
-    return next((axis for axis in keys.axes if isinstance(axis, FoundAxis) and axis.discovery is not None), None)
+    return next((axis for axis in keys.axes if axis.coding == "unknown"), None)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
 from dpframe.exact import is_whole
-from dpframe.queries.bins import BINS_MISSING, BinAxis, DateAxis, bin_axis, check_zones, date_axis
+from dpframe.queries.bins import BINS_MISSING, Coding, DateAxis, bin_axis, check_zones, date_axis
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
@@ -38,9 +39,51 @@ KIND_WORDS = {
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing"]
 
 
+class Axis(Protocol):
+    """One direction of cells. It answers for itself: nobody asks which class it is.
+
+    The way from a row's values to its place on the axis is for the engines, which alone touch rows: `coding` names it.
+    """
+
+    @property
+    def coding(self) -> Coding:
+        """The way from values to places."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the frame whose values say at which place a row is."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the result that name the places."""
+
+    @property
+    def size(self) -> int:
+        """The number of places."""
+
+    @property
+    def ordered(self) -> bool:
+        """Tell whether neighboring places are near each other, as bins are."""
+
+    def values(self, position: int) -> Sequence[Any]:
+        """The value of each place in the column at `position`; of bins the left edge."""
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        """The columns of the result by name, with a value a place."""
+
+    def facts(self) -> dict[str, Any]:
+        """The facts of a record on the axis."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the reader of the result on rows that are at no place."""
+
+
 @dataclass(frozen=True)
 class KeyAxis:
     """Declared keys: the allowed combinations of values of one or several columns."""
+
+    coding: ClassVar[Coding] = "keys"
+    ordered: ClassVar[bool] = False
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -84,6 +127,13 @@ class KeyAxis:
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: self.values(position) for position, column in enumerate(self.columns)}
 
+    def facts(self) -> dict[str, Any]:
+        kinds = [self.kind(position) for position in range(len(self.columns))]
+        return {"columns": list(self.columns), "size": self.size, "keys": kinds}
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def __str__(self) -> str:
         return f"{' x '.join(self.columns)}: {self.size} declared keys"
 
@@ -92,26 +142,39 @@ class KeyAxis:
 class DtypeAxis:
     """A column whose dtype itself declares the keys (a Polars Enum); the schema resolves it to a KeyAxis."""
 
+    coding: ClassVar[Coding] = "dtype"
+    ordered: ClassVar[bool] = False
+    size: ClassVar[int] = 1
+
     columns: tuple[str]
     missing: str  # what to tell the caller when the dtype declares nothing
-
-    @property
-    def size(self) -> int:
-        return 1
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.columns
 
+    def values(self, position: int) -> Sequence[Any]:
+        return ()
+
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {self.columns[0]: []}
+
+    def facts(self) -> dict[str, Any]:
+        return {"columns": list(self.columns), "size": self.size}
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
 class Keys:
     """The public cells for which the release has a row: the product of its axes, in row-major order."""
 
-    axes: tuple[KeyAxis | DtypeAxis | BinAxis, ...] = ()
+    counted: ClassVar[Literal["rows", "units"]] = "rows"  # what falls in the cells
+    groupings: ClassVar[tuple[tuple[str, ...] | None, ...]] = (None,)  # the columns of each level of subtotals
+    levels: ClassVar[tuple[Any, ...]] = ()  # of subtotals, in that order
+
+    axes: tuple[Axis, ...] = ()
 
     def __post_init__(self) -> None:
         columns = self.columns
@@ -147,14 +210,22 @@ class Keys:
                 columns[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
         return columns
 
+    @cached_property
+    def unknown(self) -> bool:
+        """Tell whether the cells are still to be found."""
+        return any(axis.coding == "unknown" for axis in self.axes)
+
     @property
-    def levels(self) -> list[dict[str, Any]] | None:
+    def level_facts(self) -> list[dict[str, Any]] | None:
         """The columns and the number of rows of each table, where there are several; None of one."""
         return None
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on values outside the bins."""
-        return tuple(axis.note() for axis in self.axes if isinstance(axis, BinAxis))
+        return tuple(note for axis in self.axes for note in axis.notes())
+
+    def __str__(self) -> str:
+        return " x ".join(map(str, self.axes))
 
 
 def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any, ...]] | None) -> tuple[Any, ...]:

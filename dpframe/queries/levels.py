@@ -1,4 +1,4 @@
-"""The levels of subtotals: the declared cells, their sums by fewer columns, and the total of all."""
+"""Subtotals: the declared cells, their sums by fewer columns, and the total of all, a level for each choice of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.errors import InvalidArgument
+from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
 
 Integers = NDArray[np.int64]
 By = tuple[str, ...]  # the columns that a level keeps apart
+Option = Literal["rollup", "cube"]  # ever fewer columns, those named first stay longest; or every choice of columns
+
+MOST_CUBED = 8  # columns of a cube: 256 levels
+WORDS: dict[Option | None, str] = {None: "", "rollup": ", with subtotals", "cube": ", with all subtotals"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,79 @@ class Level:
         return self.first.size
 
 
+@dataclass(frozen=True)
+class Subtotals(Keys):
+    """The rows of a result with subtotals: those of all levels, one after the other."""
+
+    option: Option = "rollup"
+
+    def __post_init__(self) -> None:
+        if not self.axes:
+            raise InvalidArgument(
+                f"{self.option} must be left out of a single number, which has no subtotals. "
+                f'Write group_by("ward", keys=["A", "B"]).count({self.option}=True).'
+            )
+        if any(len(axis.names) != len(axis.columns) for axis in self.axes):
+            raise InvalidArgument(
+                f"{self.option} must be left out where there are bins, which have no name for their total. "
+                "Add up bins yourself, or group by declared keys."
+            )
+        if any(None in axis.values(place) for axis in self.axes for place in range(len(axis.columns))):
+            raise InvalidArgument(
+                f"keys must not hold None with {self.option}=True, since None marks the rows of subtotals. "
+                "Leave it out, or fill the column's missing values with a name of their own."
+            )
+
+    def check_cube(self) -> None:
+        """Refuse a cube of combinations, which lack some, and one of many columns."""
+        if self.option != "cube":
+            return
+        if any(len(axis.columns) > 1 for axis in self.axes):
+            raise InvalidArgument(
+                "keys must be a dict of values by column with cube=True, not a frame of combinations, whose margins "
+                'lack some. Write keys={"ward": ["A", "B"], "sex": ["f", "m"]}, or rollup=True for columns that nest.'
+            )
+        if len(self.axes) > MOST_CUBED:
+            raise InvalidArgument(
+                f"cube must be of at most {MOST_CUBED} columns, not {len(self.axes)}, since each choice of them "
+                "takes a part of the price. Group by fewer, or write rollup=True."
+            )
+
+    @property
+    def groupings(self) -> tuple[By | None, ...]:  # type: ignore[override]
+        return (None, *self._by[1:])
+
+    @property
+    def _by(self) -> tuple[By, ...]:
+        return cube_of(self.columns) if self.option == "cube" else rollup_of(self.columns)
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:  # type: ignore[override]
+        return levels_of(self, self._by)
+
+    @property
+    def cells(self) -> int:
+        """The number of rows of all levels."""
+        if self.option == "cube":
+            return math.prod(size + 1 for size in self.shape)
+        return sum(level.size for level in self.levels)
+
+    @property
+    def level_facts(self) -> list[dict[str, Any]] | None:
+        return [{"columns": list(level.columns), "rows": level.size} for level in self.levels]
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        """The key columns of all levels; None stands for all keys, as in SQL's ROLLUP and CUBE."""
+        return {name: _labels(name, values, self.levels) for name, values in super().labels().items()}
+
+
+def option_of(rollup: bool, cube: bool) -> Option | None:
+    """The one option by which subtotals are asked for; None without."""
+    if rollup and cube:
+        raise InvalidArgument("rollup must be left out with cube=True, which holds its subtotals. Keep one.")
+    return "rollup" if rollup else "cube" if cube else None
+
+
 def rollup_of(columns: By) -> tuple[By, ...]:
     """The levels of a rollup: ever fewer columns, those named first stay longest."""
     return tuple(columns[:count] for count in reversed(range(len(columns) + 1)))
@@ -45,10 +124,8 @@ def cube_of(columns: By) -> tuple[By, ...]:
 
 def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
     """These levels of declared keys."""
-    if not levels:
-        return ()  # as most questions have it: to number the keys of many bins takes longer than to count in them
-    codes = _codes_of(keys)
-    known: dict[By, Level] = {(): Level((), np.zeros(keys.cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
+    codes, cells = _codes_of(keys), math.prod(keys.shape)
+    known: dict[By, Level] = {(): Level((), np.zeros(cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
 
     def level(columns: By) -> Level:
         if columns not in known:
@@ -65,11 +142,6 @@ def parents_of(levels: Sequence[Level]) -> Integers:
     starts = np.cumsum([level.size for level in levels])
     above = [levels[depth + 1].group[level.first] + starts[depth] for depth, level in enumerate(levels[:-1])]
     return np.concatenate([*above, [-1]])
-
-
-def labels_of(keys: Keys, levels: Sequence[Level]) -> dict[str, Any]:
-    """The key columns of all levels; None stands for all keys, as in SQL's ROLLUP and CUBE."""
-    return {name: _labels(name, values, levels) for name, values in keys.labels().items()}
 
 
 def _labels(name: str, values: Any, levels: Sequence[Level]) -> Any:
@@ -89,8 +161,7 @@ def _codes_of(keys: Keys) -> dict[str, Integers]:
     for index, axis in enumerate(keys.axes):
         outer, inner = math.prod(keys.shape[:index]), math.prod(keys.shape[index + 1 :])
         for position, column in enumerate(axis.columns):
-            values = axis.values(position) if isinstance(axis, KeyAxis) else range(axis.size)  # dates differ
-            codes[column] = np.tile(np.repeat(_codes(values), inner), outer)
+            codes[column] = np.tile(np.repeat(_codes(axis.values(position)), inner), outer)
     return codes
 
 

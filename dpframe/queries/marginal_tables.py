@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.contrasts import Subset
 from dpframe.queries.counts import MOST_CELLS, refuse_many
 from dpframe.queries.keys import Keys
@@ -41,7 +40,7 @@ class MarginalTables(Keys):
         return sum(math.prod(self.axes[i].size for i in table) for table in self.tables)
 
     @property
-    def levels(self) -> list[dict[str, Any]] | None:
+    def level_facts(self) -> list[dict[str, Any]] | None:
         """The columns and the number of rows of each table, in order."""
         return [
             {"columns": [self.axes[i].names[0] for i in table], "rows": math.prod(self.axes[i].size for i in table)}
@@ -66,8 +65,10 @@ class MarginalTables(Keys):
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader on rows that are in no table."""
-        bins = tuple(axis.note() for axis in self.axes if isinstance(axis, BinAxis))
-        return (*bins, "rows with a missing or undeclared value in one of the columns are left out of every table")
+        return (
+            *super().notes(),
+            "rows with a missing or undeclared value in one of the columns are left out of every table",
+        )
 
 
 def _labels(values: Sequence[Any] | NDArray[Any], places: NDArray[np.int64]) -> Sequence[Any] | NDArray[Any]:

@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise.buckets import within_buckets
+from dpframe.denoise.block_sums import within_buckets
 from dpframe.denoise.context import in_context
 from dpframe.denoise.noise_law import Law, NoiseLaw
 from dpframe.queries.total import Measured, Noise

@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise.buckets import buckets_of, shared_out, within_buckets
+from dpframe.denoise.block_sums import buckets_of, shared_out, within_buckets
 from dpframe.queries.scales import Blocks, OverBins, Seen
 from dpframe.queries.total import Measured, Noise
 from dpframe.queries.trees import Tree

@@ -18,7 +18,6 @@ from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
@@ -50,7 +49,7 @@ def check_denoising(query: Query, law: Mechanism, denoisers: Any) -> None:
 
 def ordered_axes(keys: Keys, order: object) -> tuple[int, ...]:
     """The places of the axes whose order means something; typed errors for an `order` that the cells cannot have."""
-    bins = tuple(index for index, axis in enumerate(keys.axes) if isinstance(axis, BinAxis))
+    bins = tuple(index for index, axis in enumerate(keys.axes) if axis.ordered)
     if order is None or order is False:
         return bins if order is None else ()
     if order is not True and not isinstance(order, str):

@@ -18,9 +18,10 @@ from dpframe.frames import build
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.thresholded import Thresholded
+from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.plan import Plan, Planned
-from dpframe.queries.discovery import FoundAxis, Needed
+from dpframe.queries.discovery import FoundAxis, Needed, found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
@@ -53,7 +54,15 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
     measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), call)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
     frame = build.frame_of({**labels_of(plan, call.frame, keys), **columns}, plan.asked.library)
-    facts = provenance.record(prepared, frame, call.words.label, denoised=steps_of, receipt=receipt)
+    facts = provenance.record(
+        prepared,
+        frame,
+        call.words.label,
+        denoised=steps_of,
+        receipt=receipt,
+        drawn={"release": nonce()},
+        totals=results.totals_behind(plan, measured),
+    )
     return replay.kept(plan, call.frame, build.attach(frame, facts), None, entry, ledger, written(keys))
 
 
@@ -107,8 +116,9 @@ def _as_measured(noisy: Integers, part: Planned) -> Measured:
 
 
 def _axis(plan: Plan) -> FoundAxis:
-    assert plan.query.found is not None
-    return plan.query.found
+    axis = found_axis(plan.query.keys)
+    assert axis is not None
+    return axis
 
 
 def _law(plan: Plan) -> Thresholded:

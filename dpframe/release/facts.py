@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 
 from dpframe.denoise.by_name import DENOISERS
-from dpframe.errors import InvalidArgument, named
+from dpframe.errors import InvalidArgument, is_one_of, named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
 from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics
@@ -229,9 +228,9 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "statistics": query.statistics,
     }
     options = {
-        "rollup": query.rollup,
-        "cube": query.cube,
-        "grouping": plan.query.grouping,
+        "rollup": query.subtotals == "rollup",
+        "cube": query.subtotals == "cube",
+        "grouping": contributions.grouping_of(plan.query.keys) if plan.query.keys.counted == "units" else None,
         "within": pricing.within,
         "confidence": pricing.confidence,
         "size": pricing.size,
@@ -241,6 +240,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "keep_noisy": denoising.keep_noisy,
         "order": denoising.order,
         "graph": denoising.graph,
+        "checks": None if is_one_of(pricing.checks, ("auto",)) else pricing.checks,
     }
     if pricing.within is None:
         facts["price"] = plan.price
@@ -258,7 +258,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
 def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:
     """The keys as they were typed; those that a dtype declares, as it declares them."""
     pairs = zip(typed.axes, checked.axes, strict=True)
-    return keys.Keys(tuple(checked_axis if isinstance(axis, keys.DtypeAxis) else axis for axis, checked_axis in pairs))
+    return keys.Keys(tuple(checked_axis if axis.coding == "dtype" else axis for axis, checked_axis in pairs))
 
 
 def _said(facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,14 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from dpframe import noise
+from dpframe.engines.check_counts import check_counts
 from dpframe.engines.keyed import keyed
 from dpframe.engines.streaming import Reading
 from dpframe.engines.totals import totals
 from dpframe.errors import ReleaseFailed
-from dpframe.errors.withholding import STOPS, withheld
+from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.planning.call import Call
 from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
+from dpframe.queries.discovery import found_axis
+from dpframe.queries.query import gathers
 
 
 def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int = 0) -> Any:
@@ -25,7 +28,7 @@ def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int
     `secret` decides which groups or keys count of a unit that has more than may count; whatever it is, what a unit adds
     is bounded.
     """
-    found, norm = plan.query.found, plan.parts[0].mechanism.norm
+    found, norm = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
     if found is not None:
         return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, norm), secret, reading)
     return totals(frame, plan.query, plan.unit, norm, reading, secret)
@@ -34,8 +37,21 @@ def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int
 def measure(plan: Plan, call: Call) -> Any:
     """The only look at rows."""
     reading = Reading(call.bytes, call.words.progress)
-    secret = noise.fresh_key() if plan.query.gathers or plan.query.found is not None else 0
+    secret = noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0
     return looked(lambda: measured(plan, call.frame, reading, secret))
+
+
+def measured_checks(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
+    """How many units have each indicator of the checks of a plan; None without checks."""
+    return None if plan.checks is None else check_counts(frame, plan.checks.checks, reading)
+
+
+def measure_checks(plan: Plan, call: Call) -> dict[str, Any]:
+    """What a record says of the checks of a plan, of noisy numbers; nothing without checks."""
+    if plan.checks is None:
+        return {}
+    exact = looked(lambda: measured_checks(plan, call.frame, Reading(call.bytes, call.words.progress)))
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:

@@ -13,12 +13,13 @@ from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.statement import no_ledger
+from dpframe.noise import nonce
 from dpframe.planning.call import Call, Pricing
 from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
 from dpframe.release import discovering, replay, results
-from dpframe.release.measuring import measure
+from dpframe.release.measuring import measure, measure_checks
 from dpframe.release.plans import make_plan
 from dpframe.release.preparing import prepared
 
@@ -45,10 +46,13 @@ def release(call: Call) -> Any:
         return replay.replayed(plan, call.frame, receipt.content)
     exact = measure(plan, call)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
-    if plan.query.found is not None:
+    if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
-    frame, chosen = results.built(ready, exact, words.label, receipt)
-    return replay.kept(plan, call.frame, frame, chosen, entry, ledger)
+    drawn = {"release": nonce(), **measure_checks(plan, call)}
+    frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
+    kept = replay.kept(plan, call.frame, frame, chosen, entry, ledger)
+    results.warn_of_checks(kept, depth=6)
+    return kept
 
 
 def preview(call: Call) -> Plan | PlanTable:

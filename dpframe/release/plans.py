@@ -7,52 +7,67 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Basic
-from dpframe.engines.schema import check
-from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.engines.schema import booleans, check
+from dpframe.errors import InvalidArgument, MissingArgument, is_one_of
 from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
 from dpframe.planning.call import Noising, Pricing, Question
+from dpframe.planning.check_pricing import share_of_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
-from dpframe.planning.price import Priced, priced
+from dpframe.planning.price import CHOICE, Priced, priced
+from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
+from dpframe.queries.indicators import AUTO
 from dpframe.queries.query import Query
-from dpframe.queries.statistics.capabilities import Targeted
+from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
 
 
 def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     """The plan of a question: a function of public facts alone. Of the frame it reads names and dtypes."""
     unit = _unit_of(question.query, question.noising, ledger)
-    checked = check(frame, question.query.protecting(unit), unit)
-    if checked.grouping is None:
+    query = question.query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
+    checked = check(frame, query, unit)
+    if checked.keys.counted == "rows":
         _check_bounds(checked, unit)
     most, denoising = question.max_cells, question.denoising
-    refuse_many("keys and bins must make", "cells", checked.shown.cells, most)  # those of a dtype as well
-    if checked.cube:
-        refuse_many("cube must make", "rows", checked.rows, most)
+    cells = checked.keys if checked.subtotals else checked.shown
+    refuse_many("keys and bins must make", "cells", cells.cells, most)  # those of a dtype as well
+    if checked.subtotals == "cube":
+        refuse_many("cube must make", "rows", checked.shown.cells, most)
     check_asked(checked, order=denoising.order, graph=denoising.graph)
     ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
+    boolean = booleans(frame, checked)
+    pricing = question.pricing
+    by_choice = is_one_of(question.noising.mechanism, (CHOICE,))
+    if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
+        raise InvalidArgument(
+            "checks must be left out with mechanism='choice', which adds no noise to a number. Drop checks."
+        )
+    usual = ledger.checks if ledger else None
+    checks = Fraction(0) if by_choice else share_of_checks(checked, unit, pricing.checks, usual, boolean)
 
     def priced_at(price: Price) -> Priced:
-        priced_query = (priced if checked.found is None else priced_with_keys)(
+        more: dict[str, Any] = {"checks": checks, "boolean": boolean} if checks else {}
+        priced_query = (priced_with_keys if checked.keys.unknown else priced)(
             checked,
             unit=unit,
             price=price,
             mechanism=question.noising.mechanism,
             accounting=accounting,
             limit=ledger.limit_amount if ledger else None,
-            weights=question.pricing.weights,
+            weights=pricing.weights,
+            **more,
         )
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
         return priced_query
 
-    pricing = question.pricing
     if pricing.within is None:
         priced_query, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
     else:
@@ -63,7 +78,7 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
 def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:
     """The unit with the bounds of this question; contributions of units are asked without any."""
     unit = ledger.unit_for(noising.unit) if ledger else checked_unit(noising.unit) or ROWS
-    if query.grouping is not None:
+    if query.keys.counted == "units":
         if unit.column is None:
             raise InvalidArgument(
                 "unit must have a column for contributions: where each row is a unit, each contributes one row. "
@@ -71,14 +86,14 @@ def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUn
             )
         return unit.who
     bounded = unit.bounded(noising.max_rows, noising.max_groups)
-    if unit.column is not None and query.one_group and not query.uses_rows:
+    if unit.column is not None and one_group(query) and not uses_rows(query):
         return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
     return bounded
 
 
 def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
     """Refuse a question that has no bounds of contribution, and needs some."""
-    if unit.column is not None and not unit.is_bounded and not query.uses_rows:
+    if unit.column is not None and not unit.is_bounded and not uses_rows(query):
         raise MissingArgument(
             f"max_groups must be given, in the call or as a default in the unit: in how many groups one {unit.column} "
             "may count in full, with whatever rows. df.dp.contributions(by=..., epsilon=...) tells privately how many "

@@ -28,20 +28,20 @@ from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.no_rows import columns_of, dtypes_of_all, emptied
 from dpframe.engines.quiet import check_quiet
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype, shown
-from dpframe.errors.withholding import OF_VALUES, said, tried
+from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.frames import build, foreign
 from dpframe.frames.forked import check_threads
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.call import Call
 from dpframe.planning.plan import Plan
 from dpframe.queries.clipping import grid_steps
-from dpframe.queries.query import ERROR, NOISY
+from dpframe.queries.query import ERROR, NOISY, chooses
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.measuring import measured
+from dpframe.release.measuring import measured, measured_checks
 from dpframe.release.plans import make_plan
 from dpframe.release.provenance import Prepared
 
@@ -65,7 +65,7 @@ def prepared(call: Call, ledger: Ledger) -> Prepared:
         return known
     plan = make_plan(call.frame, call.question, ledger)
     ready = tried_on_no_rows(call.frame, plan)
-    if key is not None and plan.query.rows <= FEW_ROWS:
+    if key is not None and plan.query.shown.cells <= FEW_ROWS:
         if len(_kept) >= MOST:
             _kept.clear()
         _kept[key] = ready
@@ -75,13 +75,13 @@ def prepared(call: Call, ledger: Ledger) -> Prepared:
 def _key(call: Call, ledger: Ledger) -> Hashable:
     """All public facts that a plan depends on; None where one of them is no plain value, or there are many cells."""
     question = call.question
-    if question.query.found is not None or question.query.keys.cells > FEW_ROWS:
+    if question.query.keys.unknown or question.query.keys.cells > FEW_ROWS:
         return None
     if not noise.is_secure():
         return None
     text = io.BytesIO()
     try:
-        _Facts(text, protocol=5).dump((question, ledger.unit, ledger.accounting, ledger.limit_amount))
+        _Facts(text, protocol=5).dump((question, ledger.unit, ledger.accounting, ledger.limit_amount, ledger.checks))
         dtypes = dtypes_of_all(call.frame)
     except Exception:  # what is not plain may fail in any way, and so may the schema of a lazy frame
         return None
@@ -127,12 +127,13 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = measured(plan, empty)
-        if plan.query.found is not None:
+        measured_checks(plan, empty)
+        if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
     library, names = plan.asked.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
-        labels = {name: build.column_of(name, values, library) for name, values in plan.query.labels().items()}
+        labels = {name: build.column_of(name, values, library) for name, values in plan.query.shown.labels().items()}
     ready = Prepared(plan, labels)
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
     way_out, own = "Let keys and mechanism be numbers and strings of ordinary length.", _is_own(plan)
@@ -171,9 +172,9 @@ def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
         name + end
         for name, statistic in plan.query.statistics
         for end in dict.fromkeys((*endings, *(statistic.endings if isinstance(statistic, MoreColumns) else ())))
-        if not plan.query.chooses or (choice := choosing(statistic)) is None or choice.numbered
+        if not chooses(plan.query) or (choice := choosing(statistic)) is None or choice.numbered
     ]
-    zeros = dict.fromkeys(names, np.zeros(plan.query.rows if plan.query.found is None else 0))
+    zeros = dict.fromkeys(names, np.zeros(0 if plan.query.keys.unknown else plan.query.shown.cells))
     frame = build.frame_of({**ready.labels, **zeros}, plan.asked.library)
     return provenance.record(ready, frame, None, denoised={})
 
@@ -182,7 +183,7 @@ def _try_denoisers(plan: Plan) -> None:
     """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
     if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.asked.denoising.steps):
         return
-    values = np.arange(1.0, plan.query.rows + 1.0)
+    values = np.arange(1.0, plan.query.shown.cells + 1.0)
     for _, statistic in plan.query.statistics:
         if not statistic.denoisable:
             continue

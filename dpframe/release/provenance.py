@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from dpframe._version import VERSION
 from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import shown_up
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.noise import is_secure
 from dpframe.planning.plan import Plan
-from dpframe.queries.bins import BinAxis, DateAxis
-from dpframe.queries.discovery import FoundAxis
-from dpframe.queries.keys import KeyAxis
-from dpframe.queries.query import ERROR
+from dpframe.queries.contributions import grouping_of
+from dpframe.queries.query import ERROR, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.total import over
@@ -53,9 +50,9 @@ class Prepared:
     @cached_property
     def ranked(self) -> prints.Ranked | None:
         """The print of the labels, of a table with all declared rows."""
-        columns = self.labels or {"": np.zeros(self.plan.query.rows)}
+        columns = self.labels or {"": np.zeros(self.plan.query.shown.cells)}
         frame = build.frame_of(dict(columns), self.plan.asked.library)
-        return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.level_facts))
+        return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.shown.level_facts))
 
     @cached_property
     def promise(self) -> str:
@@ -71,23 +68,28 @@ def record(
     denoised: Mapping[str, Any],
     receipt: Mapping[str, Any] | None = None,
     numbers: Mapping[str, Any] | None = None,
+    drawn: Mapping[str, Any] | None = None,
+    totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
 
-    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made.
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
+    identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
-    columns = [name for name in frame.columns if plan.query.chooses or name not in plan.query.shown.names]
+    columns = [name for name in frame.columns if chooses(plan.query) or name not in plan.query.shown.names]
     facts = _of_call(prepared, label, secure=is_secure())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
-    if plan.query.found is not None:
+        if totals and name in totals:
+            statistic["totals"] = totals[name]
+    if plan.query.keys.unknown:
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
     facts["rows"] = _rows(prepared, frame, columns, numbers or frame)
     if receipt is not None:
         facts["ledger"] = dict(receipt)
-    return facts
+    return facts | dict(drawn or {})
 
 
 def promise(prepared: Prepared, label: str | None, *, secure: bool) -> str:
@@ -113,19 +115,20 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "verb": plan.query.verb,
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [axis_facts(axis) for axis in plan.query.shown.axes],
+        "cells": [axis.facts() for axis in plan.query.shown.axes],
         "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
         "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
         "keep_noisy": plan.asked.denoising.keep_noisy,
     }
-    for choice in plan.query.choices:
+    for choice in choices_of(plan.query):
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
             facts["top"] = said
-    if plan.query.grouping is not None:
-        facts["groups"] = {"columns": list(plan.query.grouping.columns), "size": plan.query.grouping.most}
-    if (levels := plan.query.level_facts) is not None:
+    if plan.query.keys.counted == "units":
+        grouping = grouping_of(plan.query.keys)
+        facts["groups"] = {"columns": list(grouping.columns), "size": grouping.most}
+    if (levels := plan.query.shown.level_facts) is not None:
         facts["levels"] = levels
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
@@ -229,11 +232,11 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
     plan = prepared.plan
     labels = list(plan.query.shown.names)
     numbers = [column for column in columns if column not in labels]
-    if plan.query.found is None and not plan.query.chooses:
+    if not plan.query.keys.unknown and not chooses(plan.query):
         ranked = prepared.ranked
         rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:
-        rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.level_facts))
+        rows_print = prints.print_of(frame, labels, numbers, prints.layout_of(plan.query.shown.level_facts))
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
@@ -331,40 +334,12 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
     return [column for axis in facts["cells"] for column in axis["columns"]]
 
 
-def axis_facts(axis: Any) -> dict[str, Any]:
-    """The facts of a record on an axis of the cells."""
-    described: dict[str, Any] = {"columns": list(axis.columns), "size": axis.size}
-    if isinstance(axis, DateAxis):
-        described |= {"keys": [axis.kind], "every": axis.every, "first": _plain(axis, 0), "last": _plain(axis, -2)}
-    elif isinstance(axis, FoundAxis):
-        described |= _found_axis(axis)
-    elif isinstance(axis, BinAxis):
-        described |= {"bins": axis.kind, "outside": axis.outside, "first": _plain(axis, 0), "last": _plain(axis, -1)}
-    elif isinstance(axis, KeyAxis):
-        described |= {"keys": [axis.kind(position) for position in range(len(axis.columns))]}
-    return described
-
-
-def _found_axis(axis: FoundAxis) -> dict[str, Any]:
-    """Keys that are found: how; their number and their kinds only the frame tells."""
-    discovery = axis.discovery
-    assert discovery is not None
-    told = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
-    largest = {} if discovery.largest is None else {"largest": discovery.largest}
-    return {"size": 0, "discovered": {"delta": shown_up(discovery.delta), **told, "nulls": discovery.nulls, **largest}}
-
-
-def _plain(axis: BinAxis, index: int) -> float | str:
-    edge = axis.shown_edges()[index]
-    return float(edge) if axis.kind == "number" else str(edge)
-
-
 def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
-    statistic = plan.query.by_name[name]
+    statistic = dict(plan.query.statistics)[name]
     described = statistic.facts()
     if described is None:
         return None
-    needed = [over(total, by) for by in plan.query.groupings for total in statistic.totals()]
+    needed = [over(total, by) for by in plan.query.shown.groupings for total in statistic.totals()]
     indexes = [plan.query.totals.index(total) for total in needed]
     places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})

@@ -21,7 +21,7 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.row_codes import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
-from dpframe.errors.withholding import tried
+from dpframe.errors.tracebacks import tried
 from dpframe.exact import exact_text, shown_up
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
@@ -133,7 +133,7 @@ def randomized(
 
 def _read(query: Query) -> str:
     """The one column that is read."""
-    return next(iter(query.columns or query.of_cells[0].columns), "")
+    return next(iter(query.keys.columns or query.of_cells[0].columns), "")
 
 
 def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:

@@ -15,6 +15,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.call import Words
 from dpframe.planning.plan import Plan
+from dpframe.queries.query import chooses
 from dpframe.release import provenance
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import Prepared
@@ -81,12 +82,14 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
     """The released frame again, in the library of the answer; `asked` is the frame of the call, read by its schema."""
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
-    if plan.query.chooses:
+    if chooses(plan.query):
         places = np.atleast_1d(header["chosen"]).tolist()
-        frame = cells_at(plan, places, plan.query.labels(), header.get("numbers", {}))
+        frame = cells_at(plan, places, plan.query.shown.labels(), header.get("numbers", {}))
         return build.attach(frame, header["provenance"])
     has_keys = "found" in header
-    columns = dict(labels_again(plan, asked, header["found"], header["forms"]) if has_keys else plan.query.labels())
+    columns = dict(
+        labels_again(plan, asked, header["found"], header["forms"]) if has_keys else plan.query.shown.labels()
+    )
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values

@@ -5,16 +5,20 @@ A result is a table of cells with their numbers, or, of a choice, the cells that
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.display.check_words import check_warning
+from dpframe.errors import BoundsWarning
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR, NOISY
-from dpframe.queries.statistics.capabilities import choosing
+from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
@@ -23,23 +27,47 @@ from dpframe.release.provenance import Prepared
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
 
+log = logging.getLogger("dpframe")
 
-def built(prepared: Prepared, exact: Totals, label: str | None, receipt: Receipt) -> tuple[Any, list[int] | None]:
-    """The released frame, and of a choice the places of the chosen cells.
+MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
+
+
+def built(
+    prepared: Prepared, exact: Totals, label: str | None, receipt: Receipt, drawn: Mapping[str, Any]
+) -> tuple[Any, list[int] | None]:
+    """The released frame, and of a choice the places of the chosen cells; `drawn` is the identity of the release.
 
     Everything here is noise and arithmetic on noisy numbers.
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
-    if plan.query.chooses:
+    if chooses(plan.query):
         chosen, numbers = _chosen(plan, measured)
         frame = cells_at(plan, chosen, labels, numbers)
-        record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt)
+        record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
         return build.attach(frame, record), chosen
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
-    record = provenance.record(prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns)
+    told = totals_behind(plan, measured)
+    record = provenance.record(
+        prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
+    )
     return build.attach(frame, record), None
+
+
+def warn_of_checks(frame: Any, *, depth: int) -> None:
+    """Warn where the bounds surely clipped or left out much, once the answer is there: never at its price.
+
+    Where a filter makes an error of the warning, it becomes a line of the log.
+    """
+    record = build.record_of(frame) or {}
+    words = check_warning(record) if "checks" in record else None
+    if words is None:
+        return
+    try:
+        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
+    except BoundsWarning:
+        log.info("%s", words)
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
@@ -80,7 +108,9 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     for name, statistic in plan.query.statistics:
         values, errors = plan.query.answer(statistic, measured)
         columns[name], steps[name] = denoised(values, statistic, plan, measured)
-        more = plan.query.more(statistic, measured)
+        more: Mapping[str, Any] = {}
+        if isinstance(statistic, MoreColumns):
+            more = statistic.more({total: measured[total] for total in statistic.totals()})
         if steps[name] is not None:
             more = {NOISY: values, **more}
         if NOISY in more and plan.asked.denoising.keep_noisy:
@@ -88,6 +118,20 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
         columns[name + ERROR] = errors
         columns |= {name + end: numbers for end, numbers in more.items() if end != NOISY}
     return columns, steps
+
+
+def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, list[list[float]]]:
+    """The noisy totals that means and other quotients were computed from, for their records.
+
+    They are left out of large tables, whose records must stay readable: a public fact decides.
+    """
+    told: dict[str, list[list[float]]] = {}
+    for name, statistic in plan.query.statistics:
+        if getattr(statistic, "tells_totals", False):
+            values = [measured[total].values for total in statistic.totals()]
+            if sum(one.size for one in values) <= MOST_TOLD:
+                told[name] = [one.ravel().tolist() for one in values]
+    return told
 
 
 def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: Mapping[str, Any]) -> Any:

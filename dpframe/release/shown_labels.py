@@ -9,12 +9,13 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.errors import LedgerError, shown
 from dpframe.frames import build
 from dpframe.planning.plan import Plan
+from dpframe.queries.discovery import found_axis
 from dpframe.release.measuring import measured
 
 
 def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
     """The columns that name the keys that are shown."""
-    axis, library = plan.query.found, plan.asked.library
+    axis, library = found_axis(plan.query.keys), plan.asked.library
     assert axis is not None
     nulls = axis.discovery is not None and axis.discovery.nulls
     columns = label_columns(frame, axis, keys)
@@ -23,14 +24,14 @@ def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
 
 def stored_forms(plan: Plan, frame: Any) -> list[str]:
     """The form in which each column of keys is written down: a stored answer can be read with these alone."""
-    axis = plan.query.found
+    axis = found_axis(plan.query.keys)
     assert axis is not None
     return forms(frame, axis)
 
 
 def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
     """The same of keys as an answer has stored them; refused where the columns have got another dtype since."""
-    now, axis = stored_forms(plan, frame), plan.query.found
+    now, axis = stored_forms(plan, frame), found_axis(plan.query.keys)
     assert axis is not None
     for column, before, form in zip(axis.columns, kept, now, strict=True):
         if before != form:

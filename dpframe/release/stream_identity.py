@@ -52,7 +52,7 @@ def _statistic(statistic: Statistic) -> Any:
 
 
 def _axis(axis: Any) -> Any:
-    if hasattr(axis, "rows"):
+    if axis.coding == "keys":
         facts = {"columns": list(axis.columns), "rows": [list(row) for row in axis.rows]}
         return _written("KeyAxis", facts, {})
     facts = {"column": axis.column, "edges": list(axis.edges), "kind": axis.kind, "closed": axis.closed}

@@ -20,7 +20,7 @@ from dpframe.engines.no_rows import columns_of, emptied
 from dpframe.engines.schema import check
 from dpframe.engines.stream_rows import stream_totals
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
-from dpframe.errors.withholding import OF_VALUES, tried
+from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build
 from dpframe.frames.marks import public
 from dpframe.ledger import ambient, streams
@@ -29,6 +29,7 @@ from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.stream_state import StreamState
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
+from dpframe.noise import nonce
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.planning.stream_request import StreamRequest
 from dpframe.privacy import checked_unit
@@ -206,7 +207,9 @@ def _draw(
     before = [Stored.of(contents[earlier]) for earlier in kept[:-1]]
     columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
-    record = record_of(plan, facts_said(plan, before), columns, labels, library, kept, receipt)
+    said = facts_said(plan, before)
+    said = said if before else {**said, "release": nonce()}  # of the stream: all its periods have it
+    record = record_of(plan, said, columns, labels, library, kept, receipt)
     until_it_goes_through(streams.keep, ledger, entry, number, Stored(record, noisy, columns).content())
     return True
 

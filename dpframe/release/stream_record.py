@@ -21,7 +21,7 @@ from dpframe.planning.stream_plan import StreamPlan
 from dpframe.queries.prefix_sums import BITS
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.stream_design import half_width, weights_of_period, weights_of_total
-from dpframe.release.provenance import SCHEMA, axis_facts, noise_facts
+from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.stream_identity import identity_of
 
 FORMAT = "dpframe.stream/1"
@@ -86,7 +86,7 @@ def known_facts(plan: StreamPlan) -> dict[str, Any]:
         "verb": "stream",
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [axis_facts(axis) for axis in plan.query.keys.axes[1:]],
+        "cells": [axis.facts() for axis in plan.query.keys.axes[1:]],
         "measures": {"total": measure, "period": dict(measure)},
         "statistics": [noise_facts(part)],
         "notes": list(plan.notes),
@@ -102,7 +102,8 @@ def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
     """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
     if not earlier:
         return known_facts(plan)
-    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name == "dpframe"}
+    kept = {"dpframe", "release"}
+    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name in kept}
     return {**said, "dpframe": VERSION}
 
 
@@ -141,5 +142,7 @@ def record_of(
     number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
     later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
     later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
+    if lost := sorted({*range(1, number)} - {*kept}):  # without them nobody can tell what a total is read off
+        later["period"]["lost"] = lost
     facts = {**said, **later}
     return facts if receipt is None else {**facts, "ledger": dict(receipt)}

@@ -17,6 +17,7 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
 from dpframe.ledger.ledger import Foresight, Ledger
 from dpframe.ledger.statement import no_ledger
+from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.joint import JointPlan, joint_plan
 from dpframe.planning.plan import Plan
@@ -24,7 +25,7 @@ from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.measuring import measure
+from dpframe.release.measuring import measure, measure_checks
 from dpframe.release.preparing import tried_on_no_rows
 from dpframe.release.replay import entry_of, promise_of
 
@@ -153,7 +154,17 @@ def release_together(
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
-    return {name: results.built(each, exact[name], labels[name], receipt)[0] for name, each in ready.items()}
+    release = nonce()
+    drawn = {
+        name: {"release": release, "part": part, **measure_checks(plan, calls[name])}
+        for part, (name, plan) in enumerate(joint.plans.items())
+    }
+    released = {
+        name: results.built(each, exact[name], labels[name], receipt, drawn[name])[0] for name, each in ready.items()
+    }
+    for frame in released.values():
+        results.warn_of_checks(frame, depth=3)
+    return released
 
 
 def _price(epsilon: Any, delta: Any, share: Any) -> Price:
@@ -203,7 +214,7 @@ def _checked(plans: Any) -> dict[str, Plan]:
                 f"snapshot must be left out of plans that are released together, unlike in {name!r}: "
                 "only single calls are stored and replayed. Drop it there."
             )
-        if single.query.found is not None:
+        if single.query.keys.unknown:
             raise InvalidArgument(
                 f"plans must be of declared keys to be released together, and {name!r} finds its own. Release it by "
                 "itself, and take the keys that it shows for the others."

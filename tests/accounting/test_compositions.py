@@ -35,7 +35,7 @@ CURVES = {
 
 def composed(mechanisms, delta=DELTA):
     pytest.importorskip("dp_accounting", reason="the extra accounting")
-    from dpframe.accounting.pld import composed_epsilon
+    from dpframe.accounting.comparison import composed_epsilon
 
     return composed_epsilon(mechanisms, delta)
 
@@ -250,12 +250,12 @@ def test_the_chart_names_every_accounting_that_applies():
 
 
 def test_without_the_extra_pld_says_what_it_needs(monkeypatch):
-    from dpframe.accounting import pld
+    from dpframe.accounting import comparison
 
     def gone():
-        raise ImportError(pld.NEEDS_ACCOUNTING)
+        raise ImportError(comparison.NEEDS_ACCOUNTING)
 
-    monkeypatch.setattr(pld, "_dp_accounting", gone)
+    monkeypatch.setattr(comparison, "_dp_accounting", gone)
     row = dpf.compare_accounting([Laplace(1, 2.0)], delta=DELTA).rows[-1]
     assert (row.epsilon, row.note) == (
         None,

@@ -14,9 +14,9 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accounting import Accounting, Basic, BoundedRange, GaussianDP, PureLoss, RenyiDP
-from dpframe.accounting.keys_reserve import KeysReserve
+from dpframe.accounting.registry import KeysReserve
 from dpframe.exact import down
-from dpframe.mechanisms import bounded_range, curves, gaussian_curve
+from dpframe.mechanisms import curves, declared, gaussian_curve
 from dpframe.mechanisms.declared import is_curve
 from dpframe.privacy import Price
 from dpframe.testing import ContractBroken, check_accounting
@@ -194,7 +194,7 @@ def test_a_charge_of_bounded_range_gives_its_epsilon_back_rounded_up(epsilon):
         found = accounting.range_of(amount)
         assert exact <= found <= exact * (1 + Fraction(1, 2**40)), name
     assert Basic().range_of((exact, Fraction(0))) is None
-    assert bounded_range.of_mu(bounded_range.mu(exact)) >= exact
+    assert declared.range_of_mu(declared.mu_of_range(exact)) >= exact
 
 
 def test_a_charge_of_other_noise_is_none_of_a_range():

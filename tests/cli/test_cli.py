@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from seen import seen
 
 import dpframe as dpf
 from dpframe.cli.main import main
@@ -223,26 +224,26 @@ def test_the_budget_over_time(path):
     pytest.importorskip("altair")
     ledger = dpf.Ledger.open(path)
     ledger.raise_limit(epsilon=2, reason="the board agreed")
-    chart = ledger.plot().to_dict()
+    chart = seen(ledger.plot())
     rows = chart["layer"][0]["data"]["values"] if "data" in chart["layer"][0] else chart["data"]["values"]
     assert [row["spent"] for row in rows] == [0.0, 0.25, 0.75, 0.75]
     assert [row["limit"] for row in rows] == [1.0, 1.0, 1.0, 2.0]
-    assert chart["title"]["text"] == "Budget of clinic"
+    assert chart["title"]["text"] == "Privacy budget of clinic"
     assert "spent epsilon 0.75 of epsilon 2" in chart["title"]["subtitle"]
 
 
 @pytest.mark.parametrize("words", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}], ids=str)
 def test_a_ledger_without_charges_is_drawn_too(words):
     pytest.importorskip("altair")
-    assert dpf.Ledger(**words).plot().to_dict()["title"]["text"] == "Budget"
+    assert seen(dpf.Ledger(**words).plot())["title"]["text"] == "Privacy budget"
 
 
 def test_the_default_ledger_and_long_ones_are_drawn():
     pytest.importorskip("altair")
-    assert dpf.default_ledger().plot().to_dict()
+    assert seen(dpf.default_ledger().plot())
     ledger = dpf.Ledger(epsilon=1000)
     for _ in range(600):
         ledger.charge((1, 0), cost=dpf.PrivacyLoss(1.0), query="", unit=ledger.unit)
-    chart = ledger.plot().to_dict()
+    chart = seen(ledger.plot())
     rows = chart["layer"][0]["data"]["values"] if "data" in chart["layer"][0] else chart["data"]["values"]
     assert (len(rows), rows[0]["spent"], rows[-1]["spent"]) == (500, 0.0, 600.0)

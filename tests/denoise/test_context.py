@@ -14,9 +14,19 @@ import pytest
 
 from dpframe import Gaussian, Laplace, noise
 from dpframe.denoise import choose, context, wavelets
-from dpframe.denoise.context import FEWEST, bounds_of, class_of, contexts, guess, in_context
-from dpframe.denoise.mixture import empirical_bayes, folds_of
-from dpframe.denoise.rings import Windows, radii_of, rings_at, rings_in
+from dpframe.denoise.bayes import empirical_bayes, folds_of
+from dpframe.denoise.context import (
+    FEWEST,
+    Windows,
+    bounds_of,
+    class_of,
+    contexts,
+    guess,
+    in_context,
+    radii_of,
+    rings_at,
+    rings_in,
+)
 
 LAWS = {"laplace": Laplace(1, 10.0), "gaussian": Gaussian(1.0, 14.0)}
 both = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -84,7 +94,7 @@ def test_rings_along_one_axis_are_of_the_same_row():
     ("shape", "axes"), [((300,), (0,)), ((40, 30), (0, 1)), ((3, 90), (1,)), ((90, 3), (0,)), ((9, 4, 12), (0, 2))]
 )
 def test_rings_of_some_cells_and_of_strips_are_those_of_all(shape, axes, monkeypatch):
-    monkeypatch.setattr("dpframe.denoise.rings.STRIP", 70)
+    monkeypatch.setattr("dpframe.denoise.context.STRIP", 70)
     values, radii = np.random.default_rng(1).normal(size=shape), radii_of(shape, axes)
     every, windows = rings_of(values, axes), Windows.of(values, axes, max(radii))
     some = np.flatnonzero(np.random.default_rng(2).random(values.size) < 0.3)

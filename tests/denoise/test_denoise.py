@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dpframe import Gaussian, Laplace, denoise, noise
-from dpframe.denoise import choose, thresholds
-from dpframe.denoise.estimators import shrinkage
-from dpframe.denoise.thresholds import universal_threshold
+from dpframe.denoise import choose, estimators
+from dpframe.denoise.estimators import shrinkage, universal_threshold
 
 ESTIMATORS = [denoise.nonnegative, denoise.james_stein, denoise.soft_threshold, denoise.auto]
 LAWS = {"laplace": Laplace, "gaussian": Gaussian}
@@ -115,7 +114,7 @@ def mean_and_error(differences):
 
 def estimated_risk(values, law, level):
     """The estimated summed squared error of a soft threshold."""
-    return values.size * law.variance + thresholds._gains(values, law, level, 1.0).sum()
+    return values.size * law.variance + estimators._gains(values, law, level, 1.0).sum()
 
 
 def simulated(law, risk, estimate, rounds=1500):
@@ -166,7 +165,7 @@ def test_the_laplace_identity_is_exact_on_the_grid(scale):
         for truth in (0.0, 1.0, 2.0, round(level), 7 * scale):
             values = truth + k
             taken = mass @ (k * np.clip(values, -level, level))
-            foreseen = mechanism.variance * (mass @ thresholds.kept_slope(values, mechanism, level))
+            foreseen = mechanism.variance * (mass @ estimators.kept_slope(values, mechanism, level))
             assert foreseen == pytest.approx(taken, rel=1e-11)
 
 
@@ -180,7 +179,7 @@ def test_fine_grids_lose_no_digits(law):
     cdf = lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2)  # noqa: E731
     smooth = cdf((level - values) / b) - cdf((-level - values) / b)
     expected = smooth if law.p == 1.0 else (np.abs(values) < level).astype(float)
-    assert thresholds.kept_slope(values, law, level).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+    assert estimators.kept_slope(values, law, level).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 # The choice

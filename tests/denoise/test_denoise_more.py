@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import Gaussian, GeneralizedGaussian, Laplace, denoise, noise
-from dpframe.denoise import choose, mixture, noise_law, thresholds, wavelets
+from dpframe.denoise import bayes, choose, estimators, noise_law, wavelets
 from dpframe.denoise.by_name import DENOISERS
 
 LAWS = {"laplace": Laplace(1, 3.0), "gaussian": Gaussian(1.0, 4.0)}
@@ -212,7 +212,7 @@ def bias(estimates, losses):
 @pytest.mark.parametrize("law", [Laplace(1, 1.0), Laplace(1, 10.0), Gaussian(1.0, 1.5), Gaussian(1.0, 10.0)], ids=str)
 def test_the_risk_of_a_fitted_prior_on_other_cells_is_estimated_without_bias(law):
     estimates, losses = [], []
-    prior = mixture.Bins.of(noisy(TRUTH, law, 99), law)
+    prior = bayes.Bins.of(noisy(TRUTH, law, 99), law)
     taken = prior.shift(prior.counts.sum(axis=0), nonnegative=False)
     for seed in range(150):
         values = noisy(TRUTH, law, seed)
@@ -229,7 +229,7 @@ def test_the_cross_fitted_risk_is_not_too_small(law):
     estimates, losses = [], []
     for seed in range(60):
         values = noisy(TRUTH, law, seed)
-        estimates.append(mixture.Mixture.of(values, law, nonnegative=False).risk[0])
+        estimates.append(bayes.Mixture.of(values, law, nonnegative=False).risk[0])
         losses.append(np.square(denoise.empirical_bayes(values, law) - TRUTH).sum())
     mean, error = bias(estimates, losses)
     assert mean > -5 * error
@@ -251,8 +251,8 @@ def test_the_risk_of_wavelets_is_at_most_the_estimate(law, shape):
 @both
 def test_the_best_threshold_has_the_least_risk(law):
     values = noisy(TRUTH, law, 1)
-    best = thresholds.best_threshold(values, law)
-    gains = [thresholds._gains(values, law, level, 1.0).sum() for level in np.linspace(0.1, 15.0, 8)]
+    best = estimators.best_threshold(values, law)
+    gains = [estimators._gains(values, law, level, 1.0).sum() for level in np.linspace(0.1, 15.0, 8)]
     assert best.risk - values.size * law.variance <= min(gains) * 0.99
 
 
@@ -383,9 +383,9 @@ def test_values_that_are_counted_first_are_denoised_as_each_by_itself(scale, non
     law = Laplace(1, scale)
     values = np.rint(generator.laplace(generator.poisson(30, (90, 60)), scale))
     for given in (values, values + 0.25 * (generator.random(values.shape) < 0.5)):
-        counted = mixture.Mixture.of(given, law, nonnegative=nonnegative)
-        monkeypatch.setattr(mixture, "MANY", 10**9)
-        alone = mixture.Mixture.of(given, law, nonnegative=nonnegative)
+        counted = bayes.Mixture.of(given, law, nonnegative=nonnegative)
+        monkeypatch.setattr(bayes, "MANY", 10**9)
+        alone = bayes.Mixture.of(given, law, nonnegative=nonnegative)
         monkeypatch.undo()
         assert alone.tally.codes is None
         assert (counted.tally.codes is not None) == (given is values)
@@ -396,7 +396,7 @@ def test_values_that_are_counted_first_are_denoised_as_each_by_itself(scale, non
 
 @pytest.mark.parametrize("law", [Laplace(1, 1.0), Laplace(1, 30.0), Gaussian(1.0, 9.0)], ids=repr)
 def test_the_law_around_atoms_is_read_off_its_table(law):
-    bins = mixture.Bins.of(np.random.default_rng(1).integers(-50, 400, 500).astype(np.float64), law)
+    bins = bayes.Bins.of(np.random.default_rng(1).integers(-50, 400, 500).astype(np.float64), law)
     size, seen = bins.counts.shape[1], np.flatnonzero(bins.counts.sum(axis=0))
     for nonnegative in (False, True):
         atoms = bins.atoms(nonnegative)

@@ -12,10 +12,11 @@ import pytest
 from scipy.optimize import minimize
 
 from dpframe import Gaussian, Laplace, denoise, noise
-from dpframe.denoise import choose, trend
+from dpframe.denoise import choose
 from dpframe.denoise.graphs import Forest, differences, edges_of, far_roots, lattice, pieces
-from dpframe.denoise.spanning import BALANCES, Basis, tree_shrunk
-from dpframe.denoise.trend import Penalty, filtered, fused, split
+from dpframe.denoise.published import trend_filter
+from dpframe.denoise.published.spanning_trees import BALANCES, Basis, tree_shrunk
+from dpframe.denoise.published.trend_filter import Penalty, filtered, fused, split
 
 LAWS = {
     "laplace": Laplace(1, 9.0),
@@ -316,7 +317,7 @@ def test_the_risk_of_wavelets_is_told(law):
 @laws
 @pytest.mark.parametrize("strength", [0.3, 1.0])
 def test_the_risk_of_a_trend_filter_is_told(law, strength, monkeypatch):
-    monkeypatch.setitem(trend.STRENGTHS, 0, (strength, 1.0, 1))
+    monkeypatch.setitem(trend_filter.STRENGTHS, 0, (strength, 1.0, 1))
     penalty = Penalty.of(GRID, PATCHES.size, 0)
 
     def estimate(values):
@@ -330,8 +331,8 @@ def test_the_risk_of_a_trend_filter_is_told(law, strength, monkeypatch):
 
 def test_the_plain_count_of_patches_would_flatter_laplace_noise(monkeypatch):
     law = LAWS["laplace"]
-    monkeypatch.setitem(trend.STRENGTHS, 0, (0.3, 1.0, 1))
-    monkeypatch.setattr(trend, "is_fine", lambda law: True)
+    monkeypatch.setitem(trend_filter.STRENGTHS, 0, (0.3, 1.0, 1))
+    monkeypatch.setattr(trend_filter, "is_fine", lambda law: True)
     penalty = Penalty.of(GRID, PATCHES.size, 0)
 
     def estimate(values):

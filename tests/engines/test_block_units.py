@@ -104,7 +104,7 @@ def test_units_of_few_rows(monkeypatch):
         agree(monkeypatch, named, asked, PrivacyUnit("u", max_rows=2, max_groups=2), (1.0, 2.0)[turn])
         agree(monkeypatch, named, asked.under(pure=True), PrivacyUnit("u", max_rows=2))  # functions of rows
         agree(monkeypatch, frame.with_columns(unit.alias("u")), by(6), PrivacyUnit("u", **BOUNDS[turn]))
-        margins = Query("count", Keys(by(6).keys.axes), (("n", Count()),), cube=True)
+        margins = Query("count", Keys(by(6).keys.axes), (("n", Count()),), "cube")
         agree(
             monkeypatch, frame.with_columns(unit.alias("u")), margins, PrivacyUnit("u", max_rows=1, max_groups=3), 2.0
         )

@@ -14,6 +14,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, mean, proportion, sum
+from dpframe.queries.statistics.capabilities import Protecting
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -143,7 +144,7 @@ def test_the_integers_of_polars(unit, compiled, monkeypatch):
     coded, codes_of = [], string_codes.codes_of
     monkeypatch.setattr(string_codes, "codes_of", lambda *asked: coded.append(codes_of(*asked)) or coded[-1])
     for query in queries:
-        asked = query.protecting(unit)
+        asked = query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
         wanted = {key: cells.tolist() for key, cells in totals(polars, check(polars, asked, unit), unit, 1.0).items()}
         for column in columns():
             frame = pd.DataFrame({"k": column, **numbers})

@@ -19,6 +19,7 @@ from dpframe.engines import block_units, weights
 from dpframe.engines import cells as cell_numbers
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.statistics.capabilities import Protecting
 from dpframe.queries.total import RowsTotal
 
 ROWS = PrivacyUnit()
@@ -308,7 +309,7 @@ def test_few_rows_give_the_integers_that_many_give(question, unit, monkeypatch):
         },
         strict=False,
     )
-    query = asked(QUESTIONS[question]).protecting(unit)
+    query = asked(QUESTIONS[question]).each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
     for p in (1.0, 2.0):
         found = [totals(frame, query, unit, p)]
         with monkeypatch.context() as patched:

@@ -93,6 +93,19 @@ def test_118_every_field_is_needed_and_of_its_type(tmp_path):
     assert foreign.problem_of({**record, "a field of tomorrow": 1}) == ""
 
 
+def test_118_the_identity_and_the_totals_of_a_release_have_a_form():
+    with dpf.Ledger(epsilon=1):
+        record = build.record_of(FRAME.dp.mean("age", bounds=(0, 100), epsilon=1))
+    (name,) = record["measures"]
+    for junk in [*JUNK, "0" * 31, "0" * 33, "g" * 32, "A" * 32]:
+        assert foreign.problem_of({**record, "release": junk}), junk
+    for junk in [None, "x", {}, [], [[]], [["x"]], [[1.0]] * 2, [[float("nan")]], [[1.0, 2.0], [True]], [1.0]]:
+        forged = {**record, "measures": {name: {**record["measures"][name], "totals": junk}}}
+        assert foreign.problem_of(forged), junk
+    for junk in (None, -1, 1.5, "0"):
+        assert foreign.problem_of({**record, "part": junk}), junk
+
+
 @pytest.mark.parametrize("question", range(len(QUESTIONS)))
 def test_118_what_is_released_is_of_the_form(question):
     record = build.record_of(released(question))

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accounting import Basic
-from dpframe.accounting.keys_reserve import KeysReserve
+from dpframe.accounting.registry import KeysReserve
 from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError
 from dpframe.ledger.terms import Limit
 from dpframe.mechanisms import gaussian_curve

@@ -419,7 +419,7 @@ def test_the_html_is_escaped():
     page = filled()._repr_html_()
     assert "<b>first" not in page
     assert "&lt;b&gt;first &amp; only&lt;/b&gt;" in page
-    assert "spent epsilon 0.75 of epsilon 1" in page
+    assert "epsilon 0.75 of epsilon 1</td>" in page
 
 
 @pytest.mark.parametrize(

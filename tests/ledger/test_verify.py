@@ -173,12 +173,16 @@ def test_95_a_forged_record_is_refused(what, words, ledger, engine):
         ledger.verify(record)
 
 
-@pytest.mark.parametrize("fact", ["sha256", "columns", "denoise"])
+@pytest.mark.parametrize("fact", ["sha256", "columns", "denoise", "release", "totals"])
 def test_95_a_stored_answer_is_compared_as_a_whole(fact, ledger, engine):
     result = engine(COLUMNS).dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=ledger, **NAMED)
     record = copy.deepcopy(result.dp.provenance)
     if fact == "denoise":
         record["measures"]["count"]["denoise"] = None
+    elif fact == "totals":
+        record["measures"]["count"]["totals"] = [[1.0, 2.0]]
+    elif fact == "release":
+        record["release"] = "0" * 32
     else:
         record[fact] = "0" * 64 if fact == "sha256" else ["count"]
     with pytest.raises(dpf.LedgerError, match="the answer that was stored under its name is another"):

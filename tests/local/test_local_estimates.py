@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binom
+from seen import seen
 
 import dpframe as dpf
 from dpframe.noise import insecure_bits
@@ -164,10 +165,10 @@ def test_tables_and_charts_of_estimates():
     pytest.importorskip("great_tables")
     found = METHODS["subset selection"].estimate(METHODS["subset selection"].randomize(values()))
     assert "local model" in found.dp.table().as_raw_html()
-    assert "local model" in str(found.dp.plot().to_dict()["title"])
+    assert "local model" in str(seen(found.dp.plot())["title"])
     mean = LOCAL.Mean((0, 100), epsilon=1)
     averages = mean.estimate(mean.randomize(pl.Series("age", [30.0, 50.0])))
-    assert "mean of age" in str(averages.dp.plot().to_dict())
+    assert "mean of age" in str(seen(averages.dp.plot()))
     assert averages.dp.table()
 
 

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import beta
 
 import dpframe as dpf
-from dpframe.local import memo
+from dpframe.local import rappor
 from dpframe.noise import insecure_bits
 
 PAGES = ["news", "mail", "maps", "films"]
@@ -95,14 +95,14 @@ def test_memoized_reports_estimate_as_fresh_ones(method):
 
 def test_all_256_bits_are_compared_with_f():
     one = hmac.digest(SECRET, b"x", "sha256")
-    number = memo.number(SECRET, b"x")
+    number = rappor.number(SECRET, b"x")
     assert number == int.from_bytes(one, "big")
-    assert memo.below([[number]], Fraction(number + 1, 2**256)).all()
-    assert not memo.below([[number]], Fraction(number, 2**256)).any()
+    assert rappor.below([[number]], Fraction(number + 1, 2**256)).all()
+    assert not rappor.below([[number]], Fraction(number, 2**256)).any()
 
 
 def test_messages_of_parts_are_different():
-    assert memo.joined(b"ab", b"c") != memo.joined(b"a", b"bc") != memo.joined(b"", b"abc")
+    assert rappor.joined(b"ab", b"c") != rappor.joined(b"a", b"bc") != rappor.joined(b"", b"abc")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_people_need_a_secret():
 
 
 def test_people_are_told_apart_by_type():
-    assert memo.checked_people([1, "1"]) == ("int:1", "str:1")
+    assert rappor.checked_people([1, "1"]) == ("int:1", "str:1")
 
 
 def test_a_period_is_charged_once_whatever_changes():

@@ -13,13 +13,11 @@ from scipy.stats import chisquare
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.accounting import pld
+from dpframe.accounting import comparison
 from dpframe.errors import InvalidArgument
 from dpframe.mechanisms.gaussian import Gaussian
-from dpframe.mechanisms.key_lines import chance_shown, chances_shown, smallest_line
-from dpframe.mechanisms.laplace import Laplace
-from dpframe.mechanisms.thresholded import Thresholded, of_noise
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
+from dpframe.mechanisms.thresholded import Thresholded, chance_shown, chances_shown, of_noise, smallest_line
 from dpframe.queries.found_weights import as_array, key_weights
 
 FINE = 2.0**-20
@@ -276,12 +274,12 @@ def test_the_loss_of_both_is_added_and_the_larger_where_units_differ():
 def test_a_loss_distribution_holds_the_infinite_losses():
     pytest.importorskip("dp_accounting")
     both = SHIPPED["laplace"]
-    assert pld.composed_epsilon([both], 1e-5) <= 1.0 + 1e-6
-    many = pld.composed_epsilon([both] * 4, 1e-5)
-    assert many == pytest.approx(pld.composed_epsilon([both.noise] * 4, 1e-5 - 4 * both.shown), rel=1e-6)
+    assert comparison.composed_epsilon([both], 1e-5) <= 1.0 + 1e-6
+    many = comparison.composed_epsilon([both] * 4, 1e-5)
+    assert many == pytest.approx(comparison.composed_epsilon([both.noise] * 4, 1e-5 - 4 * both.shown), rel=1e-6)
     with pytest.raises(InvalidArgument, match="keys that are found"):
-        pld.composed_epsilon([both] * 20, 1e-5)
-    alone = pld.composed_epsilon([SHIPPED["truncated"]], 1e-6)
+        comparison.composed_epsilon([both] * 20, 1e-5)
+    alone = comparison.composed_epsilon([SHIPPED["truncated"]], 1e-6)
     assert alone == pytest.approx(1.0, rel=1e-3)
 
 

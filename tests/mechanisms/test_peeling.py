@@ -11,11 +11,12 @@ import polars as pl
 import pytest
 from neighbors import BY_GROUP, GROUPS, UNITS, frame_of
 from scipy import special
+from seen import seen
 
 import dpframe as dpf
 from dpframe.engines.totals import totals
 from dpframe.exact import root_down
-from dpframe.mechanisms.peeling import Peeling, own_of_place
+from dpframe.mechanisms.selection import Peeling, own_of_place
 from dpframe.noise import insecure_bits
 from dpframe.planning import sensitivity
 from dpframe.queries.query import Query
@@ -299,11 +300,11 @@ def test_counts_are_drawn_in_order_with_their_errors(engine, mixed):
     assert (error["column"], error["by"]) == ("count", "ward")
     assert error["interval"] == pytest.approx(max(found["count_error"].to_list()))
     pytest.importorskip("altair")
-    chart = found.dp.plot().to_dict()
+    chart = seen(found.dp.plot())
     rows = chart["data"]["values"]
     assert [row["cell"] for row in rows] == ["A", "B", "C"]
     assert all(row["low"] < row["value"] < row["high"] for row in rows)
-    assert "hold for all categories at once" in str(chart)
+    assert "margin of error, of all categories at once" in chart["title"]["subtitle"]
     pytest.importorskip("great_tables")
     html = found.dp.table().as_raw_html()
     assert "holds for all categories at once" in html

@@ -16,7 +16,7 @@ from scipy import special
 
 import dpframe as dpf
 from dpframe.engines.totals import totals
-from dpframe.noise import insecure_bits, rejection
+from dpframe.noise import insecure_bits, samplers
 from dpframe.queries.keys import Keys, category_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Total
@@ -220,7 +220,7 @@ def test_permute_and_flip_of_many_options_and_wrapped_scores():
 @pytest.mark.parametrize("batch", [1, 3, 2**16])
 def test_an_option_is_looked_at_once(batch, monkeypatch):
     """Five far below the largest, of which draws with replacement would take one by and by, in one batch or many."""
-    monkeypatch.setattr(rejection, "BATCH", batch)
+    monkeypatch.setattr(samplers, "BATCH", batch)
     scores, rate = np.array([3, 0, 0, 0, 0, 0], dtype=np.int64), 1.0
     choice = dpf.PermuteAndFlip.of_steps(1, rate, monotonic=True, options=6)
     with insecure_bits(3):

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.mechanisms.bounded import FEW, Range, least_scale
-from dpframe.mechanisms.truncated import clamped
+from dpframe.mechanisms.truncated import FEW, Range, clamped, least_scale
 from dpframe.noise import insecure_bits
 
 SHAPES = (1, 2, 2.5, 3, 8, 16)

@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from dpframe import noise
-from dpframe.noise import random_bits, rejection
+from dpframe.noise import random_bits, samplers
 
 FALSE_ALARM = 1e-9
 
@@ -69,7 +69,7 @@ def test_each_place_has_its_own_range():
 
 def test_undecided_truncated_draws_are_settled_exactly(monkeypatch):
     """With an error bound that leaves every draw undecided, the law is the same."""
-    monkeypatch.setattr(rejection, "RELATIVE_ERROR", 1e9)
+    monkeypatch.setattr(samplers, "RELATIVE_ERROR", 1e9)
     drawn = noise.truncated_generalized_gaussian(2.0, 5.0, np.full(3000, -1), 3)
     assert p_value(np.bincount(drawn + 1, minlength=4), truncated_law(2.0, 5.0, -1, 3)) > FALSE_ALARM
 
@@ -95,8 +95,8 @@ def test_choices_have_exactly_their_law(losses):
 
 
 def test_undecided_choices_are_settled_exactly(monkeypatch):
-    plain = rejection.accepted
-    monkeypatch.setattr(rejection, "accepted", lambda chance, error, exact: plain(chance, error + 2.0, exact))
+    plain = samplers.accepted
+    monkeypatch.setattr(samplers, "accepted", lambda chance, error, exact: plain(chance, error + 2.0, exact))
     law = np.exp(-np.array([0.0, 1.0, 2.0]))
     assert p_value(choose([0, 1, 2], 500), law / law.sum()) > FALSE_ALARM
 

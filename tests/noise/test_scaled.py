@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from dpframe.noise import scaled, scaled_gaussian
+from dpframe.noise import samplers, scaled_gaussian
 
 ALARM = 1e-7
 
@@ -38,10 +38,10 @@ def test_draws_of_each_scale_are_rounded_gaussian(scale):
 @pytest.mark.parametrize("scale", [0.7, 9.0])
 def test_points_that_must_be_drawn_closer_have_the_same_law(monkeypatch, bits, scale):
     """With a coarse base nearly every number is decided by further digits, and kept by an exact comparison."""
-    monkeypatch.setattr(scaled, "BASE_BITS", bits)
+    monkeypatch.setattr(samplers, "BASE_BITS", bits)
     calls = []
-    kept = scaled._kept
-    monkeypatch.setattr(scaled, "_kept", lambda *given: calls.append(1) or kept(*given))
+    kept = samplers._kept_exactly
+    monkeypatch.setattr(samplers, "_kept_exactly", lambda *given: calls.append(1) or kept(*given))
     drawn = scaled_gaussian(np.full(2_500, scale))
     assert len(calls) > 150
     assert misfit(drawn, scale) > ALARM

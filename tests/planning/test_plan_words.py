@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from seen import seen
 
 import dpframe as dpf
 
@@ -52,8 +53,8 @@ def test_the_column_of_sizes_is_of_whole_numbers_or_missing(engine, like):
 def test_charts_of_plans_name_the_size(engine):
     pytest.importorskip("altair")
     dp = frame_of(engine).dp
-    assert "age of 250 values" in str(dp.preview.agg(STATISTICS, epsilon=1, size=250).plot().to_dict())
-    assert "age of 250 values" in str(dp.preview.agg(STATISTICS, epsilon=[0.1, 1], size=250).plot().to_dict())
+    assert "age of 250 values" in str(seen(dp.preview.agg(STATISTICS, epsilon=1, size=250).plot()))
+    assert "age of 250 values" in str(seen(dp.preview.agg(STATISTICS, epsilon=[0.1, 1], size=250).plot()))
 
 
 def test_113_the_smallest_epsilon_is_so_for_its_weights(engine):

@@ -19,9 +19,8 @@ from dpframe.local.categorical import Subsets, best_size
 from dpframe.local.window import Window, best_window
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.gaussian import Gaussian
-from dpframe.mechanisms.key_lines import chance_shown, smallest_line
-from dpframe.mechanisms.laplace import Laplace
-from dpframe.mechanisms.truncated_laplace import TruncatedLaplace
+from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
+from dpframe.mechanisms.thresholded import chance_shown, smallest_line
 from dpframe.queries.found_weights import as_array, key_weights
 from dpframe.queries.moments import bernstein_variance, centred_variance, two_sided_mean
 from dpframe.queries.prefix_sums import PrefixSums, coefficients

@@ -29,7 +29,7 @@ import dpframe as dpf
 from assurance.fuzz_frames import asked, exact
 from dpframe import noise
 from dpframe.engines.cells import added
-from dpframe.noise import guide_tables as tables
+from dpframe.noise import laws as tables
 from dpframe.noise import random_bits
 from dpframe.planning.sensitivity import of as sensitivity_of
 

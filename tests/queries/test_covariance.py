@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
 from scipy.stats import binom
+from seen import seen
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
@@ -286,12 +287,12 @@ def test_a_map_of_pairs():
     pytest.importorskip("altair")
     ledger = dpf.Ledger(epsilon=9.0)
     found = people().dp.correlation(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
-    chart = found.dp.plot().to_dict()
+    chart = seen(found.dp.plot())
     assert [layer["mark"]["type"] for layer in chart["layer"]] == ["rect", "text", "text"]
     assert len(chart["data"]["values"]) == 3
     by_group = people().dp.group_by("g", keys=["A", "B"])
     grouped = by_group.covariance(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
-    assert len(grouped.dp.plot().to_dict()["concat"]) == 2
+    assert len(seen(grouped.dp.plot())["concat"]) == 2
     assert grouped.dp.errors().height == 1
 
 

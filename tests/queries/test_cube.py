@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seen import seen
 
 import dpframe as dpf
 from dpframe.engines import kernel_units
@@ -153,7 +154,7 @@ def test_every_level_is_a_statistic_of_its_own():
     assert max(plan.error.values()) <= 20.0
     assert plan.cost.epsilon == pytest.approx(4 * math.log(20) / 20, rel=0.2)
     assert "with all subtotals" in repr(plan)
-    assert plan.query.rows == 12
+    assert plan.query.shown.cells == 12
 
 
 @pytest.mark.slow
@@ -172,9 +173,7 @@ def test_levels_have_independent_noise():
 
 CELLS = tuple(itertools.product(("A", "B"), (1, 2)))
 TWO_WAY = Keys((KeyAxis(("ward",), (("A",), ("B",))), KeyAxis(("age",), ((1,), (2,)))))
-QUERY = Query(
-    "agg", TWO_WAY, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), cube=True
-)
+QUERY = Query("agg", TWO_WAY, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), "cube")
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)
     for neighbors in ("add-remove", "replace")
@@ -304,7 +303,7 @@ def test_charts_and_tables_show_both_margins(engine):
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
     found = table(engine(ROWS), epsilon=0.5, ledger=ledger())
-    drawn = found.dp.plot().to_dict()
+    drawn = seen(found.dp.plot())
     assert len(drawn["concat"]) == 8
     assert [panel["title"]["text"] for panel in drawn["concat"][:4]] == [
         *("n, by ward and age", "n, by ward", "n, by age", "n, all together")
@@ -379,7 +378,7 @@ def test_integer_keys_in_pictures_and_joined(engine):
     pytest.importorskip("great_tables")
     frame = engine(ROWS)
     found = [frame.dp.group_by("age", keys=[1, 2]).count(rollup=True, epsilon=1, ledger=ledger()) for _ in range(2)]
-    assert found[0].dp.plot().to_dict()
+    assert seen(found[0].dp.plot())
     assert found[0].dp.table().as_raw_html().count(">all<") == 1
     assert dtype_of(dpf.concat(found), "age") == "Int64"
     missing = frame.dp.group_by("age", keys=[1, None]).count(epsilon=1, ledger=ledger())

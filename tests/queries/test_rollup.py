@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
@@ -168,7 +169,7 @@ def test_levels_have_independent_noise():
 
 GROUPS = (("A", 1), ("A", 2), ("B", 1))
 KEYS = Keys((KeyAxis(("state", "county"), GROUPS),))
-QUERY = Query("agg", KEYS, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), rollup=True)
+QUERY = Query("agg", KEYS, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), "rollup")
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)
     for neighbors in ("add-remove", "replace")
@@ -190,7 +191,8 @@ def exact(units, unit, p):
 
 
 def stated(total, unit, p):
-    merged = None if total.by is None else QUERY.cells_of(total)
+    sizes = {level.columns: level.size for level in QUERY.shown.levels}
+    merged = None if total.by is None else sizes[total.by]
     return sensitivity.of(total, unit, 3, merged).steps(p)
 
 
@@ -280,7 +282,7 @@ def test_charts_and_tables_show_the_levels(engine):
     pytest.importorskip("great_tables")
     with dpf.Ledger(epsilon=9):
         found = groups(engine(ROWS), epsilon=0.5)
-    drawn = found.dp.plot().to_dict()
+    drawn = seen(found.dp.plot())
     assert len(drawn["concat"]) == 6
     assert drawn["concat"][2]["title"]["text"] == "n, all together"
     html = found.dp.table().as_raw_html()

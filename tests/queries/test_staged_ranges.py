@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import PrivacyUnit, noise
-from dpframe.denoise.buckets import buckets_of, shared_out, within_buckets
+from dpframe.denoise.block_sums import buckets_of, shared_out, within_buckets
 from dpframe.denoise.context import Context
 from dpframe.engines.totals import totals
 from dpframe.frames import foreign

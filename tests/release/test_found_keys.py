@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import stand_ins
+from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
@@ -603,7 +604,7 @@ def test_the_record_is_whole(tmp_path):
 def test_charts_and_tables_are_drawn():
     pytest.importorskip("altair")
     result = visits(3).dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=50, ledger=ledger())
-    assert result.dp.plot().to_dict()
+    assert seen(result.dp.plot())
     pytest.importorskip("great_tables")
     assert "n_units" in result.dp.table().as_raw_html()
 
@@ -762,6 +763,6 @@ def test_nothing_found_is_shown_as_nothing(library, tmp_path):
     assert "may be larger" not in found.dp.statement()
     assert found.dp.table(format="markdown").count("\n")
     pytest.importorskip("altair")
-    assert "No group is shown" in str(found.dp.plot().to_dict())
+    assert "No group is shown" in str(seen(found.dp.plot()))
     found.dp.write_html(tmp_path / "found.html")
     assert "No group is shown" in (tmp_path / "found.html").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chi2
 
 import dpframe as dpf
-from dpframe.mechanisms.contrast_gaussian import ContrastGaussian
+from dpframe.mechanisms.gaussian import ContrastGaussian
 
 KEYS = {"sex": ["f", "m"], "ward": ["A", "B", "C"], "age": [1, 2, 3, 4]}
 COLUMNS = [*KEYS]

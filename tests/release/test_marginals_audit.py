@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assurance import marginals_audit
-from dpframe.mechanisms.contrast_gaussian import ContrastGaussian
+from dpframe.mechanisms.gaussian import ContrastGaussian
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ CALLS = {  # no two of them ask the same
     "share of another limit": lambda f, led: by(f).count(share=0.125, ledger=dpf.Ledger(epsilon=5, delta=1e-3)),
     "gdp": lambda f, led: by(f).count(epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-6, accounting="rdp")),
 }  # fmt: skip
-OF_NOISE = ("sha256", "rows", "measures")
+OF_NOISE = ("sha256", "rows", "measures", "release")
 
 
 def facts(found):

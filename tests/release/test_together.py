@@ -91,7 +91,7 @@ def test_never_more_noise_than_the_price_divided_by_the_weights(kinds, epsilon, 
 def test_mixed_noise_costs_exactly_its_price():
     epsilon = 1.0
     pytest.importorskip("dp_accounting", reason="the extra accounting")
-    from dpframe.accounting.pld import composed_epsilon
+    from dpframe.accounting.comparison import composed_epsilon
 
     joint = dpf.plan_together(mixed_plans(), epsilon=epsilon, delta=DELTA)
     third = Fraction(repr(epsilon)) / 3
@@ -265,12 +265,12 @@ def test_a_joint_plan_shows_itself():
 
 
 def test_mixed_noise_says_what_it_needs(monkeypatch):
-    from dpframe.accounting import pld
+    from dpframe.accounting import comparison
 
     def gone():
-        raise ImportError(pld.NEEDS_ACCOUNTING)
+        raise ImportError(comparison.NEEDS_ACCOUNTING)
 
-    monkeypatch.setattr(pld, "_dp_accounting", gone)
+    monkeypatch.setattr(comparison, "_dp_accounting", gone)
     with pytest.raises(ImportError, match=r"dpframe\[accounting\]"):
         dpf.plan_together(mixed_plans(), epsilon=1, delta=DELTA)
     noise = dpf.generalized_gaussian(p=3)  # in one call each statistic then keeps its part of the price

@@ -67,6 +67,38 @@ def test_a_report_as_people_see_it(page):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_printed_report_keeps_its_columns(page, scheme):
+    """Paper does not scroll: on A4 the columns epsilon and delta of the charges were cut off, and the bar was empty."""
+    with browsers.chromium() as browser:
+        browser.width(718)  # A4 without margins of a centimeter
+        preferred = {"name": "prefers-color-scheme", "value": scheme}
+        browser.ask("Emulation.setEmulatedMedia", media="print", features=[preferred])
+        browser.open(page)
+        assert browser.value(OVERFLOW) == 0
+        assert browser.value("[...document.querySelectorAll('.wide')].every(one => one.scrollWidth <= one.clientWidth)")
+        assert browser.value("getComputedStyle(document.querySelector('.bar')).printColorAdjust") == "exact"
+        assert browser.value("getComputedStyle(document.querySelector('.bar div')).width !== '0px'")
+        assert browser.value(BACKGROUND) == "rgb(255, 255, 255)"
+        assert browser.value(CONTRAST) >= 4.5
+
+
+@pytest.mark.slow
+def test_a_table_on_a_light_page_is_read_in_dark_mode(page, tmp_path):
+    people = pl.DataFrame({"ward": ["A", "B"] * 90})
+    counts = people.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    light = tmp_path / "light.html"
+    style = "<!doctype html><meta charset=utf-8><body style='background:#ffffff;color:#000000'>"
+    light.write_text(style + counts.dp.table("html"), encoding="utf-8")
+    behind = "getComputedStyle(document.querySelector('.dpframe')).backgroundColor"
+    with browsers.chromium() as browser:
+        for scheme in ("light", "dark"):
+            browser.scheme(scheme)
+            browser.open(light)
+            assert browser.value(CONTRAST.replace("getComputedStyle(document.body).backgroundColor", behind)) >= 4.5
+
+
+@pytest.mark.slow
 def test_a_page_is_seen_to_fetch_to_complain_and_to_overflow(tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text(

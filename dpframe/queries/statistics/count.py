@@ -64,6 +64,7 @@ class SharedCount(Counted):
     """
 
     verb: ClassVar[str] = "count"
+    tells_totals: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False  # denoisers know the noise of one draw, and this is a sum of them
     adds_up: ClassVar[bool] = False
 

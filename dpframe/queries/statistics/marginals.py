@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from dpframe.denoise.consistent_tables import without_negatives
+from dpframe.denoise.tables import without_negatives
 from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
 from dpframe.queries import counts
 from dpframe.queries.clipping import checked_columns
@@ -31,7 +31,7 @@ EXAMPLE = 'Write for instance marginals(["age", "sex"], keys={"age": ["young", "
 
 
 class _ContrastNoise(Protocol):
-    """The noise of contrasts: `dpframe.mechanisms.contrast_gaussian`."""
+    """The noise of contrasts: `dpframe.mechanisms.gaussian`."""
 
     @property
     def scale(self) -> float: ...

@@ -38,6 +38,7 @@ class Mean(Clipped):
     """
 
     verb: ClassVar[str] = "mean"
+    tells_totals: ClassVar[bool] = True
     sized: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False

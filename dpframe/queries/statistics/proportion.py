@@ -38,6 +38,7 @@ class Proportion(Statistic):
     """
 
     verb: ClassVar[str] = "proportion"
+    tells_totals: ClassVar[bool] = True
     sized: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False

@@ -13,7 +13,6 @@ import numpy as np
 from dpframe.denoise.estimators import isotonic
 from dpframe.denoise.noise_law import NoiseLaw
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.queries.bins import BinAxis
 from dpframe.queries.grids import Grid
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.rectangles import fitted_grid
@@ -112,6 +111,10 @@ class Ranges(Statistic):
             "sums": {name: math.sqrt(variance) for name, variance in variances.items()},
         }
 
+    def bin_weights(self) -> Floats:
+        """The weight of each measured number in the count of each bin: (bins, numbers)."""
+        return np.asarray(self._apart(self.design.running(np.eye(self.design.width))).T)
+
     def _apart(self, running: Floats) -> Floats:
         """The cells of running sums, along each axis."""
         cells = running.reshape(-1, *self.shape)
@@ -136,7 +139,7 @@ def shape_of(axes: Sequence[Any]) -> tuple[int, ...]:
             raise InvalidArgument(
                 f"bins must be at most {MOST_BINS:,} of a column with ranges=True, not {size:,}. Take wider bins."
             )
-    if not all(isinstance(axis, BinAxis) for axis in axes):
+    if not all(axis.ordered for axis in axes):
         raise MissingArgument(
             "bins must be given with ranges=True, which is for sums of neighbors: categories have none. Write for "
             "instance bins=range(0, 101), or leave ranges out."

@@ -31,6 +31,7 @@ class Ratio(Statistic):
     """
 
     verb: ClassVar[str] = "ratio"
+    tells_totals: ClassVar[bool] = True
     sized: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False

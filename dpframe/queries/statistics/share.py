@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.errors import MissingArgument
-from dpframe.queries.keys import DtypeAxis
 from dpframe.queries.quotients import nearest_shares, quotient_half_widths
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
@@ -94,7 +93,7 @@ class Share(Statistic):
 
 def of_axes(column: Any, axes: Sequence[Any]) -> Share:
     """The shares of the cells of declared bins or categories of a column, or of several."""
-    if any(isinstance(axis, DtypeAxis) for axis in axes):
+    if any(axis.coding == "dtype" for axis in axes):
         raise MissingArgument(
             "bins or categories must be given with normalize=True, also of a column whose dtype declares its own. "
             'Write for instance bins=[0, 18, 65, 120] or categories=["A", "B"].'

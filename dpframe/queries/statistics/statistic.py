@@ -41,7 +41,8 @@ class Statistic:
     -----
     A class constant may say more: ``chooses = True``, that some of the declared cells are released, and not a number
     for each; ``fewest``, of how many values it is defined (a variance of 2); ``gaussian_only``, that it has no form for
-    other noise; ``unbounded``, that its error may be infinite, as of a quotient whose divisor may be 0. What else only
+    other noise; ``unbounded``, that its error may be infinite, as of a quotient whose divisor may be 0;
+    ``tells_totals``, that its record holds the noisy totals behind it. What else only
     some can do are the capabilities of `dpframe.queries.statistics.capabilities`.
 
     Examples

@@ -32,6 +32,7 @@ class Variance(Clipped):
     """
 
     verb: ClassVar[str] = "variance"
+    tells_totals: ClassVar[bool] = True
     ending: ClassVar[str] = "var"
     sized: ClassVar[bool] = True
     denoisable: ClassVar[bool] = False

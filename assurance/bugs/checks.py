@@ -1,0 +1,89 @@
+"""Seeded bugs of the room "checks"."""
+
+from __future__ import annotations
+
+from assurance.bugs.seeding import bug
+
+NEIGHBORS = "test_checks.py::test_neighbors_move_the_numbers_by_no_more_than_is_stated"
+PLAIN = "test_checks.py::test_indicators_are_those_of_plain_python"
+PAIRS = "test_checks.py::test_a_pair_of_one_column_counts_once_where_rows_come_and_go"
+COSTS = "test_checks.py::test_the_whole_call_costs_what_was_offered"
+CHARGED = "test_checks.py::test_every_noise_that_is_drawn_is_charged"
+SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
+
+CHECKS = (
+    bug(
+        "checks",
+        "a pair counts once under replace too",
+        "Checks.moved",
+        "return numbers - 1  # the number of units stays",
+        "return numbers - 1 - len(self.between)",
+        NEIGHBORS,
+        PAIRS,
+    ),
+    bug(
+        "checks",
+        "a pair of a unit of many rows counts once",
+        "Checks.moved",
+        "if self.unit.column is None else numbers",
+        "",
+        PAIRS,
+    ),
+    bug(
+        "checks",
+        "a unit counts once for each group",
+        "CheckTask.weigh",
+        "each = [one.any() for one in has]",
+        "each = [one.sum() for one in has]",
+        NEIGHBORS,
+        PLAIN,
+    ),
+    bug(
+        "checks",
+        "values in no declared cell are clipped ones too",
+        "CheckTask.weigh",
+        "has += [inside & (below > 0), inside & (above > 0)]",
+        "has += [below > 0, above > 0]",
+        PLAIN,
+    ),
+    bug(
+        "checks",
+        "NaN lies above the bounds",
+        "CheckTask._flags",
+        "there = value.is_not_null() & value.is_not_nan()",
+        "there = value.is_not_null()",
+        PLAIN,
+    ),
+    bug(
+        "checks",
+        "checks that nobody pays",
+        "priced",
+        "    amount = accounting.charge(price, limit, every)\n",
+        "    amount = accounting.charge(price, limit, noises)\n",
+        CHARGED,
+    ),
+    bug(
+        "checks",
+        "answers that take the whole price beside their checks",
+        "priced",
+        "shares, reach = shares_of(query, weights, 1 - checks), reaches(query, unit)",
+        "shares, reach = shares_of(query, weights), reaches(query, unit)",
+        COSTS,
+    ),
+    bug(
+        "checks",
+        "a page that says nothing of checks",
+        "notes_of",
+        "*check_lines(facts), ",
+        "",
+        SAID,
+    ),
+    bug(
+        "checks",
+        "both directions are one",
+        "_of_values",
+        'above = row["what"] == "above"',
+        "above = False",
+        SAID,
+    ),
+)

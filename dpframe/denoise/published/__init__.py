@@ -1,0 +1,1 @@
+"""Denoisers of papers that few calls need: on graphs, and baselines to compare with."""

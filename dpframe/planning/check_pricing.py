@@ -1,0 +1,194 @@
+"""Checks of a call, planned: which share of its budget they take, with what noise, and what interval to expect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.accounting import Part
+from dpframe.display import pages
+from dpframe.errors import InvalidArgument, is_one_of
+from dpframe.exact import root_up
+from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.planning.auto import Noises
+from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule, distributed
+from dpframe.queries.keys import Keys
+from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.quotients import quotient_ends
+from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.total import by_whole_units
+from dpframe.queries.unit_weights import groups_of
+
+Integers = NDArray[np.int64]
+
+USUAL = Fraction(1, 20)  # of the budget of a call
+TYPICAL = 1_000  # units, where the call names no size
+
+
+@dataclass(frozen=True)
+class PlannedChecks:
+    """The indicators of a call, the noise of their numbers, and the share of the budget that they take.
+
+    The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise.
+    """
+
+    checks: Checks
+    mechanism: Mechanism
+    share: Fraction
+    boolean: frozenset[str] = frozenset()  # columns whose dtype says that nothing is clipped to [0, 1]
+
+    def width(self, units: int) -> float:
+        """The width of the 95% interval of a share of one half of so many units, at most 1."""
+        low, high = shares_between(np.array([units / 2.0]), np.array([float(units)]), self.mechanism)
+        return float((high - low)[0])
+
+    def rows(self, numbers: Integers) -> list[dict[str, Any]]:
+        """A row for each indicator, of its noisy numbers: what a record and ``.dp.checks()`` hold."""
+        indicators = self.checks.indicators
+        counts = dict(zip(indicators, np.asarray(numbers, dtype=np.float64).tolist(), strict=True))
+        error = self.mechanism.interval(CONFIDENCE)
+        whole = Indicator(None, "units")
+        rows = []
+        for indicator, count in counts.items():
+            total = counts[Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole]
+            low, high = shares_between(np.array([count]), np.array([total]), self.mechanism)
+            share = min(max(count / total, 0.0), 1.0) if total > 0.0 else None
+            shares = {"share": share, "share_low": float(low[0]), "share_high": float(high[0])}
+            if indicator == whole:  # which is no share of anything
+                shares = dict.fromkeys(shares)
+            rows.append({"of": indicator.of, "what": indicator.what, **shares, "count": count, "count_error": error})
+        return rows
+
+    def line(self, size: int | None) -> str:
+        """What a plan says of them."""
+        units = size or TYPICAL
+        half = 100.0 * self.width(units) / 2.0
+        of = "rows" if self.checks.unit.column is None else f"units ({self.checks.unit.column})"
+        return (
+            f"{100 * float(self.share):.3g}% of the cost measures what the bounds leave out: each share to within "
+            f"±{pages.number(half)} percentage points of {units:,} {of}"
+        )
+
+
+def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str] = ()) -> Checks | None:
+    """The checks of a question whose noise has the norm `p`; None where it has no additive noise, or none are there.
+
+    `boolean` are columns whose dtype says that no value is clipped to [0, 1].
+    """
+    if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
+        return None
+    if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
+        return None
+    if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
+        return None
+    between = dict.fromkeys(
+        Between(column, bounds, by_whole_units(total) and unit.column is not None)
+        for total in query.of_cells
+        for column, bounds in total.values
+        if not (column in boolean and bounds == (0.0, 1.0))
+    )
+    keys, inner, among = query.keys, query.keys.cells // groups_in(query), None
+    if (column := distributed(query)) is not None:
+        *outer, axis = keys.axes
+        assert isinstance(axis, BinAxis)
+        keys, inner, among = Keys(tuple(outer)), 1, column
+        between[Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
+    return Checks(keys, inner, among, tuple(between), bool(keys.axes), _rules(query, unit, p), unit)
+
+
+def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
+    """The bounds of contribution that a question uses, as rules on whole numbers of one unit."""
+    if unit.column is None:
+        return ()
+    rows, groups = unit.contribution.max_rows, groups_of(unit, groups_in(query))
+    each = f"more than {_number(rows, 'row')}"
+    rules = []
+    if uses_rows(query):
+        together = Rule(f"more than {_number(rows * groups, 'row')} in all", "rows", rows * groups)
+        if p == 1 or groups == 1 == groups_in(query):
+            rules.append(replace(together, words=each) if groups == 1 == groups_in(query) else together)
+        elif p == math.inf:
+            rules.append(Rule(f"{each} in a group", "most rows", rows))
+        else:
+            words = f"{each} in each of {_number(groups, 'group')}, by the sum of squares"
+            rules.append(Rule(words, "squares", rows**2 * groups))
+            if query.subtotals is not None:
+                rules.append(together)
+    if uses_units(query) and groups < groups_in(query):
+        rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
+    return tuple(rules)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def share_of_checks(
+    query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, boolean: Collection[str] = ()
+) -> Fraction:
+    """The share of the budget of a call that its checks take; 0 where none are asked for.
+
+    `usual` is what its ledger says: it holds where the call says nothing and there is something to check.
+    """
+    own = asked is not None
+    asked = asked if own else usual
+    if is_one_of(asked, (None, AUTO, False)):
+        return Fraction(0)
+    checks = checks_of(query, unit, 1, boolean)
+    nothing = checks is None or not (checks.finds or checks.outside)
+    if nothing and not own:
+        return Fraction(0)
+    if nothing:
+        raise InvalidArgument(
+            f"checks must be left out of {query.verb} here, which clips no value, leaves out no row and bounds no "
+            "unit, or adds no noise to a number. Drop checks."
+        )
+    return USUAL if asked is True else Fraction(asked)
+
+
+def planned_checks(
+    query: Query,
+    unit: PrivacyUnit,
+    noises: Noises,
+    share: Fraction,
+    part: Part,
+    *,
+    by_loss: bool,
+    boolean: frozenset[str] = frozenset(),
+) -> PlannedChecks:
+    """The checks of a question whose answers have these noises, with the noise of their part of the price.
+
+    They are calibrated apart: pure noise where all noise of the call is pure, and Gaussian noise else. `by_loss` says
+    that the noises of the call are charged as a sum of pairs (epsilon, delta), and so is this one.
+    """
+    checks = checks_of(query, unit, noises[0].norm, boolean)
+    assert checks is not None
+    if all(noise.pure_epsilon is not None for noise in noises):
+        assert part.epsilon is not None
+        return PlannedChecks(checks, Laplace.of_steps(checks.moved, part.epsilon, 1.0), share, boolean)
+    norm = root_up(Fraction(checks.moved), math.sqrt(checks.moved))
+    if by_loss or part.mu is None:
+        loss = part.loss
+        noise = Gaussian.calibrate(sensitivity=norm, epsilon=loss.epsilon, delta=loss.delta)
+        return PlannedChecks(checks, noise, share, boolean)
+    return PlannedChecks(checks, Gaussian.of_mu(Fraction(norm), part.mu, 1.0), share, boolean)
+
+
+def shares_between(counts: Any, of: Any, noise: Mechanism) -> tuple[Any, Any]:
+    """The ends of the 95% intervals of quotients of noisy numbers of units, between 0 and 1 (Fieller 1954)."""
+    squared = noise.interval(CONFIDENCE) ** 2
+    low, high = quotient_ends(counts, of, (squared, 0.0, squared))
+    known = of > 0.0  # of a total that is not there nothing is known
+    low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -1,0 +1,136 @@
+"""What the bounds of a call may leave out: indicators of units, and how one unit moves their numbers.
+
+Each indicator is 1 or 0 for a unit (for a row, where each row is one), by that unit's own rows alone, and the number of
+units that have it is counted over the whole table. So one unit moves each number by at most 1, and k numbers by at most
+k in the l_1 norm and by sqrt(k) in the l_2 norm. Fewer move where each row is a unit that is added or removed: a value
+is not below the bounds and above them, so of each such pair one number moves. Where a row is replaced both may, as from
+(1, 0) to (0, 1), and the number of units itself does not (``docs/privacy.md``, "Checks").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
+from dpframe.exact import exact_share, is_number
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.bins import EdgeKind
+from dpframe.queries.keys import Keys
+from dpframe.queries.query import Query
+from dpframe.queries.statistics.ecdf import Ecdf
+
+AUTO = "auto"
+What = Literal["below", "above", "present", "outside", "cut", "units"]
+Counting = Literal["rows", "squares", "most rows", "groups"]
+
+
+@dataclass(frozen=True)
+class Between:
+    """A column whose values are clipped to bounds, or what a unit adds of it to a group in all."""
+
+    column: str
+    bounds: tuple[float, float]
+    of_units: bool = False
+    kind: EdgeKind = "number"  # of edges of bins, which may be integers: nanoseconds
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule by which the rows of a unit count for less: what is counted of the unit is more than `most`."""
+
+    words: str
+    counting: Counting
+    most: int
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """One number of a check: of which column or rule, and what of it."""
+
+    of: str | None
+    what: What
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The indicators of a call, from public facts alone.
+
+    Parameters
+    ----------
+    keys : Keys
+        The cells in which a row must be.
+    inner : int
+        How many neighboring cells are one group of rows.
+    among : str or None
+        A column of which a row must have a value to be weighed: that of a distribution function.
+    between : tuple of Between
+        What is clipped.
+    outside : bool
+        Whether rows may be in no cell.
+    rules : tuple of Rule
+        By what units count for less.
+    unit : PrivacyUnit
+        Who is protected.
+    """
+
+    keys: Keys
+    inner: int
+    among: str | None
+    between: tuple[Between, ...]
+    outside: bool
+    rules: tuple[Rule, ...]
+    unit: PrivacyUnit
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads, each once."""
+        of_unit = () if self.unit.column is None else (self.unit.column,)
+        among = () if self.among is None else (self.among,)
+        clipped = (each.column for each in self.between)
+        return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *of_unit]))
+
+    @property
+    def indicators(self) -> tuple[Indicator, ...]:
+        """The numbers that are measured, in their order."""
+        found = [Indicator(each.column, what) for each in self.between for what in ("below", "above")]
+        found += [Indicator(column, "present") for column in dict.fromkeys(each.column for each in self.between)]
+        found += [Indicator(None, "outside")] if self.outside else []
+        found += [Indicator(rule.words, "cut") for rule in self.rules]
+        return (*found, Indicator(None, "units"))
+
+    @property
+    def moved(self) -> int:
+        """How many of the numbers one unit moves, each by 1: the squared l_2 norm, and the l_1 norm."""
+        numbers = len(self.indicators)
+        if self.unit.neighbors == "replace":
+            return numbers - 1  # the number of units stays
+        return numbers - len(self.between) if self.unit.column is None else numbers
+
+    @property
+    def finds(self) -> bool:
+        """Tell whether values may be clipped, or units count for less: what is checked where nobody says otherwise."""
+        return bool(self.between or self.rules)
+
+
+def distributed(query: Query) -> str | None:
+    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
+    return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
+
+
+def checked_checks(checks: object) -> Any:
+    """What ``checks=`` may be: "auto", True, False, or a share of the budget of the call."""
+    if checks is None or isinstance(checks, bool) or is_one_of(checks, (AUTO,)):
+        return checks
+    rule = f'checks must be "auto", True, False, or a share of the budget below 1, not {shown(checks)}. '
+    example = "Write for instance checks=0.1, or leave it out."
+    if not is_number(checks):
+        raise InvalidType(rule + example)
+    try:
+        share = exact_share(checks)
+    except InvalidArgument:
+        share = Fraction(1)
+    if share >= 1:
+        raise InvalidArgument(rule + example)
+    return share

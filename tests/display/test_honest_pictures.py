@@ -1,0 +1,263 @@
+"""Charts that do not show what is not known, in every format, with words for who does not see them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import polars as pl
+import pytest
+from seen import seen
+
+import dpframe as dpf
+from dpframe.display import table_formats, theme
+from dpframe.display.result_tables import Column, Table
+
+altair = pytest.importorskip("altair")
+WARDS = ["A", "B", "none"]
+FRAME = pl.DataFrame({"ward": ["A", "B"] * 300, "age": [30.0, 60.0] * 300, "cost": [10.0, 20.0] * 300})
+
+
+@pytest.fixture(scope="module")
+def ratios():
+    """Ratios of two groups, and of one without rows, of which nothing is known."""
+    bounds = {"age": (0, 100), "cost": (0, 60)}
+    asked = FRAME.dp.group_by("ward", keys=WARDS).agg(
+        r=dpf.ratio("age", "cost", bounds=bounds), epsilon=1, ledger=big()
+    )
+    assert math.isinf(asked["r_error"].to_list()[2])
+    return asked
+
+
+@pytest.fixture(scope="module")
+def ages():
+    """Mean ages of three groups."""
+    return FRAME.dp.group_by("ward", keys=WARDS).mean("age", bounds=(0, 100), epsilon=1, ledger=big())
+
+
+def big():
+    """A ledger that refuses nothing here."""
+    return dpf.Ledger(epsilon=99)
+
+
+def layers(chart, style):
+    """The layers of a style."""
+    return [layer for layer in chart["layer"] if layer["mark"].get("style") == style]
+
+
+def test_an_interval_without_an_end_is_hatched_from_edge_to_edge(ratios):
+    """A bare point under the words "95% margin of error" reads as certainty."""
+    chart = seen(ratios.dp.plot())
+    (hatch,) = layers(chart, "open-intervals")
+    assert hatch["mark"]["strokeDash"]
+    assert {end: hatch["encoding"][end] for end in ("y", "y2")} == {"y": {"value": 300}, "y2": {"value": 0}}
+    assert hatch["transform"] == [{"filter": "datum.open == 'both'"}]
+    arrows = [(layer["mark"]["shape"], layer["encoding"]["y"]["value"]) for layer in layers(chart, "arrows")]
+    assert arrows == [("triangle-down", 295), ("triangle-up", 5)]
+    cells = chart["data"]["values"]
+    assert [cell.get("open") for cell in cells] == [None, None, "both"]
+    assert "95%: -∞ to ∞" in cells[2]["says"]
+    assert chart["layer"][0]["encoding"]["x"]["sort"] == WARDS  # layers of a part of the cells keep the order
+    assert "Hatched, with arrows: intervals that have no end there" in chart["captions"]
+    assert "-∞ to ∞" in chart["description"]
+
+
+def test_closed_intervals_are_not_hatched(ages):
+    chart = seen(ages.dp.plot())
+    assert not layers(chart, "open-intervals")
+    assert "Hatched" not in chart["captions"]
+
+
+def test_an_open_end_of_a_line_is_hatched_in_its_color(ratios):
+    bounds = {"age": (0, 100), "cost": (0, 60)}
+    axis = dpf.bins("age", [0, 20, 40, 60, 80, 100])
+    asked = FRAME.dp.group_by(axis, "ward", keys={"ward": WARDS})
+    found = asked.agg(r=dpf.ratio("age", "cost", bounds=bounds), epsilon=1, ledger=big())
+    chart = seen(found.dp.plot())
+    hatched = layers(chart, "open-intervals")
+    assert {layer["encoding"]["color"]["field"] for layer in hatched} == {"color"}
+    assert len({layer["mark"]["xOffset"] for layer in hatched}) == len(WARDS)
+    json.dumps(chart, allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "notebook", "html"])
+def test_every_picture_has_its_description(ratios, kind):
+    pytest.importorskip("vl_convert")
+    chart = ratios.dp.plot()
+    said = chart.description
+    assert said.startswith("Ratio of age to cost by ward. Released with differential privacy, epsilon 1.")
+    if kind == "notebook":
+        picture, more = chart._repr_mimebundle_()
+        assert more["image/svg+xml"]["alt"] == picture["text/plain"] == said
+        text = picture["image/svg+xml"]
+    else:
+        kept = io.BytesIO() if kind == "png" else io.StringIO()
+        chart.save(kept, format=kind)
+        text = kept.getvalue()
+    if kind == "png":
+        place = text.index(b"iTXtDescription\0\0\0\0\0")
+        assert text[place + 20 :].startswith(said.encode())
+        assert text.endswith(b"IEND\xaeB`\x82")
+    elif kind == "html":
+        assert json.dumps(said)[1:20] in text
+    else:
+        assert f'role="img" aria-label="{said}"' in text.replace("&#x27;", "'")
+
+
+def test_a_chart_saved_as_a_page_fetches_nothing(ages, tmp_path):
+    pytest.importorskip("vl_convert")
+    ages.dp.plot().save(tmp_path / "ages.html")
+    page = (tmp_path / "ages.html").read_text(encoding="utf-8")
+    assert "<script src=" not in page
+    assert "cdn.jsdelivr.net" not in page
+    assert "cdn.jsdelivr.net" in ages.dp.plot().to_html(inline=False)  # who asks for it still gets it
+
+
+def test_charts_compose_as_those_of_altair(ages, ratios):
+    """The look is none of what is composed, and the captions of both stand below."""
+    line = altair.Chart(altair.Data(values=[{"y": 50}])).mark_rule().encode(y="y:Q")
+    layered = ages.dp.plot() + line
+    assert seen(layered)["layer"][-1]["mark"]["type"] == "rule"
+    for beside in (ages.dp.plot() | ratios.dp.plot(), ages.dp.plot() & ratios.dp.plot()):
+        both = seen(beside)
+        assert "config" in both
+        assert "Hatched" in both["captions"]
+        assert [view["title"]["text"] for view in both.get("hconcat", both.get("vconcat"))] == [
+            "Mean of age by ward",
+            "Ratio of age to cost by ward",
+        ]
+    wide = ages.dp.plot().configure_axis(grid=False).properties(width=700)
+    assert (seen(wide)["width"], seen(wide)["config"]["axis"]["grid"]) == (700, False)
+    assert seen(wide)["config"]["axis"]["labelColor"] == theme.LIGHT.ink  # the rest of the look stays
+
+
+def test_a_width_is_that_of_each_panel():
+    keys = {"ward": WARDS, "cost": [10.0, 20.0]}
+    counts = FRAME.dp.group_by("ward", "cost", keys=keys).count(epsilon=1, ledger=big())
+    small = seen(counts.dp.plot(facet="cost").properties(width=99))
+    assert small["spec"]["width"] == 99
+    two = FRAME.dp.group_by("ward", keys=WARDS).agg(
+        n=dpf.count(), age=dpf.mean("age", bounds=(0, 100)), epsilon=1, ledger=big()
+    )
+    assert [panel["width"] for panel in seen(two.dp.plot().properties(width=99))["concat"]] == [99, 99]
+
+
+def test_panels_of_one_quantity_share_one_scale():
+    def scales(chart):
+        found = []
+        for panel in chart["concat"]:
+            sides = [layer["encoding"][end] for layer in panel["layer"] for end in "xy" if end in layer["encoding"]]
+            found.append(next(side["scale"].get("domain") for side in sides if side.get("field") == "value"))
+        return found
+
+    by_ward = FRAME.dp.group_by("ward", keys=WARDS)
+    counts = by_ward.count(epsilon=0.5, ledger=big())
+    one, other = scales(seen(counts.dp.plot(value=["count", "count_noisy"])))
+    assert one == other is not None
+    values = by_ward.agg(
+        n=dpf.count(),
+        low=dpf.mean("age", bounds=(0, 100)),
+        high=dpf.median("age", bounds=(0, 100)),
+        epsilon=1,
+        ledger=big(),
+    )
+    alone, *shared = scales(seen(values.dp.plot()))
+    assert alone is None
+    assert shared[0] == shared[1] is not None
+
+
+def test_maps_of_groups_and_of_tables_share_their_colors():
+    by_ward = FRAME.dp.group_by("ward", keys=["A", "B"])
+    bounds = {"age": (0, 100), "cost": (0, 60)}
+    pairs = seen(by_ward.covariance(["age", "cost"], bounds=bounds, epsilon=1, ledger=big()).dp.plot())
+    domains = [panel["layer"][0]["encoding"]["color"]["scale"]["domain"] for panel in pairs["concat"]]
+    assert domains[0] == domains[1]
+    tables = pl.DataFrame({"a": ["x", "y"] * 90, "b": ["p"] * 180, "c": ["s", "t", "u"] * 60})
+    keys = {"a": ["x", "y"], "b": ["p"], "c": ["s", "t", "u"]}
+    maps = seen(
+        tables.dp.marginals(
+            ["a", "b", "c"], keys=keys, degree=2, epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-6)
+        ).dp.plot()
+    )
+    assert len({str(panel["encoding"]["color"]["scale"]["domain"]) for panel in maps["concat"]}) == 1
+
+
+def test_a_table_for_a_page_brings_its_own_background():
+    """On a light page that is read in dark mode its words are else near white on white."""
+    column = Column("n", (1.0,), is_number=True, decimals=0)
+    html = table_formats.html_block(Table("T", "", (column,), ("a note",), "x", lambda value, _: str(value)))
+    rule = html[html.index("#dpframe-x {") : html.index("}")]
+    assert "background:var(--page);color:var(--ink)" in rule
+
+
+def test_of_many_groups_the_largest_are_drawn_and_the_rest_is_counted():
+    """300 keys made a chart 5,906 pixels high."""
+    keys = list(range(300))
+    frame = pl.DataFrame({"key": [key for key in keys for _ in range(key + 1)]})
+    counts = frame.dp.group_by("key", keys=keys).count(epsilon=50, denoise=None, ledger=big())
+    chart = seen(counts.dp.plot())
+    assert [cell["cell"] for cell in chart["data"]["values"]] == [str(key) for key in range(240, 300)]  # in their order
+    assert "The 60 values of key with the largest numbers, and 240 more." in chart["captions"]
+    assert chart["height"] < 1_600
+    few = seen(counts.dp.plot(limit=5))
+    assert [cell["cell"] for cell in few["data"]["values"]] == ["295", "296", "297", "298", "299"]
+    assert len(seen(counts.dp.plot(limit=300))["data"]["values"]) == 300
+    for wrong in (0, 2.5, True, "all"):
+        with pytest.raises(dpf.InvalidArgument, match="limit must be a whole number of groups"):
+            counts.dp.plot(limit=wrong)
+
+
+def test_a_cube_is_the_table_that_it_is_with_margins():
+    keys = {"ward": ["A", "B"], "cost": [10.0, 20.0]}
+    cube = FRAME.dp.group_by("ward", "cost", keys=keys).count(cube=True, epsilon=1, denoise=None, ledger=big())
+    chart = seen(cube.dp.plot())
+    tiles, margins, *_ = chart["layer"]
+    assert (tiles["transform"], tiles["mark"]["type"]) == ([{"filter": "!datum.margin"}], "rect")
+    assert (margins["transform"], margins["mark"]["style"]) == ([{"filter": "datum.margin"}], "margins")
+    assert [tiles["encoding"][side]["sort"] for side in ("x", "y")] == [["10", "20", "all"], ["A", "B", "all"]]
+    cells = {(cell["up"], cell["cell"]): cell["value"] for cell in chart["data"]["values"]}
+    numbers = {
+        (row["ward"] or "all", f"{row['cost']:g}" if row["cost"] else "all"): row["count"] for row in cube.to_dicts()
+    }
+    assert cells == numbers
+    assert tiles["encoding"]["color"]["scale"]["domain"][1] < cells["all", "all"]  # totals stretch no colors
+
+
+def test_a_distribution_function_is_drawn_in_steps():
+    found = FRAME.dp.ecdf("age", bins=[0, 25, 50, 75, 100], epsilon=1, ledger=big())
+    drawn = [layer["mark"] for layer in seen(found.dp.plot())["layer"]]
+    assert [mark.get("interpolate") for mark in drawn if mark["type"] in ("area", "line")] == ["step-after"] * 2
+
+
+def test_shares_of_bins_are_bars():
+    found = FRAME.dp.histogram("age", bins=[0, 50, 100], normalize=True, epsilon=1, ledger=big())
+    assert seen(found.dp.plot())["layer"][0]["mark"]["type"] == "bar"
+
+
+def test_contributions_end_with_the_last_cell_that_has_data():
+    people = pl.DataFrame({"person": [number // 3 for number in range(900)], "ward": ["A", "B", "C"] * 300})
+    ledger = dpf.Ledger(epsilon=9, unit="person")
+    chart = seen(people.dp.contributions(by="ward", epsilon=5, ledger=ledger).dp.plot())
+    drawn = chart if "data" in chart else chart["layer"][0]
+    places = {cell["x_says"] for cell in drawn["data"]["values"]}
+    assert places == {"1", "2", "3 to 4"}
+    assert "Cells beyond the last that stands out from the noise are left out." in chart["captions"]
+
+
+def test_a_correlation_is_a_full_matrix_with_an_empty_diagonal():
+    bounds = {"age": (0, 100), "cost": (0, 60)}
+    found = FRAME.dp.correlation(["age", "cost"], bounds=bounds, epsilon=1, ledger=big())
+    cells = [(cell["across"], cell["up"]) for cell in seen(found.dp.plot())["data"]["values"]]
+    assert sorted(cells) == [("age", "cost"), ("cost", "age")]
+
+
+@pytest.mark.parametrize(("names", "kept"), [(["yellow", "green"], True), (["yellow", "Ann"], False)])
+def test_names_of_colors_keep_their_colors(names, kept):
+    """Yellow taxis were blue, and green ones orange."""
+    frame = pl.DataFrame({"taxi": names * 50})
+    counts = frame.dp.group_by("taxi", keys=names).count(epsilon=1, ledger=big())
+    bars = seen(counts.dp.plot(color="taxi"))["layer"][0]["encoding"]["fill"]["scale"]
+    assert bars.get("range") == ([theme.NAMED[name] for name in names] if kept else None)
+    for of in (theme.LIGHT, theme.DARK):
+        assert all(color.lower() != of.page for color in theme.NAMED.values())
