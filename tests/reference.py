@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.queries.clipping import grid_steps
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Total
+from dpframe.queries.total import RowsTotal
 
 
 def is_missing(value: Any) -> bool:
@@ -21,8 +23,8 @@ def is_missing(value: Any) -> bool:
 
 def steps_of(value: float, total: Total) -> int:
     """Clip, divide by the grid, round half up: in exact rationals."""
-    lower, upper = total.steps
-    grid = Fraction(total.grid(weighted=False))
+    lower, upper = grid_steps(total.values[0][1])
+    grid = Fraction(total.norm(weighted=False).grid)
     if math.isinf(value):
         return upper if value > 0 else lower
     scaled = min(max(Fraction(float(value)) / grid, Fraction(lower)), Fraction(upper))
@@ -53,12 +55,12 @@ def cell_of(row: dict[str, Any], query: Query) -> int | None:
 
 def contribution(row: dict[str, Any], total: Total) -> int:
     """What one row adds to a statistic, in steps."""
-    if total.column is None:
+    if not total.columns:
         return 1
-    value = row[total.column]
+    value = row[total.columns[0]]
     if is_missing(value):
         return 0
-    return 1 if total.bounds is None else steps_of(value, total) - total.midpoint
+    return 1 if isinstance(total, RowsTotal) else steps_of(value, total) - total.midpoint
 
 
 def row_totals(rows: Sequence[dict[str, Any]], query: Query) -> dict[Total, list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import ATTAINED, REGISTER, bug
+from assurance.bugs.seeding import REGISTER, bug
 
 FILE = "test_block_totals.py"
 UNITS = "test_block_units.py"
@@ -13,10 +13,10 @@ EVEN = f"{FILE}::test_even_bins_are_those_of_a_search"
 BLOCKS = (
     bug(
         "engines",
-        "blocks: values that are not clipped",
-        "block_totals.to_steps",
-        "np.clip(steps, lower, upper, out=steps)",
-        "np.clip(steps, lower - 1e6, upper + 1e6, out=steps)",
+        "blocks: functions of rows that are read as plain values",
+        "block_totals.Sums.add",
+        "steps if row is None else row.of_steps(steps)",
+        "steps",
         VALUES,
     ),
     bug(
@@ -53,11 +53,11 @@ BLOCKS = (
     ),
     bug(
         "engines",
-        "blocks: shares rounded as floats are",
-        "block_totals.to_shares",
-        "length // even > 2**18",
-        "length // even > 2**31",
-        f"{FILE}::test_shares_are_exact",
+        "functions of rows: what is beyond the reach is added",
+        "RowFunction.of_steps",
+        "np.clip(added, *self.reach, out=added)",
+        "pass",
+        "test_total_kinds.py::test_integers_of_functions_are_theirs_within_the_reach",
     ),
     bug(
         "engines",
@@ -229,18 +229,18 @@ BLOCKS = (
     ),
     bug(
         "engines",
-        "blocks: values of a small table clipped one step past the bound",
-        "block_totals.to_steps",
-        "np.clip(steps, lower, upper, out=steps)",
-        "np.clip(steps, lower, upper + 1.0, out=steps)",
-        ATTAINED,
+        "the middle of the bounds taken off missing values too",
+        "OfRows.integers",
+        "added[there] += line.present + line.sum",
+        "added += line.present\n            added[there] += line.sum",
+        "test_total_kinds.py::test_integers_are_those_of_exact_rationals",
     ),
     bug(
         "engines",
         "blocks: values of a small table read in single precision",
-        "block_totals.floats",
-        "    return column.to_numpy()",
-        "    return column.to_numpy().astype(np.float32).astype(np.float64)",
+        "block_totals.to_steps",
+        "return on_grid(column.to_numpy(), bounds, steps)",
+        "return on_grid(column.to_numpy().astype(np.float32).astype(np.float64), bounds, steps)",
         f"{REGISTER}::test_18_values_are_read_in_double_precision",
     ),
     bug(

@@ -54,7 +54,7 @@ ENGINES = (
     bug(
         "engines",
         "a function that is made from a share is taken for one",
-        "aggregates._two_sided",
+        "row_functions._two_sided",
         "type(function) is not TwoSided or",
         "not isinstance(function, TwoSided) or",
         f"{FUNCTIONS}::test_144_only_dpframes_own_shares_have_expressions",
@@ -62,7 +62,7 @@ ENGINES = (
     bug(
         "engines",
         "a share told by its attributes",
-        "aggregates._two_sided",
+        "row_functions._two_sided",
         "type(function) is not TwoSided or type(function.share) is not Share or len(row.columns) != 1",
         'not hasattr(function, "share") or len(row.columns) != 1',
         f"{FUNCTIONS}::test_144_only_dpframes_own_shares_have_expressions",
@@ -70,7 +70,7 @@ ENGINES = (
     bug(
         "engines",
         "a share of other bounds than its column's",
-        "aggregates._two_sided",
+        "row_functions._two_sided",
         "(share.lower, share.upper) == grid_steps(row.columns[0][1]) and share.bits <= BITS",
         "share.bits <= BITS",
         f"{FUNCTIONS}::test_144_only_dpframes_own_shares_have_expressions",

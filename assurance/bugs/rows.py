@@ -4,56 +4,58 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import REGISTER, bug
 
-# small tables are added up by NumPy, which must give what Polars gives
-BY_POLARS = "test_block_totals.py::test_values_of_any_size_and_kind"
+# the one definition of the integers of values, which every plain way calls
+EXACT = "test_total_kinds.py::test_integers_are_those_of_exact_rationals"
+ADDED = "test_total_kinds.py::test_engines_add_up_these_integers"
+READ = "test_block_totals.py::test_values_of_any_size_and_kind"
 ROWS = (
     bug(
         "rows",
         "no clipping",
         "on_grid",
-        "(scaled.clip(float(lower), float(upper)) + 0.5)",
-        "(scaled.clip(-(2.0**62), 2.0**62) + 0.5)",
-        BY_POLARS,
+        "np.clip(steps, lower, upper, out=steps)",
+        "np.clip(steps, -(2.0**62), 2.0**62, out=steps)",
+        EXACT,
     ),
     bug(
         "rows",
         "clipping at the top only",
         "on_grid",
-        "(scaled.clip(float(lower), float(upper)) + 0.5)",
-        "(scaled.clip(-(2.0**62), float(upper)) + 0.5)",
-        BY_POLARS,
+        "np.clip(steps, lower, upper, out=steps)",
+        "np.clip(steps, -(2.0**62), upper, out=steps)",
+        EXACT,
     ),
     bug(
         "rows",
         "clipping one step past the bound",
         "on_grid",
-        "(scaled.clip(float(lower), float(upper)) + 0.5)",
-        "(scaled.clip(float(lower), float(upper) + 1.0) + 0.5)",
-        BY_POLARS,
+        "np.clip(steps, lower, upper, out=steps)",
+        "np.clip(steps, lower, upper + 1.0, out=steps)",
+        EXACT,
     ),
     bug(
         "rows",
         "bounds of the grid rounded outward, the sensitivity not",
-        "on_grid",
-        "    lower, upper = grid_steps(bounds)\n    scaled",
-        "    lower, upper = grid_steps(bounds)[0] - 1, grid_steps(bounds)[1] + 1\n    scaled",
-        BY_POLARS,
+        "row_functions._scale",
+        "lower, upper = grid_steps(bounds)",
+        "lower, upper = grid_steps(bounds)[0] - 1, grid_steps(bounds)[1] + 1",
+        EXACT,
     ),
     bug(
         "rows",
         "sums of floats",
         "on_grid",
-        "+ 0.5).floor().cast(pl.Int64, strict=False)",
-        "+ 0.5)",
-        BY_POLARS,
+        "return np.floor(steps, out=steps)",
+        "return steps",
+        EXACT,
     ),
     bug(
         "rows",
         "a cast that fails on NaN",
-        "on_grid",
-        "+ 0.5).floor().cast(pl.Int64, strict=False)",
-        "+ 0.5).floor().cast(pl.Int64, strict=True)",
-        BY_POLARS,
+        "Terms.integers",
+        "steps.cast(pl.Int64, strict=False)",
+        "steps.cast(pl.Int64, strict=True)",
+        READ,
     ),
     bug(
         "rows",
@@ -61,7 +63,7 @@ ROWS = (
         "_for_role",
         '    if role == "value":\n        return values.cast(pl.Float64, strict=False)',
         '    if role == "value":\n        return values.cast(pl.Float32, strict=False).cast(pl.Float64)',
-        BY_POLARS,
+        READ,
     ),
     bug(
         "rows",
@@ -75,8 +77,8 @@ ROWS = (
         "rows",
         "counts in 16 bits",
         "Terms.read",
-        "return groups[ROWS].to_numpy().astype(np.int64)",
-        "return groups[ROWS].to_numpy().astype(np.int16).astype(np.int64)",
+        "line.rows * groups[ROWS].to_numpy().astype(np.int64)",
+        "line.rows * groups[ROWS].to_numpy().astype(np.int16).astype(np.int64)",
         f"{REGISTER}::test_15_counts_do_not_wrap_either",
     ),
     bug(

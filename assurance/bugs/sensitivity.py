@@ -73,9 +73,9 @@ SENSITIVITY = (
     bug(
         "sensitivity",
         "missing values forgotten: the least that a row may add is its bound",
-        "Total.reach",
-        "return (min(lower, 0), max(upper, 0))",
-        "return (lower, upper)",
+        "SumTotal.norm",
+        "(min(lower, 0), max(upper, 0))",
+        "(lower, upper)",
         ATTAINED,
     ),
 )

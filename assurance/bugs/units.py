@@ -105,9 +105,9 @@ UNITS = (
     bug(
         "units",
         "contributions under replace as under add-remove",
-        "sensitivity.of",
-        'replaced = total.reach, unit.neighbors == "replace"',
-        "replaced = total.reach, False",
+        "sensitivity._of_whole_units",
+        'replace=unit.neighbors == "replace"',
+        "replace=False",
         "test_contributions.py::test_searched_sensitivity_of_contributions",
     ),
     bug(

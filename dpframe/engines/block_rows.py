@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframe.engines.aggregates import Integers
 from dpframe.engines.block_owners import MOST_BITS, Keys, Owners, owners_of
 from dpframe.engines.block_places import may_be_placed, places_of
-from dpframe.engines.block_totals import Layout, floats, to_shares, to_steps
+from dpframe.engines.block_totals import Layout, to_steps
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_coded import MISSING
 from dpframe.engines.kernels import in_threads
@@ -160,12 +160,11 @@ class _Coder:
 def _write_steps(layout: Layout, strip: pl.DataFrame, out: Steps, scratch: Scratch) -> None:
     """The steps of each slot, MISSING where a value is missing."""
     columns = layout.columns(strip)
-    steps = scratch.of("steps", strip.height, np.float64)
     for wide in layout.wide:
-        to_steps(floats(columns[wide.name]), wide.bounds, steps)
+        steps = to_steps(columns[wide.name], wide.bounds, scratch)
         for number in wide.slots:
-            share = layout.slots.slots[number][1].share
-            values = steps if share is None else to_shares(steps, share, scratch)
+            row = layout.slots.slots[number][1].row
+            values = steps if row is None else row.of_steps(steps)
             if np.isnan(values.min(initial=0.0)):
                 values = np.where(np.isnan(values), float(MISSING), values)
             out[number] = values

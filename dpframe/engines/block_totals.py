@@ -7,14 +7,12 @@ counted, by cell and value, and what each value adds is computed once.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Integers, Terms
 from dpframe.engines.block_places import BLOCK, may_be_placed, places_of
@@ -23,10 +21,9 @@ from dpframe.engines.kernel_steps import Slots, Tables, loaded, together
 from dpframe.engines.kernels import in_threads, threads
 from dpframe.engines.known_words import Scratch
 from dpframe.engines.source import Source
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.clipping import step_length
+from dpframe.queries.row_functions import Bounds, Floats, on_grid
 from dpframe.queries.total import Total
-
-Floats = NDArray[np.float64]
 
 MOST_CELLS = 2**12  # of tables that are made for each block
 NARROW = 2**15  # counts by cell and value
@@ -47,6 +44,7 @@ class Counted:
     """A column of integers whose values are counted, from `lower` to `upper`; what lies beyond counts as these."""
 
     name: str
+    bounds: Bounds
     lower: int
     upper: int
     slots: tuple[int, ...]
@@ -94,7 +92,7 @@ def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None
     """None where the grid is coarser than integers are: a bound may then be no whole step."""
     if bounds is None or step_length(bounds) > 1:
         return None
-    return Counted(name, math.floor(bounds[0]), math.ceil(bounds[1]), numbers)
+    return Counted(name, bounds, math.floor(bounds[0]), math.ceil(bounds[1]), numbers)
 
 
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
@@ -150,11 +148,10 @@ class Sums:
         if not self.by_value:
             np.add.at(self.counts, places, 1)
         for wide in self.layout.wide:
-            steps = self.scratch.of("steps", places.size, np.float64)
-            to_steps(floats(columns[wide.name]), wide.bounds, steps)
+            steps = to_steps(columns[wide.name], wide.bounds, self.scratch)
             for number in wide.slots:
-                share = self.layout.slots.slots[number][1].share
-                self._add(number, places, steps if share is None else to_shares(steps, share, self.scratch))
+                row = self.layout.slots.slots[number][1].row
+                self._add(number, places, steps if row is None else row.of_steps(steps))
 
     def _add(self, number: int, places: Integers, weights: Floats) -> None:
         if math.isnan(weights.min(initial=0.0)):
@@ -169,11 +166,11 @@ class Sums:
         """The sums, once what each counted value adds is multiplied by how often it was there."""
         counts = self.by_value[0].sum(axis=1) if self.by_value else self.counts
         for column, table in zip(self.layout.counted, self.by_value, strict=True):
-            values, steps = np.arange(column.lower, column.upper + 1), np.empty(column.span)
+            values = np.arange(column.lower, column.upper + 1)
             for number in column.slots:
                 slot = self.layout.slots.slots[number][1]
-                to_steps(values, slot.bounds, steps)
-                adds = steps if slot.share is None else to_shares(steps, slot.share, None)
+                steps = on_grid(values, column.bounds)
+                adds = steps if slot.row is None else slot.row.of_steps(steps)
                 self.sums[number] += table[:, :-1] @ adds.astype(np.int64)
                 self.absent[number] += table[:, -1]
         return Tables(counts, tuple(self.sums), tuple(self.absent))
@@ -194,47 +191,12 @@ def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch:
     return both
 
 
-def floats(column: pl.Series) -> NDArray[Any]:
-    """The numbers of a column as they are; NaN where they are missing."""
+def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floats:
+    """The numbers of a column on the grid of their bounds, without bounds as they are; NaN where they are missing."""
     if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
         column = column.cast(pl.Float64).fill_null(math.nan)
-    return column.to_numpy()
-
-
-def to_steps(values: NDArray[Any], bounds: Any, steps: Floats) -> None:
-    """Values on the grid of their bounds, as `aggregates.on_grid`; without bounds as they are."""
-    if bounds is None:
-        steps[:] = values
-        return
-    per_unit, lower, upper = _scale(bounds)
-    np.multiply(values, per_unit, out=steps)
-    np.clip(steps, lower, upper, out=steps)
-    steps += 0.5
-    np.floor(steps, out=steps)
-
-
-@functools.cache
-def _scale(bounds: tuple[float, float]) -> tuple[float, float, float]:
-    """The steps of one unit, and those of the bounds."""
-    lower, upper = grid_steps(bounds)
-    return 1.0 / step_length(bounds), float(lower), float(upper)
-
-
-def to_shares(steps: Floats, share: Any, scratch: Scratch | None) -> Floats:
-    """The place of each step between the bounds, as `Share` has it.
-
-    The quotient and a half is no whole number, unless the length of the way is a power of two, when it is exact: it is
-    an odd number over twice the odd part of the length. While that is small, no rounding takes it over a whole number.
-    """
-    length = share.upper - share.lower
-    even = length & -length
-    shares: Floats = np.empty(steps.size) if scratch is None else scratch.of("shares", steps.size, np.float64)
-    if (even > 2**share.bits and even < length) or length // even > 2**18 or share.bits > 30:
-        missing = np.isnan(steps)
-        shares[:] = share(np.where(missing, 0.0, steps).astype(np.int64))
-        shares[missing] = math.nan
-        return shares
-    np.subtract(steps, float(share.lower), out=shares)
-    shares *= 2.0**share.bits / length
-    shares += 0.5
-    return np.floor(shares, out=shares)
+    steps = scratch.of("steps", len(column), np.float64)
+    if bounds is not None:
+        return on_grid(column.to_numpy(), bounds, steps)
+    steps[:] = column.to_numpy()
+    return np.asarray(steps)

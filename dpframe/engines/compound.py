@@ -5,8 +5,8 @@ Like all of this room: integers row by row, sums that wrap modulo 2**64, and not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -17,24 +17,23 @@ from dpframe.engines.contrast_counts import contrasts_in, contrasts_of_rows, dec
 from dpframe.engines.distinct import ORDERED, drops_groups
 from dpframe.engines.kernel_units import of_units, weighed_rows
 from dpframe.engines.row_totals import by_cell, of_rows_alone, with_cells
-from dpframe.engines.source import ColumnRequest, Source, collected
+from dpframe.engines.source import ColumnRequest, Role, Source, collected
 from dpframe.engines.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.clipping import grid_steps
 from dpframe.queries.query import Query, gathers
-from dpframe.queries.total import Total
+from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
-from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, RowVector
+from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, summed, vector_of
 
 THERE = " there"  # ends the names of columns that say whether a value is present
-WIDER = 2**10  # a value of a unit's sum is clipped to so many times the larger bound of the sum
 
 
 @dataclass(frozen=True)
 class Parts:
     """The columns that are loaded and summed for the Totals of a query: plain sums, and a column for each other."""
 
-    plain: dict[Total, tuple[Total, ...]]  # the sums over rows that a Total is made of
+    plain: dict[Total, tuple[OfRows, ...]]  # the sums over rows that a Total is made of
     others: dict[Total, str]  # bins of values, values of a unit's sum, presence -> engine column
     terms: Terms
 
@@ -46,12 +45,7 @@ class Parts:
     @classmethod
     def of(cls, totals: tuple[Total, ...], by_units: bool) -> Self:
         """Sort them; where each row is a unit, what a unit adds is what its row adds."""
-        plain: dict[Total, tuple[Total, ...]] = {}
-        for total in totals:
-            if isinstance(total.vector, RowVector):
-                plain[total] = tuple(Total(row=entry) for entry in total.vector.entries)
-            elif total.vector is None and total.distinct is None and not (total.per_unit and by_units):
-                plain[total] = (replace(total, per_unit=False),)
+        plain = {total: sums for total in totals if (sums := summed(total, by_units))}
         others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
         return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
 
@@ -63,19 +57,12 @@ class Parts:
         """The columns to load."""
         others: list[ColumnRequest] = []
         for total, name in self.others.items():
-            if isinstance(total.vector, Matches):
-                key = declared_keys(source, total.vector.axis, 0)
-                others += [
-                    (name, total.vector.column, "key", key),
-                    (name + THERE, total.vector.column, "present", None),
-                ]
-                continue
-            if total.distinct is not None:
-                others += [(name, column, "unit", None) for column in total.columns]
-                continue
-            column = total.column if total.vector is None else total.columns[0] if total.columns else None
-            if column is not None:
-                others.append((name, column, "value" if total.values else "present", None))
+            if (matches := vector_of(total, Matches)) is not None:
+                key = declared_keys(source, matches.axis, 0)
+                others += [(name, matches.column, "key", key), (name + THERE, matches.column, "present", None)]
+            else:
+                role: Role = "unit" if isinstance(total, DistinctTotal) else "value" if total.values else "present"
+                others += [(name, column, role, None) for column in total.columns]
         return [*self.terms.requests(), *others]
 
     def prepared(self) -> list[pl.Expr]:
@@ -89,7 +76,8 @@ class Parts:
 
     def compared(self) -> dict[str, Matches]:
         """The columns whose values are compared, by their names here."""
-        return {name: total.vector for total, name in self.others.items() if isinstance(total.vector, Matches)}
+        compared = {name: vector_of(total, Matches) for total, name in self.others.items()}
+        return {name: matches for name, matches in compared.items() if matches is not None}
 
     def _named(self) -> tuple[list[Total], list[str]]:
         return list(self.others), list(self.others.values())
@@ -97,7 +85,7 @@ class Parts:
 
 def compound(query: Query) -> bool:
     """Tell whether some Total is no plain sum over rows."""
-    return gathers(query) or any(total.per_unit or total.vector is not None for total in query.of_cells)
+    return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
 
 
 def totals_at_once(
@@ -150,7 +138,7 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
     totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     if parts.others:
         totals |= _others(table, parts, query, unit, p)
-    return {total: totals[total] for total in query.of_cells if total.distinct is None}
+    return {total: totals[total] for total in query.of_cells if not isinstance(total, DistinctTotal)}
 
 
 def _side_by_side(entries: list[Integers]) -> Integers:
@@ -164,22 +152,22 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
     totals = {}
     counted: dict[str | int, Integers] = {}  # looks at the bins of the keys share their counts
     for total, name in parts.others.items():
-        if total.distinct is not None:
+        if isinstance(total, DistinctTotal):
             continue  # not to be added up over pieces: see `distinct`
         column = table[name] if total.columns else None
-        if isinstance(total.vector, InnerCounts | Matches):
-            inner = total.vector
+        inner = vector_of(total, InnerCounts) or vector_of(total, Matches)
+        if inner is not None:
             bins = name if total.columns else inner.bins
             if bins not in counted:
                 counted[bins] = _counted(inner, column, cell, code, size, query, unit, p)
             totals[total] = inner.measured(counted[bins]).flatten()  # a copy: they are added up in place
-        elif total.counts:
+        elif not total.values:
             there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
             totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
         else:
             assert column is not None
             values = column.fill_null(0).to_numpy()
-            totals[total] = _clipped(total, values, cell, code, size, query.keys.cells, unit, p)
+            totals[total] = _clipped(total.values[0][1], values, cell, code, size, query.keys.cells, unit, p)
     return totals
 
 
@@ -192,11 +180,18 @@ def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyU
 
 
 def _clipped(
-    total: Total, values: Integers, cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float
+    bounds: tuple[float, float],
+    values: Integers,
+    cell: Integers,
+    code: Integers,
+    size: int,
+    cells: int,
+    unit: PrivacyUnit,
+    p: float,
 ) -> Integers:
     """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach."""
     pairs, pair_of_row = np.unique(code * cells + cell, return_inverse=True)
-    sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *total.steps)
+    sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *grid_steps(bounds))
     steps = _steps(pairs // cells, size, cells, unit, p)
     weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
     return added(weighed, pairs % cells, cells)
@@ -245,27 +240,24 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
 
 
 def _prepared(total: Total, name: str) -> pl.Expr | None:
-    """From a column that was brought to integers, row by row; null where the value is missing."""
-    if isinstance(total.vector, InnerCounts):
-        return None if total.vector.column is None else _binned(name, total.vector)
-    if total.bounds is None:
-        return pl.col(name) if total.columns else None
-    return wider_steps(pl.col(name), total.bounds)
+    """From a column that was brought over, row by row: the bin of a value, or what it adds to its unit's sum."""
+    inner = vector_of(total, InnerCounts)
+    if inner is None:
+        return (
+            wider_steps(pl.col(name), total.values[0][1]) if total.values else pl.col(name) if total.columns else None
+        )
+
+    def places(column: pl.Series) -> pl.Series:
+        return pl.Series(inner.places(column.cast(pl.Float64).to_numpy()))  # NaN where they are missing
+
+    return pl.col(name).map_batches(places, return_dtype=pl.Int64, is_elementwise=True) if inner.column else None
 
 
 def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
-    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; null where it is missing."""
-    most = float(WIDER * max(map(abs, grid_steps(bounds))))
-    return ((value * (1.0 / step_length(bounds))).clip(-most, most) + 0.5).floor().cast(pl.Int64, strict=False)
+    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; none where it is missing."""
+    total = UnitsTotal("value", bounds)
 
+    def integers(column: pl.Series) -> pl.Series:
+        return pl.Series(total.integers(len(column), {"value": column.cast(pl.Float64).to_numpy()}).ravel())
 
-def _binned(name: str, inner: InnerCounts) -> pl.Expr:
-    """The bin of each value; NaN and null are in none."""
-    cuts = np.array(inner.cuts, dtype=np.float64)
-
-    def bins(column: pl.Series) -> pl.Series:
-        values: Any = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        code = np.searchsorted(cuts, values, side="right")
-        return pl.Series(np.where(np.isnan(values), -1, code).astype(np.int64))
-
-    return pl.col(name).map_batches(bins, return_dtype=pl.Int64, is_elementwise=True).alias(name)
+    return value.map_batches(integers, return_dtype=pl.Int64, is_elementwise=True)

@@ -19,15 +19,15 @@ from dpframe.queries.contrasts import Subset
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import Total
-from dpframe.queries.vectors import INNER_BITS, TableContrasts
+from dpframe.queries.vectors import INNER_BITS, TableContrasts, vector_of
 
 MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
 
 
 def contrasts_in(query: Query) -> TableContrasts | None:
     """The contrasts that a query measures; None where it asks something else."""
-    vectors = (total.vector for total in query.of_cells)
-    return next((vector for vector in vectors if isinstance(vector, TableContrasts)), None)
+    vectors = (vector_of(total, TableContrasts) for total in query.of_cells)
+    return next((vector for vector in vectors if vector is not None), None)
 
 
 def declared_rows(source: Source, vector: TableContrasts, unit: PrivacyUnit) -> pl.DataFrame:

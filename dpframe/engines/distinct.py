@@ -23,7 +23,7 @@ from dpframe.engines.weights import unit_codes
 from dpframe.errors import InvalidArgument
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query, gathers
-from dpframe.queries.total import Total
+from dpframe.queries.total import DistinctTotal, Total
 from dpframe.queries.unit_weights import groups_of
 
 Integers = NDArray[np.int64]
@@ -67,9 +67,9 @@ class Holdings:
 class GatheredPartial(Partial):
     """Exact totals of some rows, and the values that are to be counted once those of all rows are together."""
 
-    held: Mapping[Total, Holdings]
+    held: Mapping[DistinctTotal, Holdings]
 
-    def __init__(self, totals: Mapping[Total, Integers], held: Mapping[Total, Holdings]) -> None:
+    def __init__(self, totals: Mapping[Total, Integers], held: Mapping[DistinctTotal, Holdings]) -> None:
         object.__setattr__(self, "totals", totals)
         object.__setattr__(self, "held", held)
 
@@ -90,7 +90,7 @@ def drops_groups(query: Query, unit: PrivacyUnit) -> bool:
 def gathered(
     totals: Mapping[Total, Integers],
     table: pl.DataFrame,
-    columns: Mapping[Total, str],
+    columns: Mapping[DistinctTotal, str],
     unit: PrivacyUnit,
     cells: int,
     secret: int,
@@ -113,7 +113,7 @@ def counted_values(partial: Any, cells: int) -> Partial:
     """The totals with the numbers of distinct values, of all rows."""
     if not isinstance(partial, GatheredPartial):
         return Partial({})  # which is refused
-    numbers = {total: held.numbers(cells, total.distinct or 1) for total, held in partial.held.items()}
+    numbers: dict[Total, Integers] = {total: held.numbers(cells, total.most) for total, held in partial.held.items()}
     return Partial({**partial.totals, **numbers})
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.aggregates import Integers, Line, Terms, plain_share
+from dpframe.engines.aggregates import Integers, Line, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.kernel_places import Places, Placing
 from dpframe.engines.kernels import STRIP, block_ends, in_threads, kernels_for, read_only, ready, strips, threads
 from dpframe.engines.source import ColumnRequest, Source
 from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.row_functions import OnGrid, RowFunction, plain_share
 from dpframe.queries.total import Total
 
 Steps = NDArray[np.int32]
@@ -30,7 +31,7 @@ class Slot:
 
     name: str  # of the engine's column
     bounds: tuple[float, float] | None = None  # of values; None for what comes as integers
-    share: Any = None  # where the place between the bounds is added, and not the value
+    row: RowFunction | None = None  # where the place between the bounds is added, and not the value
 
     def fill(self, kernels: ModuleType, values: Any, steps: Steps) -> int:
         """Write the steps of some values, and tell how many are missing."""
@@ -38,9 +39,8 @@ class Slot:
             return int(kernels.narrowed(values, steps))
         lower, upper = grid_steps(self.bounds)
         missing = kernels.to_steps(values, 1.0 / step_length(self.bounds), float(lower), float(upper), steps)
-        if self.share is not None:
-            length = self.share.upper - self.share.lower
-            kernels.to_share(steps, self.share.lower, length, self.share.bits)
+        if self.row is not None and (share := plain_share(self.row)) is not None:
+            kernels.to_share(steps, share.lower, share.upper - share.lower, share.bits)
         return int(missing)
 
 
@@ -55,26 +55,30 @@ class Slots:
     @classmethod
     def of(cls, terms: Terms) -> Self | None:
         """Of columns as they were brought over; None where integers do not fit 32 bits."""
-        slots = [(terms.values[column], Slot(name, bounds)) for (column, bounds), name in terms.sums.items()]
+        slots: list[tuple[str, Slot]] = []
         made: list[pl.Expr] = []
-        for row, name in terms.rows.items():
-            share = plain_share(row)
-            if share is not None and row.missing is None:
-                slots.append((terms.values[row.columns[0][0]], Slot(name, row.columns[0][1], share)))
-            elif max(map(abs, row.reach)) > FITS:
-                return None
-            else:
-                made.append(terms.of_rows(row, name))
-                slots.append((name, Slot(name)))
-        slots += [(name, Slot(name)) for name in terms.present.values()]
-        return cls(tuple(slots), tuple(made), _lines(terms))
+        for addend, name in terms.addends.items():
+            match addend:
+                case OnGrid(column, bounds):
+                    slots.append((terms.values[column], Slot(name, bounds)))
+                case RowFunction(columns=((column, bounds),), missing=None) if plain_share(addend) is not None:
+                    slots.append((terms.values[column], Slot(name, bounds, addend)))
+                case RowFunction() if max(map(abs, addend.reach)) > FITS:
+                    return None
+                case RowFunction():
+                    made.append(terms.integers(addend))
+                    slots.append((name, Slot(name)))
+                case _:
+                    slots.append((name, Slot(name)))
+        return cls(tuple(slots), tuple(made), terms.lines)
 
     @classmethod
     def of_coded(cls, terms: Terms) -> Self | None:
         """Of coded rows, in which the integers stand."""
-        if any(max(map(abs, row.reach)) > FITS for row in terms.rows):
+        rows = [addend for addend in terms.addends if isinstance(addend, RowFunction)]
+        if any(max(map(abs, row.reach)) > FITS for row in rows):
             return None
-        return cls(tuple((name, Slot(name)) for name in terms.names()), (), _lines(terms))
+        return cls(tuple((name, Slot(name)) for name in terms.names()), (), terms.lines)
 
     def columns(self, table: pl.DataFrame) -> list[Any]:
         """The arrays that kernels read of a block: NaN, or the least integer of 32 bits, where a value is missing."""
@@ -82,10 +86,6 @@ class Slots:
             numbers = [column.cast(pl.Float64) for column in table if column.name.startswith("value")]
             table = table.with_columns(pl.DataFrame(numbers).select(self.made))
         return [_filled(table[name], slot) for name, slot in self.slots]
-
-
-def _lines(terms: Terms) -> dict[Total, Line]:
-    return {total: terms.line(total) for total in terms.totals}
 
 
 def _filled(column: pl.Series, slot: Slot) -> Any:

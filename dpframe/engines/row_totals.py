@@ -15,7 +15,7 @@ from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers, placed
 from dpframe.engines.half_open import HalfOpenBins
 from dpframe.engines.source import Source, collected
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal, Total
 
 Totals = dict[Total, Integers]
 
@@ -27,7 +27,7 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
     if (found := kernel_steps.of_rows(source, cells, terms)) is not None:
         return found
-    if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (Total(None),):
+    if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (RowsTotal(),):
         return {terms.totals[0]: _histogram(source.load(cells.requests()), cells, source.rows)}
     if (found := block_totals.of_rows(source, cells, terms)) is not None:
         return found
@@ -52,7 +52,7 @@ def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     """Totals of rows that carry their cell's number."""
-    if terms.totals == (Total(None),):
+    if terms.totals == (RowsTotal(),):
         return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
     return of_groups(groups, groups["cell"].to_numpy(), terms, cells)

@@ -24,6 +24,7 @@ from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind
 from dpframe.queries.query import ERROR, NOISY, Query, gathers
 from dpframe.queries.statistics.capabilities import OfUnits, Tables
+from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
@@ -62,11 +63,11 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
         lambda one: one.resolved(lambda axis: _checked_axis(source, axis)) if isinstance(one, Tables) else one
     )
     for total in query.of_cells:
-        if isinstance(total.vector, Matches):
+        if isinstance(total, VectorTotal) and isinstance(total.vector, Matches):
             _checked_axis(source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
-            if total.distinct is not None and column.identity is None:
+            if isinstance(total, DistinctTotal) and column.identity is None:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines.aggregates import ROWS, Terms, plain_share
+from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Cells
 from dpframe.engines.compound import Parts
 from dpframe.engines.engine import Partial
@@ -34,7 +34,7 @@ from dpframe.engines.source import source_of
 from dpframe.engines.task import Task
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.query import gathers
-from dpframe.queries.total import RowFunction
+from dpframe.queries.row_functions import OnGrid, Present, RowFunction, plain_share
 
 KEYS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.String)
 VALUES = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Float32, pl.Float64)
@@ -53,7 +53,7 @@ def by_sql(task: RowTask) -> bool:
     cells, dtypes = cells_of(task), {name: column.polars for name, column in task.types.items()}
     if cells.bins or any(dtypes[name] not in VALUES for name in parts.terms.values):
         return False
-    if any(plain_share(row) is None for row in parts.terms.rows):
+    if any(isinstance(addend, RowFunction) and plain_share(addend) is None for addend in parts.terms.addends):
         return False
     sizes = [keys.size for keys in cells.declared.values()]
     small = all(0 < size <= MOST_KEYS for size in sizes) and int(np.prod(sizes, dtype=np.float64)) <= MOST_CELLS
@@ -104,14 +104,16 @@ def integers_of(task: Task, terms: Terms, places: dict[str, str]) -> dict[str, s
     """The expressions of the integers that are summed, by the engine's names; null where there is none."""
     missing = {name: _missing(place, task.types[name].polars) for name, place in places.items()}
     found = {}
-    for (column, bounds), name in terms.sums.items():
-        found[name] = f"case when {missing[column]} then null else {_step(places[column], bounds)} end"
-    for row, name in terms.rows.items():
-        column, bounds = row.columns[0]
-        rest = "null" if row.missing is None else f"{row.missing}L"
-        found[name] = f"case when {missing[column]} then {rest} else {_share(row, places[column], bounds)} end"
-    for column, name in terms.present.items():
-        found[name] = f"case when {missing[column]} then 0L else 1L end"
+    for addend, name in terms.addends.items():
+        match addend:
+            case OnGrid(column, bounds):
+                rest, integer = "null", _step(places[column], bounds)
+            case RowFunction(columns=((column, bounds),)):
+                rest = "null" if addend.missing is None else f"{addend.missing}L"
+                integer = _share(addend, places[column], bounds)
+            case Present(column):
+                rest, integer = "0L", "1L"
+        found[name] = f"case when {missing[column]} then {rest} else {integer} end"
     return found
 
 

@@ -20,6 +20,7 @@ from dpframe.engines.row_totals import coded_rows, of_rows_alone
 from dpframe.engines.source import ColumnType, Source, collected, types_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query, gathers
+from dpframe.queries.total import DistinctTotal
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Task(RowTask):
         one.
         """
         if compound(self.query):
-            return table.unique() if all(total.distinct is not None for total in self.query.of_cells) else table
+            return table.unique() if all(isinstance(total, DistinctTotal) for total in self.query.of_cells) else table
         terms = self._terms
         table = table if terms is None else kernel_coded.widened(table, terms)
         values = [] if terms is None else terms.names()
@@ -127,7 +128,7 @@ class Task(RowTask):
         if not gathers(self.query):
             return Partial(totals)
         names = Parts.of(self.query.of_cells, self.by is not None).others
-        columns = {total: name for total, name in names.items() if total.distinct is not None}
+        columns = {total: name for total, name in names.items() if isinstance(total, DistinctTotal)}
         return gathered(totals, table, columns, self.unit, self.query.keys.cells, self.secret)
 
     def _weighed(self, table: pl.DataFrame) -> Partial:

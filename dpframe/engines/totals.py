@@ -20,7 +20,7 @@ from dpframe.engines.task import Task
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query, gathers
-from dpframe.queries.total import Total
+from dpframe.queries.total import Total, VectorTotal, over
 
 Totals = dict[Total, Integers]
 
@@ -44,7 +44,7 @@ def totals(
     steps = measured(engine, Task.of(engine, query, unit, p, secret))
     for level in query.shown.levels[1:]:
         for total in query.of_cells:
-            steps[total.over(level.columns)] = added(steps[total], level.group, level.size)
+            steps[over(total, level.columns)] = added(steps[total], level.group, level.size)
     return steps
 
 
@@ -60,11 +60,10 @@ def measured(engine: Engine, task: Task) -> Totals:
 
 def _checked(partial: Partial, task: Task) -> Totals:
     """Refuse what an engine from outside may have made of its partials: rows would count more than is protected."""
-    cells = task.query.keys.cells
-    expected = {
-        total: (cells if total.vector is None else cells // total.vector.cells * total.vector.folded,)
-        for total in task.query.of_cells
-    }
+    cells, expected = task.query.keys.cells, {}
+    for total in task.query.of_cells:
+        vector = total.vector if isinstance(total, VectorTotal) else None
+        expected[total] = (cells if vector is None else cells // vector.cells * vector.folded,)
     if not isinstance(partial, Partial) or {total: cells.shape for total, cells in partial.totals.items()} != expected:
         raise InvalidType("fold must return the sum of what piece gave")
     if any(cells.dtype != np.int64 for cells in partial.totals.values()):

@@ -34,7 +34,7 @@ from dpframe.engines.aggregates import ROWS, Terms
 from dpframe.engines.cells import Integers, added, placed
 from dpframe.engines.source import FEW_ROWS, collected
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.total import WEIGHT_BITS, Total
+from dpframe.queries.total import WEIGHT_BITS, RowsTotal, Total
 
 Floats = NDArray[np.float64]
 
@@ -163,7 +163,7 @@ def _chosen(mask: NDArray[np.bool_]) -> Any:
 
 def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
     """The steps that each row adds to a Total; None where each adds 1."""
-    line = terms.line(total)
+    line = terms.lines[total]
     if line.name is None:
         return None
     column = table[line.name]
@@ -227,7 +227,7 @@ def _truncated_steps(values: NDArray[Any], weights: Floats, total: Total) -> Int
 
 def grid_of(total: Total) -> float:
     """The steps of one row's step: counts are weighed on a finer grid."""
-    return 2.0**WEIGHT_BITS if total.counts else 1.0
+    return 2.0**WEIGHT_BITS if isinstance(total, RowsTotal) else 1.0
 
 
 def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:

@@ -27,6 +27,7 @@ from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.total import by_whole_units
 from dpframe.queries.unit_weights import groups_of
 
 Integers = NDArray[np.int64]
@@ -89,10 +90,10 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         return None
     if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
         return None
-    if any(total.vector is not None and total.vector.contrasts is not None for total in query.of_cells):
+    if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None
     between = dict.fromkeys(
-        Between(column, bounds, total.per_unit and unit.column is not None)
+        Between(column, bounds, by_whole_units(total) and unit.column is not None)
         for total in query.of_cells
         for column, bounds in total.values
         if not (column in boolean and bounds == (0.0, 1.0))

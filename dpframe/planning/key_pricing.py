@@ -82,7 +82,7 @@ def of_people(axis: FoundAxis, unit: PrivacyUnit) -> Sensitivity:
         groups=min(most, discovery.max_keys),
         weighted=True,
         replace=unit.neighbors == "replace",
-        grid=axis.people.grid(fine),
+        grid=axis.people.norm(fine).grid,
     )
 
 

@@ -23,7 +23,7 @@ from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.capabilities import Choosing, InWords, Noting, PlanRow, Tables
-from dpframe.queries.total import Total
+from dpframe.queries.total import Total, over
 
 MOST_LINES = 20  # of the table of a plan in words
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
@@ -47,7 +47,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
     noise = {part.total: part.mechanism for part in parts}
     return {
         name: max(
-            statistic.expected_error([noise[total.over(by)] for total in totals], size or TYPICAL_SIZES[1], confidence)
+            statistic.expected_error([noise[over(total, by)] for total in totals], size or TYPICAL_SIZES[1], confidence)
             for by in query.shown.groupings
         )
         for name, statistic in query.statistics
@@ -171,7 +171,7 @@ class Plan:
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
-        return tuple(self.by_total[total.over(by)].mechanism for total in statistic.totals())
+        return tuple(self.by_total[over(total, by)].mechanism for total in statistic.totals())
 
     def errors(self, confidence: float) -> dict[str, float]:
         """The expected half-width per output column at any confidence, the largest of all levels of a rollup."""
@@ -244,7 +244,7 @@ class Plan:
 
     def _rows(self) -> list[tuple[str, Planned]]:
         return [
-            (name, self.by_total[needed.over(by)])
+            (name, self.by_total[over(needed, by)])
             for name, statistic in self.query.statistics
             for by in self.query.shown.groupings
             for needed in statistic.totals()

@@ -11,7 +11,7 @@ from dpframe.exact import checked_whole, positive, root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.query import Query, by_choice
-from dpframe.queries.total import WEIGHT_BITS, Total, Vector
+from dpframe.queries.total import DistinctTotal, Total, UnitsTotal, VectorTotal, by_whole_units
 from dpframe.queries.unit_weights import counts_whole, groups_of
 
 
@@ -127,28 +127,25 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
     In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
     the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger (``docs/privacy.md``).
     """
-    if total.units:  # a unit of its own in one cell, as a row is: no bounds and no weights
-        reach, replaced = total.reach, unit.neighbors == "replace"
-        return Sensitivity(reach, cells, rows=1, groups=1, weighted=False, replace=replaced, grid=1.0)
-    if total.distinct is not None:
-        return _of_distinct(total.distinct, unit, cells)
-    if total.per_unit:
+    if isinstance(total, DistinctTotal):
+        return _of_distinct(total.most, unit, cells)
+    if isinstance(total, UnitsTotal):
         return _of_whole_units(total, unit, cells)
-    if total.vector is not None:
-        return _of_vector(total, total.vector, unit, cells)
-    weighted = unit.column is not None
-    scale = 2**WEIGHT_BITS if weighted and total.counts else 1
-    lower, upper = total.reach
-    bounds = unit.contribution
-    groups = min(bounds.max_groups, cells)
+    weighted, bounds, inside = unit.column is not None, unit.contribution, 1
+    if isinstance(total, VectorTotal):  # a row adds to a group; the weight of a unit counts its rows by group
+        inside = total.vector.cells
+    norm, groups = total.norm(weighted), min(bounds.max_groups, cells // inside)
     return Sensitivity(
-        reach=(lower * scale, upper * scale),
-        cells=cells if merged is None else merged,
+        reach=norm.reach,
+        cells=cells // inside * norm.width if merged is None else merged,
         rows=bounds.max_rows if merged is None else bounds.max_rows * groups,
         groups=groups if merged is None else 1,
         weighted=weighted,
         replace=unit.neighbors == "replace",
-        grid=total.grid(weighted),
+        grid=norm.grid,
+        vector=norm.vector,
+        signed=norm.signed,
+        contrasts=norm.contrasts,
     )
 
 
@@ -161,19 +158,18 @@ def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
 
 def uses_rows(query: Query) -> bool:
     """Tell whether the rows of a unit count, and not only in which groups it has some."""
-    return any(not total.per_unit for total in query.of_cells)
+    return not all(by_whole_units(total) for total in query.of_cells)
 
 
 def uses_units(query: Query) -> bool:
     """Tell whether some Total counts units, or clips what they add in all."""
-    return any(total.per_unit and total.distinct is None for total in query.of_cells)
+    return any(by_whole_units(total) and not isinstance(total, DistinctTotal) for total in query.of_cells)
 
 
 def groups_in(query: Query) -> int:
     """The number of groups of rows: the cells, but where the last axis of the keys is inside of them."""
-    return query.keys.cells // max(
-        (total.vector.cells for total in query.of_cells if total.vector is not None), default=1
-    )
+    vectors = [total.vector for total in query.of_cells if isinstance(total, VectorTotal)]
+    return query.keys.cells // max((vector.cells for vector in vectors), default=1)
 
 
 def one_group(query: Query) -> bool:
@@ -181,19 +177,21 @@ def one_group(query: Query) -> bool:
     return by_choice(query) or groups_in(query) == 1
 
 
-def _of_whole_units(total: Total, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """The sensitivity where a unit adds at most v(t) times the reach to each of its t cells: see `unit_weights`."""
-    weighted, most = unit.column is not None, groups_of(unit, cells)
-    fine = total.counts and weighted and not counts_whole(unit, cells)
-    scale = 2**WEIGHT_BITS if fine else 1
+def _of_whole_units(total: UnitsTotal, unit: PrivacyUnit, cells: int) -> Sensitivity:
+    """The sensitivity where a unit adds at most v(t) times the reach to each of its t cells: see `unit_weights`.
+
+    A unit that is in one cell in any case is as a row by itself: it has no bounds and no weights.
+    """
+    weighted = unit.column is not None and not total.once
+    norm = total.norm(weighted and not counts_whole(unit, cells))
     return Sensitivity(
-        reach=(total.reach[0] * scale, total.reach[1] * scale),
+        reach=norm.reach,
         cells=cells,
         rows=1,
-        groups=most if weighted else 1,
+        groups=groups_of(unit, cells) if weighted else 1,
         weighted=weighted,
         replace=unit.neighbors == "replace",
-        grid=total.grid(fine),
+        grid=norm.grid,
     )
 
 
@@ -212,24 +210,6 @@ def _of_distinct(most: int, unit: PrivacyUnit, cells: int) -> Sensitivity:
         weighted=False,
         replace=unit.neighbors == "replace",
         grid=1.0,
-    )
-
-
-def _of_vector(total: Total, vector: Vector, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """A row adds a vector to its group; the weight of a unit counts its rows by group."""
-    weighted, groups = unit.column is not None, cells // vector.cells
-    bounds = unit.contribution
-    return Sensitivity(
-        reach=(0, 1),
-        cells=groups * vector.width,
-        rows=bounds.max_rows,
-        groups=min(bounds.max_groups, groups),
-        weighted=weighted,
-        replace=unit.neighbors == "replace",
-        grid=total.grid(weighted),
-        vector=vector.norms(weighted),
-        signed=vector.signed,
-        contrasts=vector.contrasts,
     )
 
 

@@ -12,7 +12,7 @@ from dpframe.exact import exact_weight, is_number
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.capabilities import Weighing
-from dpframe.queries.total import Total
+from dpframe.queries.total import Total, over
 
 
 def equal(count: int) -> Shares:
@@ -28,17 +28,17 @@ def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shar
     each.
     """
     if weights is None:
-        weight_of = dict.fromkeys((total.over(None) for total in query.totals), 1)
+        weight_of = dict.fromkeys((over(total, None) for total in query.totals), 1)
         for _, statistic in query.statistics:
             for total, weight in _relative(statistic).items():
                 weight_of[total] = max(weight_of[total], weight)
-        return tuple(whole * share for share in _scaled([weight_of[total.over(None)] for total in query.totals]))
+        return tuple(whole * share for share in _scaled([weight_of[over(total, None)] for total in query.totals]))
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
         relative = _relative(statistic)
-        needed = [total for total in query.totals if total.over(None) in relative]
-        for total, part in zip(needed, _scaled([relative[total.over(None)] for total in needed]), strict=True):
+        needed = [total for total in query.totals if over(total, None) in relative]
+        for total, part in zip(needed, _scaled([relative[over(total, None)] for total in needed]), strict=True):
             shares[total] += whole * of_column[name] * part
     return tuple(shares.values())
 

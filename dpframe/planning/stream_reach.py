@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpframe.exact import root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.prefix_sums import BITS, PrefixSums
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal, Total
 
 FINE = 2**BITS  # steps of the coefficients
 
@@ -52,16 +52,16 @@ class StreamReach:
     def of(cls, total: Total, unit: PrivacyUnit, *, periods: int, groups: int) -> StreamReach:
         """The sensitivity of the stream of one Total."""
         design, rows = PrefixSums(periods), 1 if unit.column is None else unit.contribution.max_rows
-        replace = unit.neighbors == "replace"
+        norm, replace, whole = total.norm(weighted=False), unit.neighbors == "replace", isinstance(total, RowsTotal)
         return cls(
-            reach=total.reach,
-            whole=total.counts,
+            reach=norm.reach,
+            whole=whole,
             column_sum=design.column_sum,
             column_square=design.column_square,
             rows=rows,
             entries=periods * min(groups, rows * (2 if replace else 1)),
             replace=replace,
-            grid=design.grid if total.counts else total.grid(False),
+            grid=design.grid if whole else norm.grid,
         )
 
     def steps(self, p: float) -> float:

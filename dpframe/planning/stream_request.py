@@ -15,6 +15,7 @@ from dpframe.privacy import Price, PrivacyUnit, checked_bound
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.capabilities import Labelled, choosing
+from dpframe.queries.total import OfRows
 
 COLUMNS = ("total", "period")  # that have an error
 MECHANISMS = (None, "laplace", "gaussian")
@@ -89,7 +90,7 @@ class StreamRequest:
 def check_statistic(statistic: object) -> Statistic:
     """One clipped sum over rows is what a stream adds up; anything else is refused."""
     totals = statistic.totals() if isinstance(statistic, Statistic) and choosing(statistic) is None else ()
-    plain = len(totals) == 1 and not (totals[0].per_unit or totals[0].units or totals[0].vector is not None)
+    plain = len(totals) == 1 and isinstance(totals[0], OfRows)
     if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]  # then it is a Statistic
         raise InvalidArgument(
             f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}: "

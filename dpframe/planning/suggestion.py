@@ -16,7 +16,7 @@ from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.planning.cut_units import Cells, CutUnits
 from dpframe.privacy import Price, PrivacyUnit
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal
 
 Floats = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ def candidates(
         everything = {round(reach, 6): reach for reach in _reaches(cells, p)} | {key: of[1] for key, of in seen.items()}
         cut = CutUnits(cells_of, p, tuple(everything[key] for key in sorted(everything)))
         for bounded, reach in seen.values():
-            noise = cells * size * sensitivity.of(Total(None), bounded, cells).norm(p)
+            noise = cells * size * sensitivity.of(RowsTotal(), bounded, cells).norm(p)
             whole = float((grid.units * grid.rows).sum())
             rows.append((_candidate(bounded, grid.kept(reach, p), whole, noise, cut, reach), cut, reach))
     rows = sorted(rows, key=lambda row: float(row[0]["total_error"]))[:LISTED]

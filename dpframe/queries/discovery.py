@@ -16,7 +16,8 @@ from dpframe.queries.bins import Coding
 from dpframe.queries.counts import MOST_CELLS, length
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
 from dpframe.queries.sameness import same_key
-from dpframe.queries.statistics import Statistic, Total
+from dpframe.queries.statistics import Statistic
+from dpframe.queries.total import RowsTotal, Total, UnitsTotal
 
 MOST_KEYS = 2**20  # of one unit; each number of them up to here is looked at
 EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
@@ -156,7 +157,7 @@ class FoundAxis(KeyAxis):
     @property
     def people(self) -> Total:
         """The Total that tells which keys are shown, and the answer of n_units."""
-        return Total() if self.by_rows else Total(per_unit=True)
+        return RowsTotal() if self.by_rows else UnitsTotal()
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: [] for column in self.columns}

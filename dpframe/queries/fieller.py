@@ -8,7 +8,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.total import Floats, Noise
+from dpframe.queries.row_functions import Floats
+from dpframe.queries.total import Noise
 
 
 def fieller(

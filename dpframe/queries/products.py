@@ -8,14 +8,15 @@ which one takes the rest, add up to 1 in each row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.queries.clipping import grid_steps
-from dpframe.queries.row_functions import BITS, WHOLE, Share, polynomials
-from dpframe.queries.total import WEIGHT_BITS, RowFunction
+from dpframe.queries.row_functions import BITS, WHOLE, Bernstein, RowFunction, Share, TwoSided, polynomials
+from dpframe.queries.total import WEIGHT_BITS
 from dpframe.queries.vectors import RowVector, Values
 
 Integers = NDArray[np.int64]
@@ -105,3 +106,29 @@ def pairs(size: int) -> list[tuple[int, int]]:
 
 def _listed(columns: list[str]) -> str:
     return f"all of {', '.join(columns)}"
+
+
+@lru_cache(maxsize=256)
+def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = False) -> RowVector:
+    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise.
+
+    With `everyone` a missing value counts as the middle: both ways are then half of the whole.
+    """
+    share, bits = Share(*grid_steps(bounds), BITS), BITS
+    words = f"distances of {column} to its bounds"
+    halfway = 2 ** (bits - 1) if everyone else None
+    entries = tuple(
+        RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words, halfway)
+        for above in (True, False)
+    )
+    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
+
+
+def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
+    """Bernstein's polynomials of degree two of each value: what a variance needs of pure noise."""
+    share, bits = Share(*grid_steps(bounds), BITS), BITS
+    words = f"Bernstein sums of {column}"
+    entries = tuple(
+        RowFunction(((column, bounds),), Bernstein(share, power), (0, 2**bits), 2.0**-bits, words) for power in range(3)
+    )
+    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)

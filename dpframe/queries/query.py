@@ -25,6 +25,7 @@ from dpframe.queries.statistics.capabilities import (
     Sharing,
     Tables,
 )
+from dpframe.queries.total import DistinctTotal, OfRows, over
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ class Query:
     @cached_property
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure; equal ones once."""
-        return tuple(total.over(by) for by in self.shown.groupings for total in self.of_cells)
+        return tuple(over(total, by) for by in self.shown.groupings for total in self.of_cells)
 
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
@@ -94,7 +95,7 @@ class Query:
     def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The noisy values and the half-widths of their 95% intervals, a row each."""
         parts = [
-            statistic.answer({total: measured[total.over(by)] for total in statistic.totals()})
+            statistic.answer({total: measured[over(total, by)] for total in statistic.totals()})
             for by in self.shown.groupings
         ]
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
@@ -110,7 +111,7 @@ class Query:
 
 def gathers(query: Query) -> bool:
     """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
-    return any(total.distinct is not None for total in query.of_cells)
+    return any(isinstance(total, DistinctTotal) for total in query.of_cells)
 
 
 def choices_of(query: Query) -> tuple[Deciding, ...]:
@@ -171,7 +172,7 @@ def _check_subtotals(query: Query, option: Option) -> None:
                 f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
                 "Ask for dpf.count and dpf.sum of the column, and divide."
             )
-    if any(total.per_unit or total.units or total.vector is not None for total in query.of_cells):
+    if not all(isinstance(total, OfRows) for total in query.of_cells):
         raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows
             f"{option} must be left out of statistics that measure units or vectors: the weights of units hold for "
             "subtotals of plain sums over rows alone. Let such a statistic say adds_up = False."

@@ -1,25 +1,143 @@
-"""Integer functions of values on the grid of their bounds: a row adds them to totals of products and shares.
+"""What rows add, as columns of integers: each is defined here, once.
 
-Each is a value of its own: equal where its numbers are, and it can be pickled.
+A column is a value on the grid of its bounds, whether a value is present, or an integer function of several values. All
+plain ways of the engines call its `steps`. Compiled kernels and the SQL of Spark have expressions of their own, which
+tests hold to it. A Total is read off the sums of one column: see `Reading`.
+
+Steps are floats, so that NaN says that a value is missing. They are whole and within +-2**31, so that each is exact.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.clipping import grid_steps
-from dpframe.queries.total import RowFunction
-from dpframe.queries.vectors import RowVector
+from dpframe.errors import InvalidArgument, shown
+from dpframe.queries.clipping import grid_steps, step_length
 
+Bounds = tuple[float, float]
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LARGEST_REACH = 2**31  # of a row, in steps: the sum of 2**22 rows of a unit is then exact as a float
 BITS = 30  # a value lies at a whole number of 2**-30 of the way between its bounds: no sum wraps below 2**33 rows
 WHOLE = 2**BITS
 CENTRED_BITS = 16  # and at one of 2**-16 of half the way from the middle; squares have 2**32 steps
+
+
+class Addend(Protocol):
+    """A column of integers that rows add."""
+
+    def steps(self, *values: NDArray[Any]) -> Floats:
+        """What each row adds, of the values of its columns; NaN where it adds nothing, for a value is missing."""
+
+
+@dataclass(frozen=True)
+class OnGrid:
+    """The values of a column in whole steps of the grid of its bounds, clipped to them."""
+
+    column: str
+    bounds: Bounds
+
+    def steps(self, *values: NDArray[Any]) -> Floats:
+        """The steps of each value, which is a number, NaN where it is missing."""
+        (only,) = values
+        return on_grid(only, self.bounds)
+
+
+@dataclass(frozen=True)
+class Present:
+    """1 for each value of a column that is present, and 0 for a missing one."""
+
+    column: str
+
+    def steps(self, *values: NDArray[Any]) -> Floats:
+        """The same as numbers, of what says whether each value is there."""
+        (only,) = values
+        return only.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """An integer function of a row's clipped values: the row adds it to a Total that is no plain count or sum.
+
+    Parameters
+    ----------
+    columns : tuple of (column, bounds)
+        The values that the function reads, each clipped to its bounds and counted in the steps of its grid
+        (`step_length` of the bounds). A row in which one of them is missing adds nothing.
+    function : callable
+        Of an int64 array for each of them, one entry a row: the int64 array of what each row adds. It must depend on
+        the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled. How
+        many rows it is given at once, each engine decides; it cannot write to the arrays.
+    reach : tuple of int
+        The least and the greatest that a row may add, in steps, at most 2**31 of them: what the function gives is
+        clipped to them, so that the sensitivity holds whatever it does.
+    grid : float
+        The length of a step of the result, in its own units.
+    words : str
+        What is measured, for plans and records.
+    missing : int, optional
+        What a row adds in which a value is missing, within the reach; nothing by default.
+    """
+
+    columns: tuple[tuple[str, Bounds], ...]
+    function: Callable[..., Integers]
+    reach: tuple[int, int]
+    grid: float
+    words: str
+    missing: int | None = None
+
+    def __post_init__(self) -> None:
+        if not -LARGEST_REACH <= self.reach[0] <= self.reach[1] <= LARGEST_REACH:
+            raise InvalidArgument(
+                f"reach must be two whole numbers of steps within +-2**31, lower first, not {shown(self.reach)}. "
+                "Take a coarser grid."
+            )
+        if self.missing is not None and not self.reach[0] <= self.missing <= self.reach[1]:
+            raise InvalidArgument(
+                f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Widen the reach."
+            )
+
+    def given(self, *steps: Integers) -> Integers:
+        """The integers of rows in which no value is missing: the one way in which the function is called."""
+        for column in steps:
+            column.flags.writeable = False
+        with np.errstate(all="ignore"):  # whatever it does with a value, nothing is said of it
+            return np.asarray(self.function(*steps))
+
+    def steps(self, *values: NDArray[Any]) -> Floats:
+        """What each row adds, within the reach; where a value is missing NaN, or what is added for it."""
+        read = zip(values, self.columns, strict=True)
+        return self.of_steps(*(on_grid(column, bounds) for column, (_, bounds) in read))
+
+    def of_steps(self, *steps: Floats) -> Floats:
+        """The same, of values that are on the grids of their bounds."""
+        some = any(np.isnan(column.min(initial=0.0)) for column in steps)
+        missing = np.logical_or.reduce([np.isnan(column) for column in steps]) if some else None
+        filled = steps if missing is None else [np.where(np.isnan(column), 0.0, column) for column in steps]
+        results = self.given(*(column.astype(np.int64) for column in filled))
+        with np.errstate(all="ignore"):  # of what is no integer
+            added = results.astype(np.int64, copy=False).astype(np.float64)
+        np.clip(added, *self.reach, out=added)  # what is rounded as a float is far beyond the reach
+        if missing is not None:
+            added[missing] = np.nan if self.missing is None else self.missing
+        return added
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A Total of some rows: so many times their number, that of the rows where a column is there, and its sum."""
+
+    addend: OnGrid | Present | RowFunction | None
+    rows: int = 0
+    present: int = 0
+    sum: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,7 +150,11 @@ class Share:
 
     def __call__(self, steps: Integers) -> Integers:
         length = self.upper - self.lower  # at most 2**31 steps, so that products fit
-        return np.asarray(((steps - self.lower) * 2 ** (self.bits + 1) + length) // (2 * length))
+        places = np.asarray(steps - self.lower)
+        places *= 2 ** (self.bits + 1)
+        places += length
+        places //= 2 * length
+        return places
 
 
 @dataclass(frozen=True)
@@ -82,30 +204,57 @@ class CentredSquare:
         return np.asarray(y * y - 2 ** (2 * self.share.bits - 3))
 
 
-@lru_cache(maxsize=256)
-def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = False) -> RowVector:
-    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise.
+def on_grid(values: NDArray[Any], bounds: Bounds, out: Floats | None = None) -> Floats:
+    """Divide by the grid (a power of two: exact), clip, round to nearest, halves up; NaN stays.
 
-    With `everyone` a missing value counts as the middle: both ways are then half of the whole.
+    The bounds are whole steps, so no value lies past them after rounding.
     """
-    share, bits = Share(*grid_steps(bounds), BITS), BITS
-    words = f"distances of {column} to its bounds"
-    halfway = 2 ** (bits - 1) if everyone else None
-    entries = tuple(
-        RowFunction(((column, bounds),), TwoSided(share, above), (0, 2**bits), 2.0**-bits, words, halfway)
-        for above in (True, False)
-    )
-    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
+    per_unit, lower, upper = _scale(bounds)
+    with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+        steps: Floats = np.multiply(values, per_unit, out=out)
+        np.clip(steps, lower, upper, out=steps)
+        steps += 0.5
+        return np.floor(steps, out=steps)
 
 
-def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
-    """Bernstein's polynomials of degree two of each value: what a variance needs of pure noise."""
-    share, bits = Share(*grid_steps(bounds), BITS), BITS
-    words = f"Bernstein sums of {column}"
-    entries = tuple(
-        RowFunction(((column, bounds),), Bernstein(share, power), (0, 2**bits), 2.0**-bits, words) for power in range(3)
-    )
-    return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
+@cache
+def _scale(bounds: Bounds) -> tuple[float, float, float]:
+    """The steps of one unit, and those of the bounds."""
+    lower, upper = grid_steps(bounds)
+    return 1.0 / step_length(bounds), float(lower), float(upper)
+
+
+def plain_share(row: RowFunction) -> Share | None:
+    """The share of one value that a function is, for which kernels and SQL have expressions; None of any other."""
+    function = _two_sided(row)
+    return function.share if function is not None and function.above else None
+
+
+def reading_of(row: RowFunction) -> Reading:
+    """A function's own column; of the way to the upper bound the other way's, of which it is the rest to a whole.
+
+    Both ways need one column, and one pass over the rows.
+    """
+    function = _two_sided(row)
+    if function is None or function.above:
+        return Reading(row, sum=1)
+    whole = 2**function.share.bits
+    missing = None if row.missing is None else whole - row.missing
+    other = replace(row, function=TwoSided(function.share, above=True), missing=missing)
+    return Reading(other, present=whole, sum=-1)
+
+
+def _two_sided(row: RowFunction) -> TwoSided | None:
+    """The function as dpframe's own, of which a share follows; any other is called, whatever attributes it has.
+
+    A class that is made from it may add something else. Of other bounds or another reach, clipping would change it.
+    """
+    function = row.function
+    if type(function) is not TwoSided or type(function.share) is not Share or len(row.columns) != 1:
+        return None
+    share = function.share
+    fits = (share.lower, share.upper) == grid_steps(row.columns[0][1]) and share.bits <= BITS
+    return function if fits and row.reach == (0, 2**share.bits) else None
 
 
 def centred_squares(column: str, bounds: tuple[float, float]) -> RowFunction:

@@ -1,25 +1,38 @@
-"""The Totals that are measured: integer sums over cells, and the noisy numbers that become of them."""
+"""The Totals that are measured: integer sums over cells, and the noisy numbers that become of them.
+
+A Total is one of six kinds: rows are counted, or their values summed, or a function of them; several numbers of each
+group are summed with one noise; units are counted, or what each has in all is summed; distinct values are counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.contrasts import ContrastDesign
+from dpframe.queries.row_functions import (
+    Bounds,
+    Floats,
+    Integers,
+    OnGrid,
+    Present,
+    Reading,
+    RowFunction,
+    reading_of,
+)
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Columns = Mapping[str, NDArray[Any]]  # numbers, NaN where they are missing; or whether each value is there
+Values = tuple[tuple[str, Bounds], ...]
 
-LARGEST_REACH = 2**31  # of a row, in steps: the sum of 2**22 rows of a unit is then exact as a float
 WEIGHT_BITS = 20  # counts of weighted units live on a grid of 2**-20
+WIDER = 2**10  # a value of a unit's sum is clipped to so many times the larger bound of the sum
 
 
 class Noise(Protocol):
@@ -48,53 +61,250 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class RowFunction:
-    """An integer function of a row's clipped values: the row adds it to a Total that is no plain count or sum.
+class Norm:
+    """What one row adds to its group, in steps: the facts from which the sensitivity follows."""
+
+    grid: float  # the length of a step in the user's units
+    reach: tuple[int, int] = (0, 1)  # the least and the greatest; 0 is among them, for a value may be missing
+    width: int = 1  # the number of integers for each group
+    vector: tuple[int | Fraction, int | Fraction] | None = None  # of several: the l_1 norm, and the squared l_2 norm
+    signed: bool = False  # whether some of several may be negative
+    contrasts: ContrastDesign | None = None  # whose noise has a scale for each of them; None of noise of one scale
+
+    @property
+    def nonnegative(self) -> bool:
+        """Tell whether no single total can be below zero; public, since it follows from the bounds."""
+        return self.vector is None and self.reach[0] == 0
+
+
+class Kinds(type):
+    """The class of Total, which makes one of its kinds when it is called."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        if cls is Total:
+            return Total.__new__(Total, *given, **named)
+        kind: Any = cls
+        made = object.__new__(kind)
+        kind.__init__(made, *given, **named)
+        return made
+
+
+class Total(metaclass=Kinds):
+    """One integer sum over cells, on a declared grid: ``Total(...)`` gives the kind that its arguments say.
 
     Parameters
     ----------
-    columns : tuple of (column, bounds)
-        The values that the function reads, each clipped to its bounds and counted in the steps of its grid
-        (`step_length` of the bounds). A row in which one of them is missing adds nothing.
-    function : callable
-        Of an int64 array for each of them, one entry a row: the int64 array of what each row adds. It must depend on
-        the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled. How
-        many rows it is given at once, each engine decides; it cannot write to the arrays.
-    reach : tuple of int
-        The least and the greatest that a row may add, in steps, at most 2**31 of them: what the function gives is
-        clipped to them, so that the sensitivity holds whatever it does.
-    grid : float
-        The length of a step of the result, in its own units.
-    words : str
-        What is measured, for plans and records.
-    missing : int, optional
-        What a row adds in which a value is missing, within the reach; nothing by default.
+    column : str, optional
+        The column of which present values are counted, or values summed; rows are counted without.
+    bounds : tuple of two floats, optional
+        Of the values, which are clipped to them and summed.
+    centred : bool
+        Whether the middle of the bounds is taken off each value.
+    units : bool
+        Whether units are counted, each once, and not their rows.
+    by : tuple of str, optional
+        Of subtotals: the columns that they are kept apart by; None for the cells.
+    row : RowFunction, optional
+        What a row adds, where it is neither 1 nor the column's value.
+    per_unit : bool
+        Whether what a whole unit adds to a cell is 1, or clipped, and not what a row adds.
+    vector : Vector, optional
+        Several numbers of each group of rows, of one noise.
+    distinct : int, optional
+        Of a number of distinct values: of how many of them one unit may be the reason.
+
+    Raises
+    ------
+    InvalidArgument
+        If the arguments are of several kinds.
+
+    Notes
+    -----
+    The grid of a sum is the power of two that makes the larger bound 2**29 to 2**30 steps long. The bounds are rounded
+    to it, and everything else (clipping, sensitivity) is taken from the rounded ones.
+
+    Examples
+    --------
+    >>> Total(), Total("age", bounds=(0, 120))
+    (RowsTotal(column=None, by=None), SumTotal(column='age', bounds=(0, 120), centred=False, by=None))
+    >>> import numpy as np
+    >>> age = Total("age", bounds=(0, 128))
+    >>> age.integers(2, {"age": np.array([64.0, 500.0])}).ravel() * age.norm(weighted=False).grid
+    array([ 64., 128.])
     """
 
-    columns: tuple[tuple[str, tuple[float, float]], ...]
-    function: Callable[..., Integers]
-    reach: tuple[int, int]
-    grid: float
-    words: str
-    missing: int | None = None
+    by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
 
-    def __post_init__(self) -> None:
-        if not -LARGEST_REACH <= self.reach[0] <= self.reach[1] <= LARGEST_REACH:
-            raise InvalidArgument(
-                f"reach must be two whole numbers of steps within +-2**31, lower first, not {shown(self.reach)}. "
-                "Take a coarser grid."
-            )
-        if self.missing is not None and not self.reach[0] <= self.missing <= self.reach[1]:
-            raise InvalidArgument(
-                f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Widen the reach."
-            )
+    def __new__(
+        cls,
+        column: str | None = None,
+        bounds: Bounds | None = None,
+        centred: bool = False,
+        units: bool = False,
+        by: tuple[str, ...] | None = None,
+        row: RowFunction | None = None,
+        per_unit: bool = False,
+        vector: Vector | None = None,
+        distinct: int | None = None,
+    ) -> Total:
+        if cls is not Total:  # as pickle makes one, which then fills it
+            return object.__new__(cls)
+        given: dict[str, Any] = {
+            "column": column,
+            "bounds": bounds,
+            "centred": centred,
+            "units": units,
+            "by": by,
+            "row": row,
+        }
+        given |= {"per_unit": per_unit, "vector": vector, "distinct": distinct}
+        return _kind({name: value for name, value in given.items() if value is not None and value is not False})
 
-    def given(self, *steps: Integers) -> Integers:
-        """The integers of rows in which no value is missing: the one way in which the function is called."""
-        for column in steps:
-            column.flags.writeable = False
-        with np.errstate(all="ignore"):  # whatever it does with a value, nothing is said of it
-            return np.asarray(self.function(*steps))
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(column for column, _ in self.values)
+
+    @property
+    def values(self) -> Values:
+        """The columns whose values are read as numbers, with their bounds."""
+        return ()
+
+    def norm(self, weighted: bool) -> Norm:
+        """What one row adds, and the grid; `weighted` where rows are weighed, and counted on a finer grid."""
+        raise NotImplementedError
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """What each of so many rows adds, where it is a unit by itself: (rows, width), in steps.
+
+        The one definition: every way of the engines adds up these, however rows are cut into pieces.
+        """
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        raise NotImplementedError
+
+
+def over(total: Total, by: tuple[str, ...] | None) -> Total:
+    """The same sum, over the groups of cells that agree in these columns."""
+    return total if by == total.by else replace(total, by=by)  # type: ignore[type-var]  # each kind is a dataclass
+
+
+def by_whole_units(total: Total) -> bool:
+    """Tell whether what a whole unit adds to a cell is bounded, however many rows it has there."""
+    if isinstance(total, UnitsTotal):
+        return not total.once
+    return isinstance(total, DistinctTotal) and total.per_unit
+
+
+class OfRows(Total):
+    """A plain sum over rows, which is read off one column of integers."""
+
+    @property
+    def reading(self) -> Reading:
+        """The column, and how sums of rows are read off it."""
+        raise NotImplementedError
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """What each row adds: as the sums of any rows are read, so that every way is held to it."""
+        line = self.reading
+        added = np.full(rows, line.rows, dtype=np.int64)
+        if line.addend is not None:
+            steps = line.addend.steps(*(columns[column] for column in self.columns))
+            there = ~np.isnan(steps)
+            added[there] += line.present + line.sum * steps[there].astype(np.int64)
+        return added[:, None]
+
+    def _over(self) -> str:
+        return "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
+
+
+@dataclass(frozen=True)
+class RowsTotal(OfRows):
+    """The number of rows or, of a column, of its present values."""
+
+    column: str | None = None
+    by: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return () if self.column is None else (self.column,)
+
+    @property
+    def reading(self) -> Reading:
+        """Rows as they are; or whether the column's values are present."""
+        return Reading(None, rows=1) if self.column is None else Reading(Present(self.column), sum=1)
+
+    def norm(self, weighted: bool) -> Norm:
+        """1 or nothing; of a weighed row so many steps of a finer grid."""
+        return Norm(2.0**-WEIGHT_BITS, (0, 2**WEIGHT_BITS)) if weighted else Norm(1.0)
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        return ("rows" if self.column is None else f"present values of {self.column}") + self._over()
+
+
+@dataclass(frozen=True)
+class SumTotal(OfRows):
+    """The sum of a column's values, clipped to bounds; `centred` with their middle taken off each."""
+
+    column: str
+    bounds: Bounds
+    centred: bool = False
+    by: tuple[str, ...] | None = None
+
+    @property
+    def values(self) -> Values:
+        """The column, with its bounds."""
+        return ((self.column, self.bounds),)
+
+    @property
+    def midpoint(self) -> int:
+        """The number of steps that are taken off each present value."""
+        return sum(grid_steps(self.bounds)) // 2 if self.centred else 0
+
+    @property
+    def reading(self) -> Reading:
+        """The values on the grid, and the middle of the bounds off each that is present."""
+        return Reading(OnGrid(self.column, self.bounds), present=-self.midpoint, sum=1)
+
+    def norm(self, weighted: bool) -> Norm:
+        """From the one bound to the other, and nothing where the value is missing."""
+        lower, upper = (step - self.midpoint for step in grid_steps(self.bounds))
+        return Norm(step_length(self.bounds), (min(lower, 0), max(upper, 0)))
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        return f"{'centred ' if self.centred else ''}sum of {self.column}{self._over()}"
+
+
+@dataclass(frozen=True)
+class FunctionTotal(OfRows):
+    """The sum of an integer function of a row's values."""
+
+    row: RowFunction
+    by: tuple[str, ...] | None = None
+
+    @property
+    def values(self) -> Values:
+        """The columns, with their bounds."""
+        return self.row.columns
+
+    @property
+    def reading(self) -> Reading:
+        """The function's own column, or that of the other of two ways."""
+        return reading_of(self.row)
+
+    def norm(self, weighted: bool) -> Norm:
+        """Whatever the function gives, no more than its reach."""
+        lower, upper = self.row.reach
+        return Norm(self.row.grid, (min(lower, 0), max(upper, 0)))
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        return self.row.words + self._over()
 
 
 class Vector(Protocol):
@@ -113,7 +323,7 @@ class Vector(Protocol):
         """The columns that it reads."""
 
     @property
-    def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+    def values(self) -> Values:
         """The columns whose values are read, with their bounds."""
 
     @property
@@ -138,6 +348,9 @@ class Vector(Protocol):
     def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
 
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """What each of so many rows adds: (rows, width); of counts (rows, 1), 1 for a row that is in some place."""
+
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
 
@@ -146,112 +359,152 @@ class Vector(Protocol):
 
 
 @dataclass(frozen=True)
-class Total:
-    """One clipped sum over cells, or a count where there are no bounds, as integers on a declared grid.
+class VectorTotal(Total):
+    """Several numbers of each group of rows, of one noise."""
 
-    The grid of a sum is the power of two that makes the larger bound 2**29 to 2**30 steps long. The bounds are
-    rounded to it, and everything else (clipping, sensitivity) is taken from the rounded ones.
-    """
-
-    column: str | None = None
-    bounds: tuple[float, float] | None = None
-    centred: bool = False
-    units: bool = False  # whether units are counted, each once, and not their rows
-    by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
-    row: RowFunction | None = None  # what a row adds, where it is neither 1 nor the column's value
-    per_unit: bool = False  # whether what a whole unit adds to a cell is 1, or clipped, and not what a row adds
-    vector: Vector | None = None  # several numbers of each group of rows, of one noise
-    distinct: int | None = None  # of a number of distinct values: of how many of them one unit may be the reason
+    vector: Vector
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
-        if self.vector is not None:
-            return self.vector.columns
-        if self.row is not None:
-            return tuple(column for column, _ in self.row.columns)
-        return () if self.column is None else (self.column,)
-
-    def over(self, by: tuple[str, ...] | None) -> Total:
-        """The same sum, over the groups of cells that agree in these columns."""
-        return self if by == self.by else replace(self, by=by)
+        return self.vector.columns
 
     @property
-    def counts(self) -> bool:
-        """Tell whether a row adds 1 or nothing."""
-        return self.bounds is None and self.row is None and self.vector is None and self.distinct is None
+    def values(self) -> Values:
+        """The columns whose values are read as numbers, with their bounds."""
+        return self.vector.values
 
-    @property
-    def values(self) -> tuple[tuple[str, tuple[float, float]], ...]:
-        """The columns whose values are read, with their bounds."""
-        if self.row is not None:
-            return self.row.columns
-        if self.vector is not None:
-            return self.vector.values
-        return () if self.column is None or self.bounds is None else ((self.column, self.bounds),)
+    def norm(self, weighted: bool) -> Norm:
+        """The norms of what a row adds to all numbers of its group."""
+        facts, norms = self.vector, self.vector.norms(weighted)
+        return Norm(
+            facts.grid(weighted), width=facts.width, vector=norms, signed=facts.signed, contrasts=facts.contrasts
+        )
 
-    def grid(self, weighted: bool) -> float:
-        """The length of one integer step in the user's units."""
-        if self.row is not None:
-            return self.row.grid
-        if self.vector is not None:
-            return self.vector.grid(weighted)
-        if self.bounds is not None:
-            return step_length(self.bounds)
-        return 2.0**-WEIGHT_BITS if weighted and self.distinct is None else 1.0
-
-    @cached_property
-    def steps(self) -> tuple[int, int]:
-        """The least and the greatest value in grid steps; (0, 1) for a count."""
-        if self.row is not None:
-            return self.row.reach
-        if self.distinct is not None:
-            return (0, self.distinct)
-        return (0, 1) if self.bounds is None else grid_steps(self.bounds)
-
-    @property
-    def midpoint(self) -> int:
-        """The number of steps that a centred sum takes off each present value."""
-        return (self.steps[0] + self.steps[1]) // 2 if self.centred else 0
-
-    @cached_property
-    def reach(self) -> tuple[int, int]:
-        """The least and the greatest that one row may add, in steps; 0 among them, for its value may be missing."""
-        lower, upper = (step - self.midpoint for step in self.steps)
-        return (min(lower, 0), max(upper, 0))
-
-    @property
-    def nonnegative(self) -> bool:
-        """Tell whether no total can be below zero; public, since it follows from the bounds."""
-        return self.vector is None and self.reach[0] == 0
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """What each row adds to the numbers of its group."""
+        return self.vector.integers(rows, columns)
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
         """The way to measure the exact integers that noisy numbers of other Totals decide; None where it is fixed.
 
         Its sensitivity is fixed all the same: it holds whatever they decide.
         """
-        return None if self.vector is None else self.vector.decided(measured, noise)
-
-    @property
-    def width(self) -> int:
-        """The number of values that it has for each group of rows."""
-        return 1 if self.vector is None else self.vector.width
+        return self.vector.decided(measured, noise)
 
     def describe(self) -> str:
         """The Total in words: what a plan and the provenance call it."""
-        over = "" if self.by is None else f" by {', '.join(self.by)}" if self.by else ", all together"
-        if self.row is not None:
-            return self.row.words + over
-        if self.vector is not None:
-            return self.vector.words
-        if self.distinct is not None:
-            return f"distinct values of {self.column}" + (f", {self.distinct} of each unit" if self.per_unit else "")
-        if self.per_unit and self.bounds is not None:
+        return self.vector.words
+
+
+@dataclass(frozen=True)
+class UnitsTotal(Total):
+    """What whole units add to cells: each 1 or, where there are bounds, its sum of the column, clipped to them.
+
+    With `once` each unit is in one cell of all, as a row is: then it is not weighed.
+    """
+
+    column: str | None = None
+    bounds: Bounds | None = None
+    once: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return () if self.column is None else (self.column,)
+
+    @property
+    def values(self) -> Values:
+        """The column that is summed, with the bounds of the sums."""
+        return () if self.column is None or self.bounds is None else ((self.column, self.bounds),)
+
+    @property
+    def of_rows(self) -> OfRows:
+        """The same where each row is a unit."""
+        if self.column is None or self.bounds is None:
+            return RowsTotal(self.column)
+        return SumTotal(self.column, self.bounds)
+
+    def norm(self, weighted: bool) -> Norm:
+        """As of a row: 1, or from the one bound to the other; and nothing of a unit that has no value."""
+        return self.of_rows.norm(weighted)
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """What each row adds to its unit's sum, clipped far beyond the bounds; of a count whether there is a value."""
+        if self.column is None or self.bounds is None:
+            return self.of_rows.integers(rows, columns)
+        most = float(WIDER * max(map(abs, grid_steps(self.bounds))))
+        with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+            scaled = columns[self.column] * (1.0 / step_length(self.bounds))
+            steps = np.floor(np.clip(scaled, -most, most) + 0.5)
+        return np.where(np.isnan(steps), 0.0, steps).astype(np.int64)[:, None]
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        if self.values:
             return f"sum of {self.column} of each unit"
-        if self.bounds is None:
-            if self.units or (self.per_unit and self.column is None):
-                return "units"
-            if self.per_unit:
-                return f"units with a value of {self.column}"
-            return ("rows" if self.column is None else f"present values of {self.column}") + over
-        return f"{'centred ' if self.centred else ''}sum of {self.column}{over}"
+        return "units" if self.column is None else f"units with a value of {self.column}"
+
+
+@dataclass(frozen=True)
+class DistinctTotal(Total):
+    """The number of distinct values of a column; of `most` of them one unit may be the reason."""
+
+    column: str
+    most: int
+    per_unit: bool = False  # whether units hold values, and not rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return (self.column,)
+
+    def norm(self, weighted: bool) -> Norm:
+        """Of a unit so many values, and of a row by itself 1."""
+        return Norm(1.0, (0, self.most if self.per_unit else 1))
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """1 where there is a value: so much a row adds that is alone with it."""
+        return Present(self.column).steps(columns[self.column]).astype(np.int64)[:, None]
+
+    def describe(self) -> str:
+        """The Total in words: what a plan and the provenance call it."""
+        return f"distinct values of {self.column}" + (f", {self.most} of each unit" if self.per_unit else "")
+
+
+TAKES = {  # the argument that tells a kind -> those that may stand beside it
+    "row": ("by",),
+    "vector": (),
+    "distinct": ("column", "per_unit"),
+    "units": (),
+    "per_unit": ("column", "bounds"),
+    "bounds": ("column", "centred", "by"),
+    "column": ("by",),
+}
+
+
+def _kind(given: Mapping[str, Any]) -> Total:
+    """The kind of Total that some arguments say, none of which is at its default."""
+    tells = next((name for name in TAKES if name in given), "column")
+    for name in given:
+        if name != tells and name not in TAKES[tells]:
+            raise InvalidArgument(f"{name} must be left out of a Total with {tells}: it is of another kind. Keep one.")
+    column: Any = given.get("column")
+    by: Any = given.get("by")
+    if column is None and {"bounds", "distinct"} & given.keys():
+        raise InvalidArgument(f"column must be given with {'bounds' if 'bounds' in given else 'distinct'}. Name one.")
+    match tells:
+        case "row":
+            return FunctionTotal(given["row"], by)
+        case "vector":
+            return VectorTotal(given["vector"])
+        case "distinct":
+            return DistinctTotal(column, given["distinct"], given.get("per_unit", False))
+        case "units":
+            return UnitsTotal(once=True)
+        case "per_unit":
+            return UnitsTotal(column, given.get("bounds"))
+        case "bounds":
+            return SumTotal(column, given["bounds"], given.get("centred", False), by)
+        case _:
+            return RowsTotal(column, by)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,27 @@ from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.scales import Scales, Whole
 from dpframe.queries.stages import Later
-from dpframe.queries.total import Decided, Measured, Noise, RowFunction, Total
+from dpframe.queries.total import (
+    Columns,
+    Decided,
+    FunctionTotal,
+    Measured,
+    Noise,
+    OfRows,
+    Total,
+    UnitsTotal,
+    VectorTotal,
+)
 from dpframe.queries.trees import Tree
 
 INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16
 
 Integers = NDArray[np.int64]
 Values = tuple[tuple[str, tuple[float, float]], ...]
+V = TypeVar("V")
 
 
 class AsItIs:
@@ -96,6 +108,10 @@ class RowVector(AsItIs):
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
         return self.most
 
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """What each row adds by each of the functions."""
+        return np.hstack([FunctionTotal(entry).integers(rows, columns) for entry in self.entries])
+
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
         everyone = all(entry.missing is not None for entry in self.entries)
@@ -104,9 +120,28 @@ class RowVector(AsItIs):
 
 def row_functions(total: Total) -> tuple[RowFunction, ...]:
     """The functions by which rows add to a Total; none of counts and clipped sums."""
-    if isinstance(total.vector, RowVector):
-        return total.vector.entries
-    return () if total.row is None else (total.row,)
+    return tuple(entry.row for entry in summed(total, by_units=True) if isinstance(entry, FunctionTotal))
+
+
+def summed(total: Total, by_units: bool) -> tuple[OfRows, ...]:
+    """The plain sums over rows that a Total is made of; none where it is more than that.
+
+    Where each row is a unit (`by_units` is false), what a unit adds is what its row adds.
+    """
+    match total:
+        case OfRows():
+            return (total,)
+        case VectorTotal(vector=RowVector() as vector):
+            return tuple(FunctionTotal(entry) for entry in vector.entries)
+        case UnitsTotal(once=False) if not by_units:
+            return (total.of_rows,)
+        case _:
+            return ()
+
+
+def vector_of(total: Total, kind: type[V]) -> V | None:
+    """The vector of one kind that a Total measures; None of any other Total."""
+    return total.vector if isinstance(total, VectorTotal) and isinstance(total.vector, kind) else None
 
 
 @dataclass(frozen=True)
@@ -187,6 +222,17 @@ class InnerCounts(AsItIs):
         scale = 2**INNER_BITS if weighted else 1
         return self.design.column_sum * scale, self.design.column_square * scale**2
 
+    def places(self, values: NDArray[Any]) -> Integers:
+        """The bin of each value of the column; -1 for NaN, which is in none."""
+        code = np.searchsorted(np.array(self.cuts, dtype=np.float64), values, side="right")
+        return np.where(np.isnan(values), -1, code).astype(np.int64)
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """1 in the bin of the row's value or, of bins that are cells, in its cell; nothing without a value."""
+        if self.column is None:
+            return np.ones((rows, 1), dtype=np.int64)
+        return (self.places(columns[self.column]) >= 0).astype(np.int64)[:, None]
+
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to a count: running counts do not."""
         return False
@@ -243,6 +289,10 @@ class Matches(AsItIs):
         scale = 2**INNER_BITS if weighted else 1
         return scale, scale**2
 
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """1 for a value that is there, whichever it is."""
+        return columns[self.column].astype(np.int64)[:, None]
+
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to the present values of a column: both parts do."""
         return column == self.column
@@ -296,6 +346,11 @@ class TableContrasts(AsItIs):
         """Of what one row adds, in steps over scales: the squared l_2 norm (the noise is Gaussian alone)."""
         squared = self.design.cost * (4**INNER_BITS if weighted else 1)
         return squared, squared
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """1 for a row whose value is declared in each of the columns."""
+        there: NDArray[np.bool_] = np.logical_and.reduce([columns[column] for column in self.columns])
+        return there.astype(np.int64)[:, None]
 
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to a count: contrasts do not."""

@@ -89,7 +89,7 @@ def denoised(
     axes = ordered_axes(plan.query.keys, denoising.order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
     edges = None if denoising.graph is None else edges_among(plan.query.keys, denoising.graph)
-    facts = {"nonnegative": statistic.totals()[0].nonnegative, "order": axes, "graph": edges}
+    facts = {"nonnegative": statistic.totals()[0].norm(False).nonnegative, "order": axes, "graph": edges}
     facts["never_zero"] = not statistic.whole  # sums of values, which are not 0 together because noise is large
     said: list[dict[str, Any]] = []
     for denoiser in denoising.steps:

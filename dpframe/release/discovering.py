@@ -81,7 +81,8 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], call: Call) -> dict[Total
         return {}
     exact, noisy = measure(rest, call), {}
     for part in rest.parts:
-        there: Integers = exact[part.total][: len(rows) * part.total.width]  # the others are room, in which no row is
+        width = part.total.norm(False).width
+        there: Integers = exact[part.total][: len(rows) * width]  # the others are room, in which no row is
         noisy[part.total] = _as_measured(part.mechanism.add_noise(there), part)
     return noisy
 
@@ -100,7 +101,8 @@ def _numbers(
     """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
     size = len(rows)
     if not size:
-        measured = {total: replace(numbers, values=np.zeros(total.width)) for total, numbers in measured.items()}
+        zeros = {total: np.zeros(total.norm(False).width) for total in measured}
+        measured = {total: replace(numbers, values=zeros[total]) for total, numbers in measured.items()}
     keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
     if not size:

@@ -30,6 +30,7 @@ from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics
+from dpframe.queries import total as totals
 
 # as dpframe 0.1 called them, whose answers are replayed
 NAMED = {"keep_noisy": "raw", "statistics": "measures"}
@@ -103,11 +104,8 @@ def _found(axis: discovery.FoundAxis) -> dict[str, Any]:
     return {**said, "discovery": axis.discovery, "room": axis.room, "by_rows": axis.by_rows}
 
 
-def _total(total: statistics.Total) -> dict[str, Any]:
-    """Of a caller's statistic, which may hold one."""
-    said = {"column": total.column, "bounds": total.bounds, "centred": total.centred, "units": total.units}
-    more = {"by": total.by, "row": total.row, "per_unit": total.per_unit}
-    return {**said, **more, "vector": total.vector, "distinct": total.distinct}
+def _of_units(total: totals.UnitsTotal) -> dict[str, Any]:
+    return {"column": total.column, "bounds": total.bounds, "units": total.once, "per_unit": not total.once}
 
 
 def _stepped(noise: Any) -> dict[str, Any]:
@@ -123,7 +121,6 @@ def _truncated_noise(noise: TruncatedGeneralizedGaussian) -> dict[str, Any]:
 STEPS = {"grid": 1.0, "calibration": ""}
 BINS = {"kind": "number", "aware": False, "outside": "drop", "closed": True}
 FOUND = {"rows": (), "argument": "keys", "room": 0, "by_rows": False}
-TOTAL = {"column": None, "bounds": None, "centred": False, "units": False, "by": None, "row": None, "per_unit": False}
 
 # The classes as they are called today, and how their values are written down for good.
 FORMS: Mapping[type[Any], Form] = {
@@ -192,7 +189,18 @@ FORMS: Mapping[type[Any], Form] = {
         lambda it: {"attributes": it.attributes, "degree": it.degree, "objective": it.objective, "fit": it.fit},
         degree=2, objective="equal", fit=None,
     ),
-    statistics.Total: _form("Total", _total, **TOTAL, vector=None, distinct=None),
+    # Totals of a caller's statistic, which may hold some: of every kind what it was made of, as of one class
+    totals.RowsTotal: _form("Total", lambda it: {"column": it.column, "by": it.by}, column=None, by=None),
+    totals.SumTotal: _form(
+        "Total", lambda it: {"column": it.column, "bounds": it.bounds, "centred": it.centred, "by": it.by},
+        centred=False, by=None,
+    ),
+    totals.FunctionTotal: _form("Total", lambda it: {"row": it.row, "by": it.by}, by=None),
+    totals.VectorTotal: _form("Total", lambda it: {"vector": it.vector}),
+    totals.UnitsTotal: _form("Total", _of_units, column=None, bounds=None, units=False, per_unit=False),
+    totals.DistinctTotal: _form(
+        "Total", lambda it: {"column": it.column, "distinct": it.most, "per_unit": it.per_unit}, per_unit=False
+    ),
     # noise that a function of the caller's chose
     Laplace: _form("Laplace", _stepped, **STEPS),
     Gaussian: _form("Gaussian", _stepped, **STEPS),

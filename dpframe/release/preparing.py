@@ -36,8 +36,8 @@ from dpframe.planning.call import Call
 from dpframe.planning.plan import Plan
 from dpframe.queries.clipping import grid_steps
 from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics.capabilities import MoreColumns, choosing
-from dpframe.queries.total import RowFunction
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance
 from dpframe.release.denoising import denoised, is_own

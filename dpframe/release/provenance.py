@@ -25,6 +25,7 @@ from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
+from dpframe.queries.total import over
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 KINDS = {  # of the edges of each kind of bins
@@ -346,7 +347,7 @@ def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     described = statistic.facts()
     if described is None:
         return None
-    needed = [total.over(by) for by in plan.query.shown.groupings for total in statistic.totals()]
+    needed = [over(total, by) for by in plan.query.shown.groupings for total in statistic.totals()]
     indexes = [plan.query.totals.index(total) for total in needed]
     places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})

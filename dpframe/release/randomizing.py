@@ -132,11 +132,16 @@ def randomized(
     return recorded(reports, facts, receipt)
 
 
+def _read(query: Query) -> str:
+    """The one column that is read."""
+    return next(iter(query.keys.columns or query.of_cells[0].columns), "")
+
+
 def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:
     """The only look at rows."""
     if query.keys.axes:
         return categories_of_rows(frame, query.keys, unit, most)
-    return numbers_of_rows(frame, query.of_cells[0].column or "", unit, most)
+    return numbers_of_rows(frame, _read(query), unit, most)
 
 
 def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
@@ -147,7 +152,7 @@ def _rehearse(
     frame: Any, query: Query, method: Method, unit: PrivacyUnit, facts: Mapping[str, Any] | None = None
 ) -> None:
     """The whole call on no rows: what is certain to fail must not cost anything."""
-    column = query.keys.columns[0] if query.keys.columns else query.of_cells[0].column or ""
+    column = _read(query)
     rule = f"the method must suit the column {column!r}, and it fails even without rows"
     with tried(WrongDtype, rule, "Declare categories in the dtype of their column, or cast the column."):
         rows = _rows(emptied(frame, columns_of(query, unit)), query, unit, 1)

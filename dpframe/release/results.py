@@ -19,7 +19,7 @@ from dpframe.frames import build
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY, chooses
 from dpframe.queries.statistics.capabilities import MoreColumns, choosing
-from dpframe.queries.total import Measured, Total
+from dpframe.queries.total import Measured, Total, VectorTotal
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
 from dpframe.release.provenance import Prepared
@@ -79,7 +79,9 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
     measured: dict[Total, Measured] = {}
     for part in plan.parts:
         with silent():
-            decided = part.total.decided(measured, part.mechanism)  # by noisy numbers, of the parts before
+            decided = None
+            if isinstance(part.total, VectorTotal):  # then it may be decided by noisy numbers, of the parts before
+                decided = part.total.decided(measured, part.mechanism)
             total = exact.pop(part.total) if decided is None else decided.measured(exact.pop(part.total)).ravel()
         noisy = part.mechanism.add_noise(total)
         values = noisy.astype(np.float64) * part.mechanism.grid

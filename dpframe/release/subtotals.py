@@ -55,7 +55,7 @@ def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Sta
 
 
 def _nonnegative(statistic: Statistic) -> bool:
-    return statistic.totals()[0].nonnegative
+    return statistic.totals()[0].norm(False).nonnegative
 
 
 def _places(query: Query) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Measured, RowFunction, Statistic, Total
 from dpframe.queries.statistics.capabilities import choosing
 from dpframe.queries.statistics.statistic import default_name
-from dpframe.queries.vectors import Matches, row_functions
+from dpframe.queries.vectors import Matches, row_functions, vector_of
 from dpframe.testing.broken import require
 
 GROUPS = ("A", "B", "C")
@@ -260,8 +260,9 @@ def _compared(statistic: Statistic, random: np.random.Generator, rows: int) -> T
     """Columns of which it asks whether a value is a declared one: texts that are and are not."""
     columns: Table = {}
     for total in statistic.totals():
-        if isinstance(total.vector, Matches) and isinstance(value := total.vector.axis.rows[0][0], str):
-            columns[total.vector.column] = random.choice(np.array([value, value + "!"]), rows)
+        matches = vector_of(total, Matches)
+        if matches is not None and isinstance(value := matches.axis.rows[0][0], str):
+            columns[matches.column] = random.choice(np.array([value, value + "!"]), rows)
     return columns
 
 
@@ -314,7 +315,7 @@ def _inside(statistic: Statistic, random: np.random.Generator, size: int) -> Tab
 
 def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells: int) -> tuple[Any, Any]:
     measured = {
-        total: Measured(noisy.astype(np.float64) * total.grid(weighted=False), laws[total])
+        total: Measured(noisy.astype(np.float64) * total.norm(weighted=False).grid, laws[total])
         for total, noisy in steps.items()
     }
     before = {total: measurement.values.copy() for total, measurement in measured.items()}

@@ -16,7 +16,7 @@ from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
-from dpframe.queries.row_functions import Share
+from dpframe.queries.row_functions import RowFunction, Share, TwoSided
 from dpframe.queries.statistics import Count, Total, mean, sum, variance
 
 ROWS = PrivacyUnit()
@@ -132,8 +132,11 @@ def test_shares_are_exact():
         if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
             near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
             steps = np.unique(np.concatenate([steps, near]))
-        found = block_totals.to_shares(np.append(steps, math.nan).astype(np.float64), Share(lower, upper, 30), None)
-        assert found[:-1].tolist() == Share(lower, upper, 30)(steps).tolist()
+        share = TwoSided(Share(lower, upper, 30), above=True)
+        row = RowFunction((("x", (0.0, 1.0)),), share, (0, 2**30), 1.0, "a share")
+        found = row.of_steps(np.append(steps, math.nan).astype(np.float64))
+        exact = [(2 * (step - lower) * 2**30 + length) // (2 * length) for step in steps.tolist()]
+        assert found[:-1].tolist() == exact
         assert math.isnan(found[-1])
 
 

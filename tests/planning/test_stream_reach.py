@@ -14,6 +14,7 @@ from dpframe.planning.stream_reach import StreamReach
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.stream_design import measured
+from dpframe.queries.total import RowsTotal
 
 PERIODS, GROUPS = 4, ("A", "B")
 KEYS = Keys((KeyAxis(("t",), tuple((t,) for t in range(1, PERIODS + 1))), KeyAxis(("g",), tuple((g,) for g in GROUPS))))
@@ -50,7 +51,7 @@ def measured_of(owned, query, unit, kept, generator):
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")[generator.permutation(len(rows))]
         exact = stream_totals(frame, query, unit, now)
         (total,) = query.of_cells
-        numbers.append(measured(exact, kept[:place], whole=total.counts))
+        numbers.append(measured(exact, kept[:place], whole=isinstance(total, RowsTotal)))
     return np.concatenate(numbers).astype(object)
 
 

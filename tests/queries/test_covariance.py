@@ -232,14 +232,15 @@ def test_intervals_cover(name, pure, kind, size):
     exact = totals_of(asked, frame)
     measured = {}
     for total, steps in exact.items():
-        reach = 1.0 if total.vector is not None else max(-total.reach[0], total.reach[1]) * total.grid(False)
+        norm = total.norm(False)
+        reach = 1.0 if norm.vector is not None else max(-norm.reach[0], norm.reach[1]) * norm.grid
         law = (
-            dpf.Laplace.calibrate(sensitivity=reach, epsilon=epsilon, grid=total.grid(False))
+            dpf.Laplace.calibrate(sensitivity=reach, epsilon=epsilon, grid=norm.grid)
             if pure
-            else dpf.Gaussian.calibrate(sensitivity=reach, epsilon=epsilon, delta=1e-3, grid=total.grid(False))
+            else dpf.Gaussian.calibrate(sensitivity=reach, epsilon=epsilon, delta=1e-3, grid=norm.grid)
         )
         noisy = law.add_noise(np.tile(steps, repeats))
-        measured[total] = Measured(noisy * total.grid(False), law)
+        measured[total] = Measured(noisy * norm.grid, law)
     values, errors = asked.answer(measured)
     with np.errstate(all="ignore"):
         truth = np.cov(y)[0, 1] if name == "covariance" else np.nan_to_num(np.corrcoef(y)[0, 1])

@@ -23,9 +23,10 @@ from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.products import two_sided
 from dpframe.queries.query import Query
-from dpframe.queries.row_functions import two_sided
 from dpframe.queries.statistics import Count, Statistic, Sum, Total
+from dpframe.queries.total import over
 
 ROWS = {
     "ward": ["A", "A", "A", "B", "B", "C", "Z", None] * 40,
@@ -289,9 +290,9 @@ def test_subtotals_are_sums_of_the_same_integers():
     for p, total in itertools.product((1, 2), QUERY.of_cells):
         found = exact(owned, unit, p)
         cells = found[total].reshape(2, 2)
-        assert found[total.over(("ward",))].tolist() == cells.sum(axis=1).tolist()
-        assert found[total.over(("age",))].tolist() == cells.sum(axis=0).tolist()
-        assert found[total.over(())].tolist() == [cells.sum()]
+        assert found[over(total, ("ward",))].tolist() == cells.sum(axis=1).tolist()
+        assert found[over(total, ("age",))].tolist() == cells.sum(axis=0).tolist()
+        assert found[over(total, ())].tolist() == [cells.sum()]
 
 
 # Pictures, tables, replay

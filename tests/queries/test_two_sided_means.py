@@ -13,8 +13,8 @@ from scipy.stats import binom
 import dpframe as dpf
 from dpframe import PrivacyUnit
 from dpframe.queries.fieller import interval_of_sum
+from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.query import Query
-from dpframe.queries.row_functions import bernstein, two_sided
 from dpframe.queries.total import Measured, Total
 
 BOUNDS = (-20.0, 100.0)
@@ -146,7 +146,7 @@ def test_intervals_cover(epsilon, share, size):
     for asked in ({}, {"v": dpf.variance("x", bounds=BOUNDS)}):
         query = shared(n=dpf.count("x"), m=dpf.mean("x", bounds=BOUNDS), **asked)
         (total,) = query.totals
-        steps = np.tile(np.array(exact[total.width]) * 2**30, repeats).astype(np.int64)
+        steps = np.tile(np.array(exact[total.vector.width]) * 2**30, repeats).astype(np.int64)
         for weighted in (False, True):
             measured = {total: Measured(noise.add_noise(steps) * 2.0**-30, noise, weighted)}
             for (_, statistic), truth in zip(query.statistics, (size, values.mean()), strict=False):

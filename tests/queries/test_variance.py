@@ -14,7 +14,8 @@ from scipy.stats import binom
 import dpframe as dpf
 from dpframe import InvalidArgument, MissingArgument, PrivacyUnit
 from dpframe.queries.clipping import grid_steps
-from dpframe.queries.row_functions import bernstein, centred_squares
+from dpframe.queries.products import bernstein
+from dpframe.queries.row_functions import centred_squares
 
 BOUNDS = [(0.0, 4.0), (-3.0, 4.0), (100.0, 101.0)]
 

@@ -1,6 +1,7 @@
 """The statistics that an analyst may ask of a group, a file for each kind; and what they are made from."""
 
 from dpframe.queries.fieller import fieller
+from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics.count import Contributors, Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
@@ -19,7 +20,7 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import TopK
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
-from dpframe.queries.total import Measured, RowFunction, Total
+from dpframe.queries.total import Measured, Total
 
 __all__ = [
     "CONFIDENCE",

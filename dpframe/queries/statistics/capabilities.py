@@ -13,8 +13,9 @@ from typing import Any, Self
 
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import Statistic
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total
 
 
 class Deciding:

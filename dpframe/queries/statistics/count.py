@@ -10,10 +10,11 @@ import numpy as np
 
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.fieller import interval_of_sum
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, RowsTotal, Total, UnitsTotal, VectorTotal
 
-COUNTED = Total()
+COUNTED = RowsTotal()
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class Count(Counted):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column),)
+        return (RowsTotal(self.column),)
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """Read off the numbers of another statistic that add up to it, such as those of a mean under pure noise."""
         # the widest is of a variance, which is measured whatever else moves to it
-        adding_up = [total for total in totals if total.vector is not None and total.vector.adds_up_to(self.column)]
-        return SharedCount(self.column, max(adding_up, key=lambda total: total.width)) if adding_up else self
+        vectors = [total for total in totals if isinstance(total, VectorTotal)]
+        adding_up = [total for total in vectors if total.vector.adds_up_to(self.column)]
+        return SharedCount(self.column, max(adding_up, key=lambda total: total.vector.width)) if adding_up else self
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Contributors(Count):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(None, units=True),)
+        return (UnitsTotal(once=True),)
 
     def __str__(self) -> str:
         return "contributions()"
@@ -79,15 +81,15 @@ class SharedCount(Counted):
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The sums of the noisy numbers of each group, and the half-widths of their intervals."""
         sums = measured[self.total]
-        values = sums.values.reshape(-1, self.total.width).sum(axis=1)
-        half = interval_of_sum(sums.noise, self.total.width, CONFIDENCE)
+        values = sums.values.reshape(-1, self.total.norm(False).width).sum(axis=1)
+        half = interval_of_sum(sums.noise, self.total.norm(False).width, CONFIDENCE)
         if not sums.weighted:  # within h of a whole number, rounded: within the whole part of h + 1/2
             values, half = np.rint(values), float(np.floor(half + 0.5))
         return values, np.full(values.shape, half)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The half-width of the interval of a sum of draws."""
-        return interval_of_sum(noises[0], self.total.width, confidence)
+        return interval_of_sum(noises[0], self.total.norm(False).width, confidence)
 
 
 @trimmed

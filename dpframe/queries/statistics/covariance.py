@@ -15,8 +15,9 @@ from dpframe.queries.clipping import checked_bounds, checked_columns, grid_steps
 from dpframe.queries.comoments import Pair
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.products import centred_products, pair_cells, pairs
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import FunctionTotal, Measured, Noise, Total, VectorTotal
 
 NOISY = "_noisy"
 LABELS = ("column", "other")
@@ -73,8 +74,8 @@ class Covariance(Statistic):
         """The Totals to measure for it."""
         values = tuple(zip(self.columns, self.bounds_of, strict=True))
         if self.pure:
-            return tuple(Total(vector=pair_cells(values, i, j, self.degree)) for i, j in pairs(len(values)))
-        return tuple(Total(row=row) for row in centred_products(values))
+            return tuple(VectorTotal(pair_cells(values, i, j, self.degree)) for i, j in pairs(len(values)))
+        return tuple(FunctionTotal(row) for row in centred_products(values))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The values, such as a matrix of covariances has, and the half-widths of their intervals: a row for a pair."""

@@ -10,8 +10,9 @@ import numpy as np
 
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import distribution, half_widths
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
 
@@ -56,7 +57,7 @@ class Ecdf(Statistic):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(vector=InnerCounts(None, (), (0.0, 1.0), self.design)),)
+        return (VectorTotal(InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The shares, which never fall, and the half-widths of their intervals: a row for each bin of each group."""

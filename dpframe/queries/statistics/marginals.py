@@ -17,9 +17,10 @@ from dpframe.queries.clipping import checked_columns
 from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
 from dpframe.queries.keys import key_axes
 from dpframe.queries.marginal_tables import MOST_ATTRIBUTES, MarginalTables, check_degree, check_tables
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.capabilities import PlanRow
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import TableContrasts
 
 NOISY = "_noisy"
@@ -93,7 +94,7 @@ class Marginals(Statistic):
 
     def totals(self) -> tuple[Total, ...]:
         """The one Total to measure for it."""
-        return (Total(vector=TableContrasts(self.attributes, self.design)),)
+        return (VectorTotal(TableContrasts(self.attributes, self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The unbiased counts of all tables, and the half-widths of their intervals."""

@@ -13,10 +13,11 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
 from dpframe.queries.moments import Reading, two_sided_mean
+from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
-from dpframe.queries.row_functions import bernstein, two_sided
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 
 OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
 OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
@@ -61,15 +62,15 @@ class Mean(Clipped):
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; a missing value adds nothing to a centred sum, as does the middle."""
         if self.shared:
-            return (Total(vector=bernstein(self.column, self.bounds)),)
+            return (VectorTotal(bernstein(self.column, self.bounds)),)
         if self.pure:
-            return (Total(vector=two_sided(self.column, self.bounds, everyone=self.missing == "midpoint")),)
-        counted = Total(self.column) if self.missing == "drop" else Total(None)
-        return (Total(self.column, self.bounds, centred=True), counted)
+            return (VectorTotal(two_sided(self.column, self.bounds, everyone=self.missing == "midpoint")),)
+        counted = RowsTotal(self.column) if self.missing == "drop" else RowsTotal()
+        return (SumTotal(self.column, self.bounds, centred=True), counted)
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """Read off the vector of a variance of the same values, if the call measures one for pure noise."""
-        if not self.pure or self.missing != "drop" or Total(vector=bernstein(self.column, self.bounds)) not in totals:
+        if not self.pure or self.missing != "drop" or VectorTotal(bernstein(self.column, self.bounds)) not in totals:
             return self
         return replace(self, shared=True)
 
@@ -96,7 +97,7 @@ class Mean(Clipped):
         centred, count = self.totals()
         total, present = measured[centred], measured[count]
         lower, upper = self.bounds
-        middle = centred.midpoint * centred.grid(weighted=False)
+        middle = sum(grid_steps(self.bounds)) // 2 * step_length(self.bounds)  # as of a centred sum
         enough = present.values >= 1.0
         divisor = np.where(enough, present.values, 1.0)
         offset = np.where(enough, total.values / divisor, 0.0)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.statistics.statistic import Statistic
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal, Total
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Mode(Statistic, Choosing):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it: the count of each value, of which none is released."""
-        return (Total(None),)
+        return (RowsTotal(),)
 
     def error_words(self, error: str) -> str:
         """An error in a plan: how far the count of the chosen value may be below the largest."""

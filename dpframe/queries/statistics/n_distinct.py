@@ -10,7 +10,7 @@ from dpframe.exact import checked_whole
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import check_column
 from dpframe.queries.statistics.statistic import Statistic
-from dpframe.queries.total import Total
+from dpframe.queries.total import DistinctTotal, Total
 
 MOST_VALUES = 2**31
 
@@ -58,7 +58,7 @@ class NDistinct(Statistic):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, per_unit=not self.of_rows, distinct=self.max_values or 1),)
+        return (DistinctTotal(self.column, self.max_values or 1, per_unit=not self.of_rows),)
 
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
         """Notes for the reader: in which sense it is a lower bound, and which groups of a unit count."""

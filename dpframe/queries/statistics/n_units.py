@@ -9,7 +9,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Counted
-from dpframe.queries.total import Total
+from dpframe.queries.total import RowsTotal, Total, UnitsTotal
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NUnits(Counted):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, per_unit=not self.of_rows),)
+        return (RowsTotal(self.column) if self.of_rows else UnitsTotal(self.column),)
 
 
 @trimmed

@@ -14,9 +14,10 @@ from dpframe.errors.words import harmless
 from dpframe.queries.clipping import check_column
 from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.moments import two_sided_mean
-from dpframe.queries.row_functions import two_sided
+from dpframe.queries.products import two_sided
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import Matches
 
 BOUNDS = (0.0, 1.0)
@@ -53,8 +54,8 @@ class Proportion(Statistic):
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         if self.value is None:
-            return (Total(vector=two_sided(self.column, BOUNDS)),)
-        return (Total(vector=Matches(KeyAxis((self.column,), ((self.value,),), "value"))),)
+            return (VectorTotal(two_sided(self.column, BOUNDS)),)
+        return (VectorTotal(Matches(KeyAxis((self.column,), ((self.value,),), "value"))),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The share and its error by Fieller's theorem, from the noisy numbers alone; at least 0 and at most 1."""

@@ -17,9 +17,10 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import half_widths, places
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.capabilities import Deciding
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
 
@@ -101,8 +102,8 @@ class Quantile(Statistic, Deciding):
         ends = (self.candidates[0], self.candidates[-1])
         if self.by_choice:
             flat = Tree(len(self.candidates), len(self.candidates))
-            return (Total(vector=InnerCounts(self.column, cuts, ends, flat, "counts")),)
-        return (Total(vector=InnerCounts(self.column, cuts, ends, self.design)),)
+            return (VectorTotal(InnerCounts(self.column, cuts, ends, flat, "counts")),)
+        return (VectorTotal(InnerCounts(self.column, cuts, ends, self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quantile, and the larger side of its interval."""

@@ -16,9 +16,10 @@ from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.queries.grids import Grid
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.rectangles import fitted_grid
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.sum_intervals import sum_interval
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
 
@@ -63,7 +64,7 @@ class Ranges(Statistic):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(vector=InnerCounts(None, (), (0.0, 1.0), self.design)),)
+        return (VectorTotal(InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The unbiased counts, and the half-widths of their intervals: a row for each bin of each group."""

@@ -12,8 +12,9 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.quotients import quotient_ends, within_limits
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, SumTotal, Total
 
 EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
 
@@ -49,7 +50,7 @@ class Ratio(Statistic):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, self.bounds), Total(self.denominator, self.denominator_bounds))
+        return (SumTotal(self.column, self.bounds), SumTotal(self.denominator, self.denominator_bounds))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quotient of the noisy sums, and the longer side of its interval by Fieller's theorem."""

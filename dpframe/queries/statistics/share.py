@@ -11,8 +11,9 @@ import numpy as np
 
 from dpframe.errors import MissingArgument
 from dpframe.queries.quotients import nearest_shares, quotient_half_widths
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, RowsTotal, Total
 
 NOISY = "_noisy"
 
@@ -45,7 +46,7 @@ class Share(Statistic):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(),)
+        return (RowsTotal(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The nearest shares that are at least 0 and add up to 1 in each group, and the half-widths of intervals."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.scales import BESIDE, WEIGHT, Blocks, Scales, Whole
 from dpframe.queries.stages import Buckets, Later
 from dpframe.queries.statistics.ranges import Ranges
 from dpframe.queries.statistics.statistic import CONFIDENCE
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import InnerCounts
 
 # the fewest bins, by whether the noise is pure and whether they are a grid: of fewer the fixed design errs as little,
@@ -55,7 +56,7 @@ class StagedRanges(Ranges):
 
     @staticmethod
     def _look(design: Whole | Scales | Later, called: str, *before: Total) -> Total:
-        return Total(vector=InnerCounts(None, (), (0.0, 1.0), design, called, before))
+        return VectorTotal(InnerCounts(None, (), (0.0, 1.0), design, called, before))
 
     def weights(self) -> tuple[int, ...]:
         """The parts of the price that the looks take: see `PARTS`."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpframe.errors import MissingArgument
 from dpframe.queries.clipping import check_column, checked_bounds
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.row_functions import Floats
+from dpframe.queries.total import Measured, Noise, Total
 
 CONFIDENCE = 0.95  # of every error shown
 

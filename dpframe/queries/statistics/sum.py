@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.statistics.statistic import Clipped
-from dpframe.queries.total import Total
+from dpframe.queries.total import SumTotal, Total, UnitsTotal
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Sum(Clipped):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, self.bounds),)
+        return (SumTotal(self.column, self.bounds),)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class UnitSum(Clipped):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (Total(self.column, self.bounds, per_unit=True),)
+        return (UnitsTotal(self.column, self.bounds),)
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""

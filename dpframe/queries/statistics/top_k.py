@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument
+from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import Measured, Noise, RowsTotal, Total
 
 PEELING, NOISY_COUNTS = "peeling", "noisy counts"
 
@@ -81,7 +82,7 @@ class TopK(Statistic, Choosing):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it: the count of each value."""
-        return (Total(None),)
+        return (RowsTotal(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """Of noisy counts these and their half-widths, which hold for the chosen ones: for all options at once."""

@@ -11,9 +11,10 @@ import numpy as np
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
-from dpframe.queries.row_functions import bernstein, centred_squares
+from dpframe.queries.products import bernstein
+from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
-from dpframe.queries.total import Floats, Measured, Noise, Total
+from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ class Variance(Clipped):
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         if self.pure:
-            return (Total(vector=bernstein(self.column, self.bounds)),)
-        squares = Total(row=centred_squares(self.column, self.bounds))
-        return (Total(self.column), Total(self.column, self.bounds, centred=True), squares)
+            return (VectorTotal(bernstein(self.column, self.bounds)),)
+        squares = FunctionTotal(centred_squares(self.column, self.bounds))
+        return (RowsTotal(self.column), SumTotal(self.column, self.bounds, centred=True), squares)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The variance and its error by the delta method, from the noisy numbers alone."""
