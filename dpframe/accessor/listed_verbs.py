@@ -79,7 +79,7 @@ def in_notebook(first: str, kind: type, groups: Mapping[str, Sequence[str]]) -> 
 
 
 def protected(ledger: Any) -> str:
-    """Who is protected by a ledger, in words; None is no ledger in sight."""
+    """Words on who is protected by a ledger; None is no ledger in sight."""
     if ledger is None:
         return 'no ledger in sight: write with dpf.Ledger(epsilon=1, unit="user_id"): ...'
     try:

@@ -496,7 +496,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return listed_verbs.in_notebook(self._title(), type(self), listed_verbs.OF_FRAMES)
 
     def _title(self) -> str:
-        """What this is, and who is protected; never a fact of its rows."""
+        """The title: a private frame, and who is protected; never a fact of its rows."""
         what = "preview of .dp of a private frame" if self._finish is not release else ".dp of a private frame"
         groups = " in groups" if self._axes else ""
         return f"{what}{groups}; {listed_verbs.protected(ledger_for(None))}"

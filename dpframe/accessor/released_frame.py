@@ -270,7 +270,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def checks(self) -> Any:
-        """What the bounds left out, as it was measured with ``checks=``: noisy numbers of rows or units.
+        """The rows of what the bounds left out, as measured with ``checks=``: noisy numbers of rows or units.
 
         Returns
         -------
@@ -504,7 +504,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return listed_verbs.in_notebook(self._title(), type(self), listed_verbs.OF_RESULTS)
 
     def _title(self) -> str:
-        """What this is, and who is protected, by its record."""
+        """The title: a result, and who is protected, by its record."""
         first = self._facts["parts"][0] if "parts" in self._facts else self._facts
         return f".dp of a released result, which is public; protects {PrivacyUnit.of_facts(first['unit'])}"
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.forms import Form, Linear, Quotient, Sparse, add, divide
+from dpframe.derived.linear import Form, Linear, Quotient, Sparse, add, divide
 from dpframe.derived.record import columns_of, facts_of, frame_of
-from dpframe.derived.variables import Source
+from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
 from dpframe.frames import foreign

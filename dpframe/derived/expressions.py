@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.forms import Form, Linear, Quotient, add, divide, multiply
-from dpframe.derived.laws import checked_confidence
+from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
-from dpframe.derived.variables import Source, constant
+from dpframe.derived.sums_of_noise import checked_confidence
+from dpframe.derived.traced import Source, constant
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
 

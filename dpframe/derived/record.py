@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe._version import VERSION
-from dpframe.derived.forms import Form, Linear, ends, half_widths
-from dpframe.derived.variables import Source
+from dpframe.derived.linear import Form, Linear, ends, half_widths
+from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, foreign, prints
 from dpframe.queries.query import ERROR

@@ -1,4 +1,4 @@
-"""What the bounds of a release left out, in words: a line for each indicator, from its noisy numbers alone."""
+"""Words on what the bounds of a release left out: a line for each indicator, from its noisy numbers alone."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _enough(low: float, high: float, facts: Facts) -> str:
 
 
 def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
-    """What the statistics of a record clip, in the order of its checks: a column, its bounds, and who uses them."""
+    """The columns that the statistics of a record clip, with bounds and users, in the order of its checks."""
     found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
     for name, measure in facts["measures"].items():
         for column, (lower, upper) in _bounds_of(measure, facts):

@@ -1,4 +1,4 @@
-"""What was computed from releases, in words: a paragraph, and a section of a page."""
+"""Words on what was computed from releases: a paragraph, and a section of a page."""
 
 from __future__ import annotations
 

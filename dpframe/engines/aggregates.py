@@ -79,7 +79,7 @@ class Terms:
         return values + [(name, column, "present", None) for column, name in self.present.items()]
 
     def prepared(self) -> list[pl.Expr]:
-        """What rows add, of the columns that were loaded: null where it is nothing, for a value is missing."""
+        """The integers that rows add, of the loaded columns; null where a value is missing and adds nothing."""
         return [self.integers(addend) for addend in self.addends]
 
     def integers(self, addend: Addend) -> pl.Expr:

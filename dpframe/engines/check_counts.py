@@ -114,7 +114,7 @@ class CheckTask(RowTask):
         return name in {f"below{number}" for number, between in enumerate(self.checks.between) if between.of_units}
 
     def _flags(self, number: int, between: Between) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-        """Whether a value is below the bounds, above them, or there; of a unit's sum its steps, and not whether."""
+        """The flags of a value below the bounds, above them, or there at all; of a unit's sum its steps."""
         value = pl.col(f"value{number}")
         lower, upper = between.bounds
         if between.kind == "number":
@@ -138,7 +138,7 @@ def _as(flag: pl.Expr, name: str) -> pl.Expr:
 
 
 def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
-    """Whether a unit breaks a rule, of its rows by group."""
+    """Tell whether a unit breaks a rule, of its rows by group."""
     rows = pl.when(inside).then(pl.col(ROWS)).otherwise(0)
     if rule.counting == "rows":
         return rows.sum() > rule.most
@@ -155,7 +155,7 @@ def _partial(numbers: pl.DataFrame) -> Partial:
 
 
 def check_counts(frame: Any, checks: Checks, reading: Reading | None = None) -> Integers:
-    """How many units have each indicator, in the order of `Checks.indicators`."""
+    """The number of units that have each indicator, in the order of `Checks.indicators`."""
     engine = engine_of(frame, reading or Reading())
     task: Any = CheckTask.of(engine, checks)
     partial: Any = None if isinstance(engine, FromOutside) else engine.push(task)  # one from outside knows no such task

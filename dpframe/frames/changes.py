@@ -30,7 +30,7 @@ CHOSEN = "the interval of a row that was chosen for its noisy number holds less 
 
 @dataclass(frozen=True)
 class View:
-    """What of a release a changed frame shows, in the order of the release."""
+    """The part of a release that a changed frame shows, in the order of the release."""
 
     rows: int
     shape: tuple[int, ...]
@@ -140,7 +140,7 @@ def _shape(base: Facts, labels: Mapping[str, str], cells: NDArray[np.int64]) -> 
 
 
 def _sizes(base: Facts, cells: NDArray[np.int64]) -> list[int]:
-    """How many cells of each axis the rows have."""
+    """The number of cells of each axis that the rows have."""
     released = [axis["size"] for axis in base["cells"]]
     if "levels" in base or "top" in base or not base["measures"] or not cells.size:
         return released
@@ -194,7 +194,7 @@ def _measure(released: Facts, name: str, of: str, levels: Sequence[int] | None, 
 
 
 def _step(step: Facts, levels: Sequence[int]) -> dict[str, Any]:
-    """What a denoiser said of the levels; what it said of the first one alone goes with it."""
+    """The words of a denoiser on the levels; those of the first one alone goes with it."""
     by_level = "estimated_rmse_of_levels"
     if by_level in step:
         return {**step, by_level: [step[by_level][level] for level in levels]}
@@ -221,7 +221,7 @@ class Release:
 
     @property
     def said(self) -> dict[str, Any]:
-        """What was done before."""
+        """The changes before."""
         if "shown" in self.record:
             return dict(self.record["shown"])
         names = [name for axis in self.facts["cells"] for name in axis["columns"]]

@@ -232,7 +232,7 @@ def _problem_of_parts(parts: Any) -> str:
 
 
 def _problem_of_names(record: Mapping[str, Any]) -> str:
-    """What is wrong with the names of joined releases, and with the column that has them."""
+    """The fault in the names of joined releases, and with the column that has them."""
     if "names" not in record and "column" not in record:
         return ""
     names = record.get("names")

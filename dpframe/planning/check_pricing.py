@@ -71,7 +71,7 @@ class PlannedChecks:
         return rows
 
     def line(self, size: int | None) -> str:
-        """What a plan says of them."""
+        """The line of a plan on them."""
         units = size or TYPICAL
         half = 100.0 * self.width(units) / 2.0
         of = "rows" if self.checks.unit.column is None else f"units ({self.checks.unit.column})"

@@ -131,7 +131,7 @@ class CutUnits:
         return min(max(cut, low), high), low, high
 
     def factor(self, reach: float) -> float:
-        """How many times more units may be cut than it seems: their number with its margin over the number itself."""
+        """The factor of units that may be cut over those that seem to be: with the margin over without."""
         cells = self.cells.middles(self.p) > reach
         seen, most = self._sum(cells, 0), self._sum(cells, 1)
         return max(most, 1.0) / max(seen, 1.0)
@@ -179,7 +179,7 @@ class CutUnits:
 
     @property
     def enough(self) -> float:
-        """How many times the price of the grid must be paid for shares within a tenth; infinite where nobody knows."""
+        """The factor of the grid's cost that gives shares within a tenth; infinite where nobody knows."""
         half = self.margin * self.cells.deviation * math.sqrt(self.cells.noisy.size)
         return half / (0.1 * self.cells.whole) if self.cells.whole > half / 4 else math.inf
 

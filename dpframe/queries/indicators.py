@@ -1,4 +1,4 @@
-"""What the bounds of a call may leave out: indicators of units, and how one unit moves their numbers.
+"""Indicators of what the bounds of a call leave out, each of units, and how one unit moves their numbers.
 
 Each indicator is 1 or 0 for a unit (for a row, where each row is one), by that unit's own rows alone, and the number of
 units that have it is counted over the whole table. So one unit moves each number by at most 1, and k numbers by at most
@@ -102,7 +102,7 @@ class Checks:
 
     @property
     def moved(self) -> int:
-        """How many of the numbers one unit moves, each by 1: the squared l_2 norm, and the l_1 norm."""
+        """The number of the numbers that one unit moves, each by 1: the squared l_2 norm, and the l_1 norm."""
         numbers = len(self.indicators)
         if self.unit.neighbors == "replace":
             return numbers - 1  # the number of units stays
@@ -120,7 +120,7 @@ def distributed(query: Query) -> str | None:
 
 
 def checked_checks(checks: object) -> Any:
-    """What ``checks=`` may be: "auto", True, False, or a share of the budget of the call."""
+    """Check ``checks=``: "auto", True, False, or a share of the budget of the call."""
     if checks is None or isinstance(checks, bool) or is_one_of(checks, (AUTO,)):
         return checks
     rule = f'checks must be "auto", True, False, or a share of the budget below 1, not {shown(checks)}. '

@@ -1,4 +1,4 @@
-"""What rows add, as columns of integers: each is defined here, once.
+"""The integers that rows add: each function is defined here, once.
 
 A column is a value on the grid of its bounds, whether a value is present, or an integer function of several values. All
 plain ways of the engines call its `steps`. Compiled kernels and the SQL of Spark have expressions of their own, which
@@ -34,7 +34,7 @@ class Addend(Protocol):
     """A column of integers that rows add."""
 
     def steps(self, *values: NDArray[Any]) -> Floats:
-        """What each row adds, of the values of its columns; NaN where it adds nothing, for a value is missing."""
+        """The integers that each row adds, of the values of its columns; NaN where one is missing."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class RowFunction:
             return np.asarray(self.function(*steps))
 
     def steps(self, *values: NDArray[Any]) -> Floats:
-        """What each row adds, within the reach; where a value is missing NaN, or what is added for it."""
+        """The integers that each row adds, within the reach; where a value is missing NaN, or what is added for it."""
         read = zip(values, self.columns, strict=True)
         return self.of_steps(*(on_grid(column, bounds) for column, (_, bounds) in read))
 

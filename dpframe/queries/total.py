@@ -62,7 +62,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Norm:
-    """What one row adds to its group, in steps: the facts from which the sensitivity follows."""
+    """The size of what one row adds to its group, in steps: the facts from which the sensitivity follows."""
 
     grid: float  # the length of a step in the user's units
     reach: tuple[int, int] = (0, 1)  # the least and the greatest; 0 is among them, for a value may be missing
@@ -171,11 +171,11 @@ class Total(metaclass=Kinds):
         return ()
 
     def norm(self, weighted: bool) -> Norm:
-        """What one row adds, and the grid; `weighted` where rows are weighed, and counted on a finer grid."""
+        """The size of what one row adds, and the grid, which is finer where rows are `weighted`."""
         raise NotImplementedError
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """What each of so many rows adds, where it is a unit by itself: (rows, width), in steps.
+        """The integers that each of so many rows adds, where it is a unit by itself: (rows, width), in steps.
 
         The one definition: every way of the engines adds up these, however rows are cut into pieces.
         """
@@ -207,7 +207,7 @@ class OfRows(Total):
         raise NotImplementedError
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """What each row adds: as the sums of any rows are read, so that every way is held to it."""
+        """The integers that each row adds: as the sums of any rows are read, so that every way is held to it."""
         line = self.reading
         added = np.full(rows, line.rows, dtype=np.int64)
         if line.addend is not None:
@@ -349,7 +349,7 @@ class Vector(Protocol):
         """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """What each of so many rows adds: (rows, width); of counts (rows, 1), 1 for a row that is in some place."""
+        """The integers that each of so many rows adds: (rows, width); of counts (rows, 1), 1 for a row in a place."""
 
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
@@ -382,7 +382,7 @@ class VectorTotal(Total):
         )
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """What each row adds to the numbers of its group."""
+        """The integers that each row adds to the numbers of its group."""
         return self.vector.integers(rows, columns)
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
@@ -399,7 +399,7 @@ class VectorTotal(Total):
 
 @dataclass(frozen=True)
 class UnitsTotal(Total):
-    """What whole units add to cells: each 1 or, where there are bounds, its sum of the column, clipped to them.
+    """A Total of what whole units add to cells: each 1 or, with bounds, its sum of the column, clipped to them.
 
     With `once` each unit is in one cell of all, as a row is: then it is not weighed.
     """
@@ -430,7 +430,7 @@ class UnitsTotal(Total):
         return self.of_rows.norm(weighted)
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """What each row adds to its unit's sum, clipped far beyond the bounds; of a count whether there is a value."""
+        """The integers that each row adds to its unit's sum, clipped far beyond the bounds; of a count 1."""
         if self.column is None or self.bounds is None:
             return self.of_rows.integers(rows, columns)
         most = float(WIDER * max(map(abs, grid_steps(self.bounds))))

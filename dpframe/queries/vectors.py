@@ -109,7 +109,7 @@ class RowVector(AsItIs):
         return self.most
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """What each row adds by each of the functions."""
+        """The integers that each row adds by each of the functions."""
         return np.hstack([FunctionTotal(entry).integers(rows, columns) for entry in self.entries])
 
     def adds_up_to(self, column: str | None) -> bool:

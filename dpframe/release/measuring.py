@@ -42,12 +42,12 @@ def measure(plan: Plan, call: Call) -> Any:
 
 
 def measured_checks(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
-    """How many units have each indicator of the checks of a plan; None without checks."""
+    """The number of units that have each indicator of the checks of a plan; None without checks."""
     return None if plan.checks is None else check_counts(frame, plan.checks.checks, reading)
 
 
 def measure_checks(plan: Plan, call: Call) -> dict[str, Any]:
-    """What a record says of the checks of a plan, of noisy numbers; nothing without checks."""
+    """The facts of a record on the checks of a plan, of noisy numbers; nothing without checks."""
     if plan.checks is None:
         return {}
     exact = looked(lambda: measured_checks(plan, call.frame, Reading(call.bytes, call.words.progress)))

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.derived.forms import Linear, half_widths
-from dpframe.derived.laws import Law, half_width
-from dpframe.derived.variables import Source, contrast_weights
+from dpframe.derived.linear import Linear, half_widths
+from dpframe.derived.sums_of_noise import Law, half_width
+from dpframe.derived.traced import Source, contrast_weights
 from dpframe.queries.contrasts import ContrastDesign
 
 STAYS = {

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.forms import Block, Form, Linear, Quotient, Sparse
-from dpframe.derived.laws import Law, law_of
+from dpframe.derived.linear import Block, Form, Linear, Quotient, Sparse
+from dpframe.derived.sums_of_noise import Law, law_of
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import is_frame, is_missing, library_of

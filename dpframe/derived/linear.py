@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.laws import FINE, Law, half_width
+from dpframe.derived.sums_of_noise import FINE, Law, half_width
+from dpframe.queries.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
 Sparse = Any  # of scipy: a row of weights for each row of the form
@@ -294,7 +295,7 @@ def _fieller(form: Quotient, confidence: float) -> tuple[Floats, Floats]:
 def _crossings(
     top: Floats, bottom: Floats, slopes: Floats, reach: Floats, last: Floats
 ) -> tuple[tuple[Floats, Floats], NDArray[np.int64]]:
-    """Where abs(top - r bottom) meets the chords of its quantile on either side of the quotient, and which chords.
+    """The places where abs(top - r bottom) meets the chords of its quantile, on either side of the quotient.
 
     `reach` has a row for each row, at all slopes; beyond the outer ones the quantile grows by at most `last` a unit.
     """
@@ -393,7 +394,7 @@ class Moments:
         return np.asarray(np.stack(sums) + self.spread)
 
     def slack(self, first: Floats, second: Floats, rows: Any = slice(None)) -> Floats:
-        """How far rounding moves the spread noise of `first` times one form and `second` times the other.
+        """The distance by which rounding moves the spread noise of `first` times one form and `second` times the other.
 
         An array (rows, cases): half a step for each draw.
         """
@@ -436,7 +437,7 @@ def _column(part: tuple[Any, ...], place: int) -> Any:
 
 def _marks(kinds: int) -> NDArray[np.uint64]:
     """Two words for each kind of draw, whose sums tell rows of other kinds apart."""
-    return np.random.default_rng(0).integers(0, 2**64, size=(kinds, 2), dtype=np.uint64)
+    return np.asarray(mixed(np.arange(1, 2 * kinds + 1, dtype=np.uint64) * GOLDEN).reshape(kinds, 2))
 
 
 def _weights_of(form: Linear, key: tuple[Any, ...], block: Block) -> Sparse:
