@@ -289,7 +289,7 @@ def test_a_map_of_pairs():
     found = people().dp.correlation(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
     chart = seen(found.dp.plot())
     assert [layer["mark"]["type"] for layer in chart["layer"]] == ["rect", "text", "text"]
-    assert len(chart["data"]["values"]) == 3
+    assert len(chart["data"]["values"]) == 6  # each pair on both sides of the diagonal
     by_group = people().dp.group_by("g", keys=["A", "B"])
     grouped = by_group.covariance(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
     assert len(seen(grouped.dp.plot())["concat"]) == 2
