@@ -297,7 +297,7 @@ def _paths() -> Iterator[Path]:
     yield Path("discover", lambda dp, **m: dp.group_by("g", **found).n_units(**m), odd=FOUND, keys=True)
     yield Path(
         "discover and measure",
-        lambda dp, **m: dp.group_by("g", **known).agg(n=dpf.n_units(), s=dpf.sum("x", **x), **m),
+        lambda dp, **m: dp.group_by("g", **known).agg(n=dpf.count(), s=dpf.sum("x", **x), **m),
         odd=FOUND,
         keys=True,
     )

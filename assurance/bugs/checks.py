@@ -73,7 +73,7 @@ CHECKS = (
     bug(
         "checks",
         "a page that says nothing of checks",
-        "notes_of",
+        "result_tables.notes_of",
         "*check_lines(facts), ",
         "",
         SAID,

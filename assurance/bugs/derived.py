@@ -40,7 +40,7 @@ DERIVED = (
     bug(
         "derived",
         "periods of a stream taken as independent",
-        "variables._of_stream",
+        "traced._of_stream",
         'block = Block((facts["release"], "stream"), law,',
         'block = Block((facts["release"], period["number"]), law,',
         f"{COMBINE}::test_the_variance_is_that_of_the_dense_matrix",
@@ -48,7 +48,7 @@ DERIVED = (
     bug(
         "derived",
         "a quotient by the interval of its numerator alone",
-        "forms._fieller",
+        "linear._fieller",
         "told = np.array([reach[angle] for angle in angles])",
         "told = np.full(angles.size, one.half_width(1.0, 0.0, confidence))",
         "test_derived_coverage.py::test_quotients_cover",

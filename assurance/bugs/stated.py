@@ -135,8 +135,8 @@ STATED = (
         "stated",
         "errors of cells beside other rows",
         "cell_errors",
-        "        errors[places] = by_cell[name]\n",
-        "        errors[:] = by_cell[name]\n",
+        "        errors[places] = released if view is None",
+        "        errors[:] = released if view is None",
         "test_cell_errors.py::test_errors_of_cells_follow_their_rows",
     ),
     bug(

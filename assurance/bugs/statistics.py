@@ -225,8 +225,8 @@ STATISTICS = (
         "statistics",
         "bounds recommended from noise alone",
         "suggestion._problem",
-        "if high <= MOST_CUT:",
-        "if low <= MOST_CUT:",
+        "if high <= MOST_CUT or times",
+        "if low <= MOST_CUT or times",
         "test_contributions.py::test_nothing_is_recommended_where_noise_rules",
     ),
     bug(

@@ -30,8 +30,8 @@ STREAMS = (
         "streams",
         "replace as add-remove",
         "StreamReach.of",
-        'replace = unit.neighbors == "replace"',
-        "replace = False",
+        'unit.neighbors == "replace", isinstance',
+        "False, isinstance",
         f"{ASKED}::test_replace_costs_sqrt_2_and_max_groups_nothing",
     ),
     bug(

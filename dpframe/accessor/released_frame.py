@@ -385,6 +385,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         InvalidArgument
             If there is no such column of numbers, or joined releases have different shapes.
         """
+        for frame, record in parts_of(self._frame):
+            if not record["measures"]:  # some cells, in order, are no array
+                provenance.checked_numbers(frame, record)
         parts = [(frame, provenance.counted(record)) for frame, record in parts_of(self._frame)]
         if len({foreign.shape(facts) for _, facts in parts}) > 1:
             self._alone("to_numpy")

@@ -83,8 +83,11 @@ class Query:
 
     def each(self, change: Callable[[Statistic], Statistic]) -> Query:
         """The same question with each statistic changed."""
-        statistics = tuple((name, change(statistic)) for name, statistic in self.statistics)
-        return self if statistics == self.statistics else replace(self, statistics=statistics)
+        changed = [change(statistic) for _, statistic in self.statistics]
+        pairs = tuple((name, new) for (name, _), new in zip(self.statistics, changed, strict=True))
+        # one that says why it was chosen is equal to the one that does not, and not the same
+        same = all(new is old for new, (_, old) in zip(changed, self.statistics, strict=True))
+        return self if same else replace(self, statistics=pairs)
 
     def under(self, pure: bool) -> Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""

@@ -190,7 +190,7 @@ def test_what_a_result_has_not_names_what_was_meant(name):
     assert str(refusal.value).startswith(f".dp of a result has no '{name}'. {OF_RESULTS_MEANT[name]}")
 
 
-@pytest.mark.parametrize("name", ["_repr_html_", "__array__", "zzz"])
+@pytest.mark.parametrize("name", ["__array__", "zzz"])
 def test_what_is_like_no_verb_is_refused_without_a_guess(name):
     with pytest.raises(AttributeError) as refusal:
         getattr(pl.DataFrame({"age": [1]}).dp, name)

@@ -104,9 +104,6 @@ def test_a_stored_stream_goes_on(name, ledger):
     second = stream.release(STAYS, periods[1])
     assert told(second) == KNOWN[name]["columns"]
     record = second.dp.provenance
-    if name == "lost":  # nothing was drawn before: so this release is the first that has an identity
-        assert len(record.pop("release")) == 32
-        assert record["period"].pop("lost") == [1]
     assert record == KNOWN[name]["record"]
     if name == "lost":
         with pytest.raises(dpf.ReleaseFailed, match="is lost"):

@@ -64,6 +64,7 @@ def ledgers(tmp_path_factory):
 
 
 ASKED_AGAIN = [said for said in CALLS if "ecdf(" not in said["call"]]  # which ask something else today
+ASKED_AGAIN = [said for said in ASKED_AGAIN if said["label"] != "rows 34"]  # units of rows, which are refused today
 
 
 @pytest.mark.parametrize("said", ASKED_AGAIN, ids=[said["label"] for said in ASKED_AGAIN])

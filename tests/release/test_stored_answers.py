@@ -49,7 +49,7 @@ def check_another_question(said, frame, ledger, answered):
 
 
 def check_units_of_rows(said, frame, ledger, answered):
-    """Numbers of units where each row is one are refused since 0.3; what 0.2 stored of them is kept, and not charged."""
+    """Numbers of units where each row is one are refused since 0.3; what 0.2 stored of them is kept."""
     spent, entries = ledger.spent, len(ledger.to_frame())
     with pytest.raises(dpf.InvalidArgument, match="unit must have a column for n_units"):
         answered(said["call"], frame, ledger)
