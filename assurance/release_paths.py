@@ -147,6 +147,11 @@ def unit_of(unit: str, neighbors: str) -> dpf.PrivacyUnit:
     return dpf.PrivacyUnit(neighbors=neighbors, **people)
 
 
+def _numbers(groups: Any, **money: Any) -> Any:
+    """The numbers of units that a threshold is held against: where each row is a unit, those of rows."""
+    return (groups.count if money["ledger"].unit.column is None else groups.n_units)(**money)
+
+
 def _together(*names: str, mechanisms: Sequence[str | None] = ()) -> tuple[Ask, Ask]:
     """Several plans released at one price, and planned."""
 
@@ -232,7 +237,7 @@ def _paths() -> Iterator[Path]:
         noised=False,
     )
     yield Path("ecdf", lambda dp, **m: dp.ecdf("x", bins=edges, **m))
-    yield Path("n_units", lambda dp, **m: dp.group_by("g", **two).n_units(**m))
+    yield Path("n_units", lambda dp, **m: dp.group_by("g", **two).n_units(**m), units=people)
     yield Path("n_distinct", lambda dp, **m: dp.n_distinct("d", max_values=1, **m))
     yield Path("histogram", lambda dp, **m: dp.histogram("x", bins=edges, **m))
     yield Path(
@@ -294,7 +299,7 @@ def _paths() -> Iterator[Path]:
         )
     found = {"keys": dpf.discover(delta=KEYS_DELTA)}
     known = {"keys": dpf.discover(delta=KEYS_DELTA, known=["A", "B"])}
-    yield Path("discover", lambda dp, **m: dp.group_by("g", **found).n_units(**m), odd=FOUND, keys=True)
+    yield Path("discover", lambda dp, **m: _numbers(dp.group_by("g", **found), **m), odd=FOUND, keys=True)
     yield Path(
         "discover and measure",
         lambda dp, **m: dp.group_by("g", **known).agg(n=dpf.count(), s=dpf.sum("x", **x), **m),
@@ -302,7 +307,7 @@ def _paths() -> Iterator[Path]:
         keys=True,
     )
     fewest = {"keys": dpf.discover(delta=KEYS_DELTA, at_least=3)}
-    yield Path("discover, of three", lambda dp, **m: dp.group_by("g", **fewest).n_units(**m), odd=FOUND, keys=True)
+    yield Path("discover, of three", lambda dp, **m: _numbers(dp.group_by("g", **fewest), **m), odd=FOUND, keys=True)
     release, plan = _together("count", "sum", "histogram")
     yield Path("together", release, plan=plan)
     release, plan = _together("count", "sum", mechanisms=("laplace", "gaussian"))
