@@ -37,15 +37,15 @@ FIGURES = ("files", "functions", "turns")
 
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
-    "histogram, cold: files": (83, 36),
-    "histogram, cold: functions": (352, 220),
-    "histogram, cold: turns": (274, 100),
-    "histogram, again: files": (71, 32),
-    "histogram, again: functions": (232, 150),
-    "agg of three, cold: files": (95, 46),
-    "agg of three, cold: functions": (468, 290),
+    "histogram, cold: files": (82, 36),
+    "histogram, cold: functions": (384, 220),
+    "histogram, cold: turns": (292, 100),
+    "histogram, again: files": (70, 32),
+    "histogram, again: functions": (262, 150),
+    "agg of three, cold: files": (94, 46),
+    "agg of three, cold: functions": (492, 290),
     "files": (337, 200),
-    "share of import lines, in percent": (7.4, 5.5),
+    "share of import lines, in percent": (7.35, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),
     "members of Total": (7, 7),
@@ -53,7 +53,7 @@ HELD: dict[str, tuple[float, float]] = {
     "files of streams": (13, 7),
     "rooms of streams": (7, 1),
 }
-AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (136, 180)}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (141, 180)}
 
 
 def traced() -> dict[str, float]:
