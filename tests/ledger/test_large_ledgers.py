@@ -27,7 +27,7 @@ def test_116_printing_reads_the_last_entries_alone(path, monkeypatch):
     inner = rows._row
     monkeypatch.setattr(rows, "_row", lambda found: read.append(found.entry) or inner(found))
     said = repr(ledger)
-    assert f"{COUNT:d} charges" in said
+    assert f"{COUNT:,} charges" in said
     assert f"report {COUNT - 1}" in said
     assert f"report {COUNT - 6}" not in said
     assert len(read) <= 10
