@@ -75,6 +75,7 @@ class TestOddValues:
         for question in self.QUESTIONS:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: of the epsilon of this test
                 forms = [
                     [(str(name), str(dtype)) for name, dtype in question(frame.dp, paid()).dtypes.items()]
                     for frame in (without, with_odd, *extra)
@@ -86,6 +87,7 @@ class TestOddValues:
     @pytest.mark.parametrize("place", range(len(ODD)))
     def test_nothing_is_warned_of(self, place, recwarn):
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: of the epsilon of this test
         for frame in self.frames(self.ODD[place]):
             for question in self.QUESTIONS:
                 question(frame.dp, paid())
