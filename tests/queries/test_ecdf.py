@@ -68,6 +68,7 @@ def spark():
         yield session
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark_gives_the_definition(spark):
     with spark_frames(spark) as make:
         for column in ("floats", "whole", "days"):
