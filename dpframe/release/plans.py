@@ -44,7 +44,6 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
-    boolean = booleans(frame, checked)
     pricing = question.pricing
     by_choice = is_one_of(question.noising.mechanism, (CHOICE,))
     if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
@@ -52,6 +51,8 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             "checks must be left out with mechanism='choice', which adds no noise to a number. Drop checks."
         )
     usual = ledger.checks if ledger else None
+    silent = is_one_of(usual if pricing.checks is None else pricing.checks, (None, AUTO, False))
+    boolean = frozenset() if silent else booleans(frame, checked)
     checks = Fraction(0) if by_choice else share_of_checks(checked, unit, pricing.checks, usual, boolean)
 
     def priced_at(price: Price) -> Priced:
