@@ -671,6 +671,7 @@ def test_91_a_sensitivity_of_numpy_integers_does_not_wrap():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:bounds look taken from the data:dpframe.WeakPrivacyWarning")
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.longdouble, Small, Quiet, Decimal, Fraction, Doubled])
 def test_91_whatever_a_call_takes_is_read_once(engine, kind):
     """Weights, shares, bounds, errors and sizes of any kind make the plan that the plain number makes."""
