@@ -168,7 +168,7 @@ def plus(spent: Amount, amount: Amount) -> Amount:
     if any(_bits(coordinate) > LONGEST for coordinate in total):
         raise LedgerError(
             "amount must not bring the exact total to more than 39,000 digits. Nothing was charged. "
-            "Write prices that are decimals or have one denominator."
+            "Write costs that are decimals or have one denominator."
         )
     return total
 

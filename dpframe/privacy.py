@@ -14,19 +14,18 @@ from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share
 MOST_BOUND = 2**31
 WEAK_EPSILON, WEAK_DELTA = 10, 0.001  # beyond, a promise is worth little, and dpframe says so
 NO_BOUNDS = (
-    "max_rows must be given (or max_groups=), in the call or as a default in the unit: how many rows of one {column} "
-    "may count in full in a group, and in how many groups. df.dp.contributions(epsilon=...) tells privately how many "
-    "there are; then write for instance max_rows=3, max_groups=2."
+    "max_rows or max_groups must be given, because the ledger protects each {column}. "
+    "Write max_rows=3, max_groups=2, or estimate them with df.dp.contributions(epsilon=0.05)."
 )
 NO_COLUMN = (
     "max_rows and max_groups must be left out without a column: each row is then a unit of its own. "
-    'Name the column that says whose row it is: unit="patient", or PrivacyUnit(column=..., max_rows=...).'
+    'Name the column that identifies the person: unit="patient", or PrivacyUnit(column=..., max_rows=...).'
 )
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """Bounds of contribution: one unit sways at full weight so many rows in each of so many groups."""
+    """Contribution bounds: one unit contributes at full weight so many rows in each of so many groups."""
 
     max_rows: int = 1
     max_groups: int = 1
@@ -47,7 +46,8 @@ class PrivacyUnit:
     max_rows : int, optional
         How many rows of one unit may count within a group at full weight, where a call does not say it.
     max_groups : int, optional
-        How many groups (or bins: rows of the result) one unit may sway at full weight, where a call does not say it.
+        How many groups (or bins: rows of the result) one unit contributes to at full weight, where a call does not
+        say it.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class PrivacyUnit:
 
     @property
     def is_bounded(self) -> bool:
-        """Tell whether the unit says how much one of it may sway."""
+        """Tell whether the unit says how much one of it contributes."""
         return self.max_rows is not None or self.max_groups is not None
 
     @property
@@ -208,13 +208,13 @@ class Price:
         """Check the caller's words; exactly one of `epsilon` and `share` must be given."""
         if epsilon is None and share is None:
             raise MissingArgument(
-                "epsilon must be given (or share=, or within= an error): privacy has no default price. "
+                "epsilon must be given (or share=, or within= an error): it has no default. "
                 "Write for instance epsilon=0.5."
             )
         if epsilon is not None and share is not None:
             raise InvalidArgument(
                 f"epsilon and share must not both be given (epsilon={shown(epsilon)}, share={shown(share)}): "
-                "each is the price of the whole call. Keep one."
+                "each is the cost of the whole call. Keep one."
             )
         if share is not None:
             if delta is not None:

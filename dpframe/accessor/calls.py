@@ -90,6 +90,8 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
     "groupby": "group_by(..., keys=[...])",
     "value_counts": 'histogram("column", categories=[...])',
     "hist": "histogram",
+    **dict.fromkeys(("avg", "average"), "mean"),
+    **dict.fromkeys(("cut", "qcut"), 'group_by(dpf.bins("column", [0, 10, 20]))'),
     "var": "variance",
     "cov": "covariance",
     "corr": "correlation",

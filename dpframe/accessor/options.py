@@ -134,24 +134,24 @@ OPTIONS = {
     "epsilon": Option(
         None,
         "float",
-        """The price of the whole call, in privacy. There is no default: it is given here or as a `share`. Fractions
-        and decimals are taken exactly. A preview takes a list of prices as well.""",
+        """The cost of the whole call. There is no default: it is given here or as a `share`. Fractions
+        and decimals are taken exactly. A preview takes a list of costs as well.""",
     ),
     "delta": Option(
         None,
         "float, optional",
-        "The second part of the price, for Gaussian noise; by default the ledger's own, where its accounting has one.",
+        "The second part of the cost, for Gaussian noise; by default the ledger's own, where its accounting has one.",
     ),
     "share": Option(
         None,
         "float or Fraction, optional",
-        "The price as a share of the ledger's limit, such as ``Fraction(1, 52)``; instead of `epsilon`.",
+        "The cost as a share of the ledger's limit, such as ``Fraction(1, 52)``; instead of `epsilon`.",
     ),
     "within": Option(
         None,
         "float, or dict of them by output column, optional",
         """Instead of `epsilon`: the half-width of the interval that the noise is to stay within. The smallest epsilon
-        that gives it, with `weights` as they are, is the price. A preview takes a list of them.""",
+        that gives it, with `weights` as they are, is the cost. A preview takes a list of them.""",
     ),
     "confidence": Option(
         None,
@@ -166,7 +166,7 @@ OPTIONS = {
     "weights": Option(
         None,
         "dict of numbers by output column, optional",
-        """The part of the price that each output column takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that
+        """The part of the cost that each output column takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that
         is left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.""",
     ),
     "mechanism": Option(
@@ -186,7 +186,7 @@ OPTIONS = {
     "keep_noisy": Option(
         True,
         "bool, default True",
-        "Keep the unbiased values, in columns ``NAME_noisy`` beside the denoised ones.",
+        "Keep the unbiased values, in columns ``NAME_noisy`` next to the denoised ones.",
     ),
     "rollup": Option(
         False,
@@ -215,7 +215,7 @@ OPTIONS = {
     "ledger": Option(
         None,
         "Ledger, optional",
-        "The ledger that pays; by default the one of the ``with`` around the call.",
+        "The ledger to charge; by default the one of the ``with`` around the call.",
     ),
     "unit": Option(
         None,
@@ -295,7 +295,7 @@ REFUSED = {  # which options a verb does not take, and why
         "cube": "it releases no number",
         "order": "it releases no number",
         "graph": "it releases no number",
-        "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each price",
+        "within": "its error is how far the chosen count is below the largest: preview.mode shows it for each epsilon",
         "confidence": "its error is how far the chosen count is below the largest: preview.mode shows it",
         "size": "it releases no mean",
         "weights": "it releases one column alone",
@@ -325,7 +325,7 @@ REFUSED = {  # which options a verb does not take, and why
         "rollup": "it releases the subtotals anyway",
         "cube": "it releases the subtotals anyway",
         "size": "it releases no mean",
-        "weights": "its objective divides the price among the tables",
+        "weights": "its objective divides the cost among the tables",
     },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",

@@ -266,7 +266,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Raises
         ------
         InvalidArgument, InvalidType, MissingArgument
-            If an argument breaks its rule; after `group_by`, since one unit sways many groups.
+            If an argument breaks its rule; after `group_by`, since one unit changes many groups.
 
         Notes
         -----
@@ -285,7 +285,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "mode must be asked of the whole frame, not per group: one unit may sway the choice of many groups, "
+                "mode must be asked of the whole frame, not per group: one unit may change the choice of many groups, "
                 "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
             )
         return self._inside(axes_of(column, categories))._asked(
@@ -382,13 +382,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             progress: bool | None = ...,
             **named: Statistic,
         ) -> F:
-            """Several statistics, priced and released as one call."""
+            """Several statistics, charged and released as one call."""
 
     else:
 
         @asks
         def agg(self, *statistics: Statistic | Mapping[str, Statistic], **named: Statistic) -> F:
-            """Several statistics, priced and released as one call.
+            """Several statistics, charged and released as one call.
 
             Parameters
             ----------

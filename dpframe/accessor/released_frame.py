@@ -303,7 +303,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def suggest(
         self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None, most_rows: int | None = None
     ) -> Any:
-        """Bounds of contribution for counts by the same groups, from a result of `contributions`; it costs nothing.
+        """Contribution bounds for counts by the same groups, from a result of `contributions`; it costs nothing.
 
         Parameters
         ----------

@@ -313,9 +313,7 @@ def _period_axis(time: str, periods: Any) -> Any:
     """The axis of the periods."""
     check_column(time)
     if periods is None:
-        raise MissingArgument(
-            f"periods must be given: all of them, since they are paid for together. {PERIODS_EXAMPLE}"
-        )
+        raise MissingArgument(f"periods must be given: all of them, since they are charged together. {PERIODS_EXAMPLE}")
     size = counts.length(periods)
     if size > MOST_PERIODS:
         raise InvalidArgument(f"periods must be at most {MOST_PERIODS:,}, not {size:,}. Take longer ones.")

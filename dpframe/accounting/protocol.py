@@ -147,7 +147,9 @@ class Accounting:
             return price
         epsilon = self.remaining(share_of(price, limit)).epsilon
         if not epsilon:
-            raise InvalidArgument(f"share must buy some noise with {self.name} accounting. Write a larger one.")
+            raise InvalidArgument(
+                f"share must be large enough for some noise with {self.name} accounting. Write a larger one."
+            )
         return replace(price, epsilon=exactly("epsilon", epsilon), share=None)
 
     def _incomplete(self, member: str) -> InvalidType:

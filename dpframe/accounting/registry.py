@@ -115,8 +115,8 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
     if name == "pld":
         raise InvalidArgument(
             "accounting must be 'basic', 'gdp', 'rdp' or None for a ledger, not 'pld': a privacy loss distribution "
-            "composes noise that is fixed beforehand, while a ledger is asked for one price after another. "
-            "Declare the plan and price it as a whole: dpf.compare_accounting(...), dpf.release_together(...)."
+            "composes noise that is fixed beforehand, while a ledger is charged one cost after another. "
+            "Declare the plan and compare it as a whole: dpf.compare_accounting(...), dpf.release_together(...)."
         )
     if not delta:
         raise InvalidArgument(f"delta must be above 0 for {name} accounting. Write for instance delta=1e-6.")

@@ -21,7 +21,7 @@ OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
     "verify": ledger_commands.verify,
     "export": ledger_commands.export,
 }
-WHAT_IT_IS = "Differentially private releases from a job file, and the ledgers that pay for them."
+WHAT_IT_IS = "Differentially private releases from a job file, and the ledgers that they are charged to."
 EXIT_CODES = f"Exit codes: {', '.join(f'{code} {words}' for code, words in WORDS.items())}."
 
 

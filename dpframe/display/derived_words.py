@@ -52,7 +52,7 @@ def section(facts: Mapping[str, Any], table: Table, *, statement: str, chart: An
     if chart is not None:
         parts.append(page_figures.figure(chart, f"chart-{table.name}", LINES))
     parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
-    parts += [items(table.notes, "notes"), heading("Price and protection"), facts_list(_protection(facts))]
+    parts += [items(table.notes, "notes"), heading("Cost and protection"), facts_list(_protection(facts))]
     return Section(str(facts["label"]), "\n".join(parts), dict(facts))
 
 

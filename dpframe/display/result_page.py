@@ -57,7 +57,7 @@ def section(
     parts.append(items(table.notes, "notes"))
     if errors:
         parts += [heading("How far to trust each number"), scrolling(_errors(errors), "Table of errors")]
-    parts += [heading("Price and protection"), facts_list(_protection(facts))]
+    parts += [heading("Cost and protection"), facts_list(_protection(facts))]
     left_out = [*_clipped(facts), *check_lines(facts), *facts["notes"]]
     if left_out:
         parts += [heading("What the bounds leave out"), items(left_out)]
@@ -108,7 +108,7 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         if receipt.get("snapshot"):
             said.append(("Snapshot", str(receipt["snapshot"])))
     else:
-        said.append(("Ledger", "in memory: no file vouches for this release"))
+        said.append(("Ledger", "in memory: no file can verify this release"))
     return [*said, ("Hash of the numbers", str(facts["sha256"])), ("Released by", f"dpframe {facts['dpframe']}")]
 
 

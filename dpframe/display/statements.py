@@ -98,7 +98,7 @@ def _promise(facts: Mapping[str, Any]) -> str:
     cost = facts["cost"]
     epsilon = facts["per_report"] if "model" in facts else cost["epsilon"]
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 50 else f"e^{epsilon:.4g}"  # beyond, a float has no such number
-    but = f", but for a chance of {cost['delta']:.3g}" if cost["delta"] else ""
+    but = f", plus a probability of {cost['delta']:.3g}" if cost["delta"] else ""
     what = (
         "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
     )

@@ -19,7 +19,7 @@ from dpframe.errors import InvalidArgument
 
 NEEDS_BUNDLE = (
     "charts as HTML need vl-convert, whose scripts stand in the page: pip install 'dpframe[plot]'. Or write "
-    "inline=False, and whoever opens the page fetches them."
+    "inline=False, and the browser of each reader fetches them."
 )
 OPENING = re.compile(r"<svg\b[^>]*>")
 OF_THE_WHOLE = (  # what stands once in a specification, outside of its views

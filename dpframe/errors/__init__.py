@@ -156,7 +156,8 @@ class BudgetExceeded(LedgerError):
     ...     pl.DataFrame({"age": [31]}).dp.count(epsilon=1.5, ledger=ledger)
     ... except dpf.BudgetExceeded as error:
     ...     print(error)
-    the call costs epsilon 1.5, but only epsilon 1 of epsilon 1 is left in the ledger. Ask for less.
+    the budget is exceeded: the call needs epsilon 1.5, and epsilon 1 of epsilon 1 remains. Lower epsilon,
+    or call ledger.raise_limit(...).
     """
 
 
@@ -196,7 +197,8 @@ class NoLedger(LedgerError):
     ...     pl.DataFrame({"age": [31]}).dp.count(epsilon=1)
     ... except dpf.NoLedger as error:
     ...     print(error)
-    which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, or call dpf.set_default_ledger(ledger).
+    no ledger is given. Pass ledger=..., or write the call inside `with ledger:`, or call
+    dpf.set_default_ledger(ledger).
     """
 
 

@@ -93,9 +93,7 @@ def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
     _check_packing(file, where)
     parts, rows = record["parts"] if record["schema"] == PARTS else [record], file.metadata.num_rows
     if not any(map(is_reports, parts)) and rows != (expected := sum(map(rows_of, parts))):
-        raise NoProvenance(
-            f"{where} has {rows} rows, and its provenance is of {expected}. Ask whoever made it for another."
-        )
+        raise NoProvenance(f"{where} has {rows} rows, and its provenance is of {expected}. Ask its author for another.")
     return record
 
 

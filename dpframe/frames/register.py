@@ -20,7 +20,7 @@ df.dp of a private frame:
   count
     count          The number of rows, or of the values of column that are present
     n_units        The number of units, such as people, that have a row
-    n_distinct     The number of distinct values of column, for each of which some unit vouches
+    n_distinct     The number of distinct values of column, each supported by some unit
     proportion     The share of the values of column that are true, or that are value
 
   measure
@@ -40,11 +40,11 @@ df.dp of a private frame:
   relate
     covariance     The covariance of each pair of columns, each value clipped to its bounds
     correlation    The correlation of each pair of columns, each value clipped to its bounds
-    marginals      The counts of all tables of up to degree of the columns, at one price
+    marginals      The counts of all tables of up to degree of the columns, at one cost
 
   group
     group_by       The same questions per group
-    agg            Several statistics, priced and released as one call
+    agg            Several statistics, charged and released as one call
 
   plan
     preview        The same questions, answered by a Plan
@@ -73,7 +73,7 @@ result.dp of a released result:
     to_numpy       A released column as an array in the shape of the cells
     matrix         The square table of a correlation or covariance
     measurements   The unbiased tables of marginals, each with the variance of its cells
-    suggest        Bounds of contribution for counts by the same groups, from a result of contributions
+    suggest        Contribution bounds for counts by the same groups, from a result of contributions
     parts          The releases that dpframe.concat joined, each a frame with its own record
 
   keep

@@ -81,7 +81,7 @@ def _argument(table: Table, name: str, value: Any) -> Any:
         return _share(table, value)
     if name in EXACT:
         if isinstance(value, list):
-            raise InvalidType(f"{table.where}: {name} must be one number; a job is priced once. Keep one of them.")
+            raise InvalidType(f"{table.where}: {name} must be one number; a job has one cost. Keep one of them.")
         return value
     if name == "denoise" and value == "none":
         return None

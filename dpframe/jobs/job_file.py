@@ -154,7 +154,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
     for column, kind in columns.items():
         table.choice(f"the type of column {column!r}", TYPES, kind)
     if settings and engine != "spark":
-        raise InvalidArgument(f"{table.where}: settings must be left out but for engine = 'spark'. Drop them.")
+        raise InvalidArgument(f"{table.where}: settings must be left out, except with engine = 'spark'. Drop them.")
     for name in settings:
         if name not in SETTINGS:
             raise InvalidArgument(
@@ -210,7 +210,7 @@ def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
     each_row, column = table.values.get("each_row"), table.maybe_text("unit")
     if each_row not in (None, True) or (each_row is None) == (column is None):
         raise MissingArgument(
-            f"{table.where}: unit must be given: the column that says whose row it is. Write for instance "
+            f"{table.where}: unit must be given: the column that identifies the person. Write for instance "
             'unit = "patient", or each_row = true where nobody has two rows.'
         )
     kinds = {key: table.values[key] for key in ("neighbors", "nulls") if key in table.values}

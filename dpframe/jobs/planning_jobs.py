@@ -109,7 +109,7 @@ def _address(job: Job) -> Address:
 def _plan(plan: Any, where: str) -> Plan:
     if not isinstance(plan, Plan):
         raise InvalidArgument(
-            f"{where}: epsilon must be given (or share, or within): the price of this release. Write for instance "
+            f"{where}: epsilon must be given (or share, or within): the cost of this release. Write for instance "
             "epsilon = 0.1."
         )
     return plan

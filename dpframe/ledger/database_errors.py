@@ -99,7 +99,7 @@ OF_SERVERS = (
     Meaning(("57014",), f"gave no answer in time {FREE} Ask again later", LedgerUnavailable),
     LOST,
 )
-OTHER = Meaning((), f"cannot be used {FREE} Ask whoever runs the database")
+OTHER = Meaning((), f"cannot be used {FREE} Ask the administrator of the database")
 SPOILED = (
     "is not one that dpframe made, or it is damaged ({said}). Restore the newest dump of its database; if that is an "
     "older one, call dpf.Ledger.recover(path, reason=...)"
@@ -117,7 +117,7 @@ def refusal(
             if any(sign in said for sign in signs):
                 kind = locks.Locked if words is LOCKED else LedgerError
                 return kind(_words(words, said, address, wait, what))
-        rest = "cannot be used ({said}). No row was read. Ask whoever runs the database"
+        rest = "cannot be used ({said}). No row was read. Ask the administrator of the database"
         return LedgerError(_words(rest, said, address, wait, what))
     said, state = _said(cause, address), getattr(cause, "sqlstate", getattr(cause, "pgcode", None))
     lost = type(error).__name__ in ("OperationalError", "InterfaceError")

@@ -214,7 +214,7 @@ class Row:
         if max(map(len, facts["total"])) > reading.LONGEST:
             raise LedgerError(
                 "amounts must add up to a number that can be kept, and this one has more than "
-                f"{reading.LONGEST:,} digits: nothing was charged. Ask at a price with fewer digits."
+                f"{reading.LONGEST:,} digits: nothing was charged. Write a cost with fewer digits."
             )
         return cls(last.entry + 1, body, link(last.head, body), entry.name)
 

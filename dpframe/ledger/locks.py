@@ -117,8 +117,8 @@ def _opened(file: str, *, create: bool) -> int | None:
         return None  # this user only reads, and SQLite's own lock holds a reading together
     raise LedgerError(
         f"the lock of the ledger at {file!r} cannot be opened ({path_of(file)!r}: "
-        f"{said(refused) if refused else ''}): nothing was charged. Let this file and its folder be written by "
-        "whoever may write the ledger."
+        f"{said(refused) if refused else ''}): nothing was charged. Give every user of the ledger write access to this "
+        "file and its folder."
     )
 
 

@@ -326,13 +326,17 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     """The words of BudgetExceeded."""
     cost, limit, remaining = entry.cost, most.whole, left_of(most, accounting, spent)
     costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
-    words = f"the call costs {costs}, but only {left} of {limit} is left in the ledger."
+    words = f"the budget is exceeded: the call needs {costs}, and {left} of {limit} remains."
     if cost.delta and not limit.delta:
         return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
     if not remaining.epsilon:
-        return f"{words} Nothing more can be asked of it; what was released may be used freely."
+        return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
     hint = accounting.hint(entry.amount, most.amount)
-    return f"{words} Ask for less. ({hint})" if hint else f"{words} Ask for less."
+    return (
+        f"{words} Lower epsilon, or call ledger.raise_limit(...). ({hint})"
+        if hint
+        else f"{words} Lower epsilon, or call ledger.raise_limit(...)."
+    )
 
 
 def _seconds(first: str, last: str) -> float:
@@ -347,7 +351,7 @@ def _shown_exactly(value: Fraction) -> str:
 def no_ledger() -> NoLedger:
     """The error of a call that sees no ledger, with the three ways out."""
     return NoLedger(
-        "which ledger pays? Pass ledger=..., or write the call inside `with ledger:`, "
+        "no ledger is given. Pass ledger=..., or write the call inside `with ledger:`, "
         "or call dpf.set_default_ledger(ledger)."
     )
 
@@ -355,8 +359,8 @@ def no_ledger() -> NoLedger:
 def weak_delta(terms: Terms) -> str:
     """Say that the delta of a ledger promises little."""
     return (
-        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, and it is the chance that one "
-        f"{terms.unit.column or 'row'} is not protected at all. Take far less than one over their number, such as 1e-6."
+        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, so the promise "
+        f"is weak. Take far less than one over the number of each {terms.unit.column or 'row'}, such as 1e-6."
     )
 
 

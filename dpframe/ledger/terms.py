@@ -215,7 +215,7 @@ def new_terms(
     if durable and not is_shipped(how):
         raise InvalidArgument(
             f"accounting must be 'basic', 'gdp', 'rdp' or None for a durable ledger, not {how.name}, which is not "
-            "dpframe's: whoever opens the ledger must know it. Leave path out."
+            "dpframe's: every process that opens the ledger must know it. Leave path out."
         )
     limit = Limit(*typed, checked_limit(how, *typed), how.one_is_enough, reserve)
     return how, Terms(checked_unit(unit) or PrivacyUnit(), limit, how.name, dataset, now(), noise.nonce())

@@ -141,5 +141,5 @@ def _refusal(record: Mapping[str, Any], why: str) -> LedgerError:
     number = receipt.get("entry") if isinstance(receipt, Mapping) else None
     return LedgerError(
         f"the release that says to be entry {shown(number)} is not as it was charged: {why}. "
-        "Trust what the ledger tells, and ask whoever passed it on."
+        "Trust what the ledger tells, and ask the person who passed it on."
     )

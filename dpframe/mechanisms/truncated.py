@@ -262,7 +262,7 @@ def scale_by(outputs: Range, epsilon: float, formula: Formula) -> float:
         return least_scale(outputs, epsilon)
     if outputs.boundary == "inflated" or outputs.cells > 1 or not outputs.p.is_integer():
         raise InvalidArgument(
-            f"formula must be 'exact' but for truncated noise with a whole p in one cell, not {shown(formula)}: "
+            f"formula must be 'exact', except for truncated noise with a whole p in one cell, not {shown(formula)}: "
             "the published ones hold for nothing else. Leave formula out."
         )
     power = _liu(outputs) if formula == "liu" else 2 * _utility_sensitivity(outputs)

@@ -267,7 +267,7 @@ class Plan:
             most = max(choice.chosen for choice in choices_of(self.query) if isinstance(choice, Choosing))
             facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
-            facts.insert(2, ("releases", f"{cells:,} cells at that one price"))
+            facts.insert(2, ("releases", f"{cells:,} cells at that one cost"))
         offered = None if self.price.epsilon is None else float(self.price.epsilon)
         if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
             facts.insert(2, ("which is", why))

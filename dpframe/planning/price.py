@@ -342,8 +342,8 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
         )
     if mechanism.cells < sensitivity.swayed:
         raise InvalidArgument(
-            f"mechanism must cover the {sensitivity.swayed:,} cells that one unit may sway here, but the noise "
-            f"({mechanism.name}) is private only where it sways {mechanism.cells:g}. Use Laplace or Gaussian noise."
+            f"mechanism must cover the {sensitivity.swayed:,} cells that one unit may change here, but the noise "
+            f"({mechanism.name}) is private only where it changes {mechanism.cells:g}. Use Laplace or Gaussian noise."
         )
     needed = sensitivity.norm(mechanism.norm)
     if mechanism.sensitivity < needed:

@@ -73,7 +73,7 @@ class Subtotals(Keys):
         if len(self.axes) > MOST_CUBED:
             raise InvalidArgument(
                 f"cube must be of at most {MOST_CUBED} columns, not {len(self.axes)}, since each choice of them "
-                "takes a part of the price. Group by fewer, or write rollup=True."
+                "takes a part of the cost. Group by fewer, or write rollup=True."
             )
 
     @property

@@ -193,7 +193,7 @@ def _check_labelled(query: Query) -> None:
             raise InvalidArgument(
                 f"{statistic.verb} ({name}) must be asked alone: its result has a row for each pair of columns, "
                 "and those of others have one for each group. Ask in a call of its own, and let "
-                "dpf.release_together release both at one price."
+                "dpf.release_together release both at one cost."
             )
         if set(labels) & {*query.keys.names, *query.keys.columns}:
             raise InvalidArgument(

@@ -63,7 +63,7 @@ def preview(call: Call) -> Plan | PlanTable:
     if several is None:
         return _previewed(call, ledger)
     if not several:
-        raise InvalidArgument("epsilon must list at least one price. Write for instance epsilon=[0.1, 1].")
+        raise InvalidArgument("epsilon must list at least one cost. Write for instance epsilon=[0.1, 1].")
     for pricing in several:
         if pricing.within is None:
             Price.of(pricing.epsilon, pricing.delta, pricing.share)

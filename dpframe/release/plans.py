@@ -84,7 +84,7 @@ def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUn
         if unit.column is None:
             raise InvalidArgument(
                 "unit must have a column for contributions: where each row is a unit, each contributes one row. "
-                'Name the column that says whose row it is: dpf.Ledger(epsilon=..., unit="patient").'
+                'Name the column that identifies the person: dpf.Ledger(epsilon=..., unit="patient").'
             )
         return unit.who
     bounded = unit.bounded(noising.max_rows, noising.max_groups)
@@ -97,9 +97,8 @@ def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
     """Refuse a question that has no bounds of contribution, and needs some."""
     if unit.column is not None and not unit.is_bounded and not uses_rows(query):
         raise MissingArgument(
-            f"max_groups must be given, in the call or as a default in the unit: in how many groups one {unit.column} "
-            "may count in full, with whatever rows. df.dp.contributions(by=..., epsilon=...) tells privately how many "
-            "there are; then write for instance max_groups=2."
+            f"max_groups must be given, because the ledger protects each {unit.column}. "
+            "Write max_groups=2, or estimate it with df.dp.contributions(by=..., epsilon=0.05)."
         )
     _ = unit.contribution
 

@@ -206,7 +206,7 @@ def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
     wrong += [name for name in facts["columns"] if name not in keys and prints.numbers_of(frame, name) is None]
     if wrong:
         raise InvalidArgument(
-            f"the frame must hold what its record says, but {shown(wrong[0])} is not. Ask whoever made it for another."
+            f"the frame must hold what its record says, but {shown(wrong[0])} is not. Ask its author for another."
         )
 
 

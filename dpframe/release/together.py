@@ -171,7 +171,7 @@ def release_together(
 def _price(epsilon: Any, delta: Any, share: Any) -> Price:
     if epsilon is None and share is None:
         raise MissingArgument(
-            "epsilon must be given (or share=): the price of all plans together. Write for instance epsilon=1.0."
+            "epsilon must be given (or share=): the cost of all plans together. Write for instance epsilon=1.0."
         )
     return Price.of(epsilon, delta, share)
 
@@ -236,7 +236,7 @@ def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
         if plan.unit.who != first[1].unit.who:
             raise InvalidArgument(
                 f"plans must protect the same unit, but {first[0]!r} protects ({first[1].unit.who}) and {name!r} "
-                f"({plan.unit.who}). Preview them with the ledger that pays."
+                f"({plan.unit.who}). Preview them with the ledger to charge."
             )
     if ledger is not None:
         ledger.unit_for(first[1].unit.who)

@@ -192,10 +192,10 @@ def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction
     noises: list[Mechanism] = []
     for part in parts:
         if pure:
-            require(part.epsilon is not None, "parts", "a part of a pure price must have an epsilon.")
+            require(part.epsilon is not None, "parts", "a part of a pure cost must have an epsilon.")
             noises.append(Laplace.of_steps(1, Fraction(part.epsilon or 0), 1.0))
         else:
-            require(part.mu is not None, "parts", "a part of a price with a delta must have a mu.")
+            require(part.mu is not None, "parts", "a part of a cost with a delta must have a mu.")
             noises.append(Gaussian.of_mu(Fraction(1), float(part.mu or 0.0), 1.0))
     amount = ledger.accounting.charge(price, ledger.limit, tuple(noises))
     ledger.check_amount("charge", amount)
@@ -273,7 +273,7 @@ def _check_shares(ledger: _Ledger) -> None:
         try:
             call = _priced(ledger, Price(share=share), pure=pure)
         except InvalidArgument as error:
-            raise ContractBroken(f"share: parts must take a price that is a share of the limit. {error}") from error
+            raise ContractBroken(f"share: parts must take a cost that is a share of the limit. {error}") from error
         total = tuple(coordinate / share for coordinate in call.amount)
         require(ledger.holds(total), "share", f"a call at share {share} must take at most that share of the limit.")
     price = Price(ledger.epsilon / 2, None if ledger.accounting.has_own_delta else ledger.delta)
@@ -283,7 +283,7 @@ def _check_shares(ledger: _Ledger) -> None:
         parts = _priced(ledger, offered, pure=kind, shares=PARTS).amount
         room = tuple(coordinate * (1 + Fraction(1, 10**9)) for coordinate in whole)
         within = keeps(parts, room, one_is_enough=ledger.accounting.one_is_enough)
-        require(within, "parts", "the parts of a price must not cost more than the price.")
+        require(within, "parts", "the parts of a cost must not add up to more than the cost.")
 
 
 def _check_remaining(ledger: _Ledger) -> None:

@@ -172,7 +172,7 @@ def _row_by_row(row: RowFunction, rows: Table) -> NDArray[np.int64]:
     pieces = np.concatenate([given(every[start : start + PIECE]) for start in range(0, every.size, PIECE)])
     for order in (every, every[::-1], every[:1], *(np.array([place]) for place in every[:PIECE:33])):
         alike = np.array_equal(given(order), pieces[order])
-        require(alike, "rows", f"{row.words} must give a row the same, whatever rows are beside it, and each time")
+        require(alike, "rows", f"{row.words} must give a row the same, whatever the other rows are, and each time")
     return np.where(missing, row.missing or 0, np.clip(pieces, *row.reach))
 
 

@@ -33,13 +33,14 @@ SUBJECTS = {  # what a message may be about, besides the arguments of the surfac
     "the name of a statistic",
     "this frame",
     "a ledger",
-    "which ledger",
+    "no ledger",
+    "the budget",
     "each argument of agg",
     "agg",
     "sum",
     "histogram",
 }
-RULES = ("must", "is not", "cannot", "carries no", "costs", "is a released result", "is an option", "?")
+RULES = ("must", "is not", "cannot", "carries no", "is exceeded", "is given", "is a released result", "is an option", "?")
 
 
 def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -302,7 +302,7 @@ def test_a_ledger_says_what_adds_up_and_that_nothing_is_left(frame):
     assert "gdp accounting, 0 charges; squares of mu add up, not epsilons" in repr(ledger)
     spent = dpf.Ledger(epsilon=1)
     frame.dp.count(epsilon=1, ledger=spent)
-    with pytest.raises(dpf.BudgetExceeded, match=r"left in the ledger\. Nothing more can be asked of it"):
+    with pytest.raises(dpf.BudgetExceeded, match=r"remains\. Use what was released freely"):
         frame.dp.count(epsilon=0.1, ledger=spent)
 
 

@@ -26,7 +26,7 @@ def test_a_statement_says_what_how_protected_and_how_accurate():
 def test_delta_and_replaced_rows_are_in_the_promise():
     ledger = dpf.Ledger(epsilon=1, delta=1e-6, unit=dpf.PrivacyUnit(neighbors="replace"), accounting="basic")
     words = PEOPLE.dp.count(epsilon=0.5, delta=1e-6, ledger=ledger).dp.statement()
-    assert "as if one row had another value, but for a chance of 1e-06 (differential privacy" in words
+    assert "as if one row had another value, plus a probability of 1e-06 (differential privacy" in words
 
 
 def test_errors_that_differ_by_row_are_a_range():

@@ -56,7 +56,7 @@ def test_preview_and_run(folder, capsys):
             "epsilon = 1.0",
             "epsilon = 0.4",
             3,
-            "nights: the call costs epsilon 0.2, but only epsilon 0.1 of epsilon 0.4",
+            "nights: the budget is exceeded: the call needs epsilon 0.2, and epsilon 0.1 of epsilon 0.4",
         ),
         ("epsilon = 0.2", "epsillon = 0.2", 2, "release.toml, [[release]] 2 'nights': 'epsillon' is not a key"),
         ('"nights"\nbins', '"knights"\nbins', 2, "column 'knights' is not in the frame. Did you mean 'nights'?"),
@@ -80,7 +80,7 @@ def test_exit_codes(old, new, code, words, folder, capsys):
 def test_a_preview_that_does_not_fit_shows_the_prices_all_the_same(folder, capsys):
     change(folder, "epsilon = 1.0", "epsilon = 0.4")
     code, out, err = say(capsys, "preview", folder, "--set", "WEEK=w1")
-    assert (code, "nights   count() by nights" in out, "nights: the call costs" in err) == (3, True, True)
+    assert (code, "nights   count() by nights" in out, "nights: the budget is exceeded" in err) == (3, True, True)
 
 
 def test_no_secret_is_printed_or_kept(folder, capsys, monkeypatch):

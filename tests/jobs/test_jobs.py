@@ -75,7 +75,9 @@ def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
 
 def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
     text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
-    with pytest.raises(dpf.BudgetExceeded, match=r"nights: the call costs epsilon 0\.2, but only epsilon 0\.1"):
+    with pytest.raises(
+        dpf.BudgetExceeded, match=r"nights: the budget is exceeded: the call needs epsilon 0\.2, and epsilon 0\.1"
+    ):
         run(job(folder, text=text))
     assert charges(folder) == 0
     assert not (folder / "out").exists()
@@ -110,7 +112,7 @@ def test_a_preview_reads_no_row_and_makes_no_file(folder, monkeypatch):
         ('"nights"\nbins', '"knights"\nbins', dpf.UnknownColumn, "[[release]] 2 'nights': column 'knights'"),
         ('"nights"\nbins', '"ward"\nbins', dpf.WrongDtype, "[[release]] 2 'nights': "),
         ("epsilon = 0.2", "", dpf.InvalidArgument, "[[release]] 2 'nights': epsilon must be given"),
-        ("max_rows = 2\nepsilon = 0.2", "epsilon = 0.2", dpf.MissingArgument, "max_rows must be given"),
+        ("max_rows = 2\nepsilon = 0.2", "epsilon = 0.2", dpf.MissingArgument, "max_rows or max_groups must be given"),
         ('"stays.parquet"', '"none.parquet"', dpf.errors.SourceFailed, "[source]: no file is at"),
         ('"stays.parquet"', '"release.toml"', dpf.errors.SourceFailed, "polars cannot open the table"),
         ('"audit.jsonl"', '"stays.parquet/audit.jsonl"', dpf.errors.OutputFailed, "the audit trail"),

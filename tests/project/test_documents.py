@@ -140,7 +140,7 @@ def test_the_demo_shows_a_refusal_and_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     said = capsys.readouterr().out
-    assert "BudgetExceeded: the call costs epsilon 0.5, but only epsilon 0.1 of epsilon 1 is left" in said
+    assert "BudgetExceeded: the budget is exceeded: the call needs epsilon 0.5, and epsilon 0.1 of epsilon 1" in said
     pictures = sorted((tmp_path / "demo_output").glob("*.png"))
     assert len(pictures) == 4
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)

@@ -293,7 +293,7 @@ def test_what_is_refused_when_it_is_asked():
         (lambda: stream.release(frame.with_columns(day=pl.lit("x")), "2026-W02"), "must hold dates"),
         (lambda: stream.release(dpf.public(frame), "2026-W02"), "public"),
         (lambda: stream.release(dpf.of(frame).group_by("ward", keys=["A"]), "2026-W02"), "the frame itself"),
-        (lambda: stream_of(dpf.Ledger(epsilon=1, unit="person")).preview(), "max_rows must be given"),
+        (lambda: stream_of(dpf.Ledger(epsilon=1, unit="person")).preview(), "max_rows or max_groups must be given"),
         (lambda: stream_of(dpf.Ledger(epsilon=1), max_rows=2).preview(), "max_rows"),
         (lambda: stream_of(mechanism="gaussian", ledger=dpf.Ledger(epsilon=1)).preview(), "delta must be given"),
     ):

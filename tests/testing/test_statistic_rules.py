@@ -244,9 +244,9 @@ def by_turns(steps):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (shifted, "must give a row the same, whatever rows are beside it"),
-        (by_size, "must give a row the same, whatever rows are beside it"),
-        (by_turns, "must give a row the same, whatever rows are beside it"),
+        (shifted, "must give a row the same, whatever the other rows are"),
+        (by_size, "must give a row the same, whatever the other rows are"),
+        (by_turns, "must give a row the same, whatever the other rows are"),
         (as_floats, "must be an integer for each row"),
         (at_once, "must be an integer for each row"),
     ],

@@ -51,7 +51,7 @@ class NDistinct(Statistic):
         if self.max_values is None:
             raise MissingArgument(
                 f"max_values must be given for n_distinct of {self.column!r} where rows of one {unit.column} are "
-                "protected together: for how many values each may vouch. Write for instance "
+                "protected together: how many values each may support. Write for instance "
                 f"n_distinct({self.column!r}, max_values=3), from what you know and never from the data."
             )
         return self

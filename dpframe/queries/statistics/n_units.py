@@ -33,7 +33,7 @@ class NUnits(Counted):
         if unit.column is None and not self.or_rows:
             raise InvalidArgument(
                 "unit must have a column for n_units, but the ledger protects each row: use count(), or "
-                "Ledger(unit=...) with the column that says whose row it is."
+                "Ledger(unit=...) with the column that identifies the person."
             )
         return self
 

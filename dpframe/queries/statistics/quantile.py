@@ -284,7 +284,9 @@ def median(
 def _checked_q(q: object) -> float:
     if not is_number(q):
         raise InvalidType(f"q must be a number between 0 and 1, not {shown(q, kind=True)}. Write for instance q=0.5.")
-    return between("q", q, 0.0, 1.0, "between 0 and 1, both left out", " The ends are the bounds that you declared.")
+    return between(
+        "q", q, 0.0, 1.0, "strictly between 0 and 1", " For the minimum and maximum, use your declared bounds."
+    )
 
 
 def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:

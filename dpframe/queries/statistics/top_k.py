@@ -103,7 +103,7 @@ class TopK(Statistic, Choosing):
         if not self.counts:
             raise InvalidArgument(
                 "within must come with counts=True, whose errors it names: without counts a top-k releases no number. "
-                "preview.top_k shows for each price how far below the largest each chosen one may be."
+                "preview.top_k shows for each epsilon how far below the largest each chosen one may be."
             )
 
     def error_words(self, error: str) -> str:
