@@ -142,6 +142,11 @@ class PrivacyUnit:
             return cls(neighbors=facts["neighbors"], nulls=facts["nulls"])
         return cls(**facts)
 
+    def __dir__(self) -> list[str]:
+        """The parameters: the rest is for plans and records."""
+        internal = {"bounded", "contribution", "facts", "is_bounded", "of_facts", "who", "whole"}
+        return [name for name in super().__dir__() if name not in internal]
+
     def __str__(self) -> str:
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"

@@ -256,7 +256,7 @@ OPTIONS = {
         '{"auto", True, False} or float, default "auto"',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
         their bounds, are in no declared cell, or contribute more than may count. True, or the share of the budget that
-        they take, True being 0.05 (``docs/checks.md``). See ``.dp.checks()`` of the result.""",
+        they take, True being 0.05 (``docs/guide/checks.md``). See ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,

@@ -19,3 +19,7 @@ True
 from dpframe.audit.auditor import Finding, epsilon, mu
 
 __all__ = ["Finding", "epsilon", "mu"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

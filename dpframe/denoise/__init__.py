@@ -30,3 +30,7 @@ __all__ = [
     "sure_threshold",
     "trend_filter",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

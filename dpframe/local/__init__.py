@@ -108,3 +108,7 @@ def method_of(facts: Any) -> LocalMethod:
     if kind is None:
         raise InvalidArgument(f"text must name one of {', '.join(sorted(BY_NAME))}, not {shown(facts.get('method'))}.")
     return kind.of_facts(facts)
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

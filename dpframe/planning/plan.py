@@ -117,6 +117,22 @@ class Plan:
     call: Call | None = field(default=None, compare=False)
     checks: PlannedChecks | None = None
 
+    def __dir__(self) -> list[str]:
+        """What people read: the rest is for the release of the plan."""
+        internal = {
+            "accounting",
+            "accuracy",
+            "amount",
+            "asked",
+            "assumed_size",
+            "by_total",
+            "call",
+            "named",
+            "noise_of",
+        }
+        internal |= {"noises", "parts", "price", "question", "rows", "size_of", "together"}
+        return [name for name in super().__dir__() if name not in internal]
+
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
         return {**self.__dict__, "question": None, "call": None}

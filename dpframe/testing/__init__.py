@@ -28,3 +28,7 @@ __all__ = [
     "check_mechanism",
     "check_statistic",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -40,7 +40,17 @@ SUBJECTS = {  # what a message may be about, besides the arguments of the surfac
     "sum",
     "histogram",
 }
-RULES = ("must", "is not", "cannot", "carries no", "is exceeded", "is given", "is a released result", "is an option", "?")
+RULES = (
+    "must",
+    "is not",
+    "cannot",
+    "carries no",
+    "is exceeded",
+    "is given",
+    "is a released result",
+    "is an option",
+    "?",
+)
 
 
 def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -6,9 +6,11 @@ import importlib
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.accessor.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
@@ -30,6 +32,33 @@ def public_names() -> list[str]:
 
 def test_the_reference_has_every_public_name_once():
     assert sorted(entries()) == sorted(public_names())
+
+
+def test_the_page_of_options_explains_each_option_once():
+    page = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE)
+    assert sorted(named) == sorted(OPTIONS)
+    for name, option in OPTIONS.items():
+        if option.default not in (None, "auto"):
+            default = f"{option.default:,}" if type(option.default) is int else str(option.default).strip('"')
+            assert re.search(rf"^\| `{name}` \| [^|]*{re.escape(default)}", page, re.MULTILINE), name
+
+
+def test_completers_offer_public_names_alone():
+    for room in ROOMS:
+        module = importlib.import_module(f"dpframe.{room}")
+        assert sorted(dir(module)) == sorted(module.__all__)
+    frame = pl.DataFrame({"age": [31, 45]})
+    ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit(column="age", max_rows=1))
+    plan = frame.dp.preview.count(epsilon=0.5, ledger=ledger)
+    offered = {
+        ledger: "accounting affords answers checks dataset is_durable limit open plot raise_limit recover remaining "
+        "report spent to_frame unit verify",
+        plan: "checks choice columns cost error error_of errors mechanisms notes plot query size to_frame unit",
+        ledger.unit: "column max_groups max_rows neighbors nulls",
+    }
+    for thing, names in offered.items():
+        assert [name for name in dir(thing) if not name.startswith("_")] == names.split()
 
 
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path):
