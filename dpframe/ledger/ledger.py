@@ -402,7 +402,7 @@ class Ledger(ShownLedger):
             return self._store.keep(replace(entry, time=now()), content).content
 
     @trimmed
-    def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str) -> None:
+    def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str | None = None) -> None:
         """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
 
         Parameters

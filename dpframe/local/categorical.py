@@ -157,7 +157,7 @@ class RandomizedResponse(_OfSubsets):
     """
 
     categories: tuple[Any, ...]
-    epsilon: Any
+    epsilon: Any = None
     name: ClassVar[str] = "randomized response"
 
     def __post_init__(self) -> None:
@@ -224,7 +224,7 @@ class SubsetSelection(_OfSubsets):
     """
 
     categories: tuple[Any, ...]
-    epsilon: Any
+    epsilon: Any = None
     size: int = 0
     name: ClassVar[str] = "subset selection"
 

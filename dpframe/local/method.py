@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import exact_epsilon, exactly
 from dpframe.local import estimating
@@ -157,6 +157,8 @@ def kept_number(value: object) -> Any:
 
 def checked_epsilon(value: object) -> Any:
     """Epsilon as it was typed, from 10**-6 to 64."""
+    if value is None:
+        raise MissingArgument("epsilon must be given: the cost of one report. Write for instance epsilon=1.")
     epsilon = exact_epsilon(value)
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise InvalidArgument(

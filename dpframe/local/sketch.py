@@ -60,7 +60,7 @@ class CountMeanSketch(LocalMethod):
     """
 
     categories: tuple[Any, ...]
-    epsilon: Any
+    epsilon: Any = None
     hashes: int = 256
     cells: int = 1_024
     key: str = ""

@@ -122,7 +122,7 @@ class Mean(LocalMethod):
     """
 
     bounds: tuple[Any, Any]
-    epsilon: Any
+    epsilon: Any = None
     steps: int = 0
     width: int = 0
     name: ClassVar[str] = "window mechanism"

@@ -249,3 +249,9 @@ def test_mpmath_agrees_with_double_precision():
             q = (p * (size - 1) + (1 - p) * size) / (k - 1)
             law = Subsets(k, size, float(epsilon))
             assert (law.p, law.q, law.gap) == pytest.approx(tuple(map(float, (p, q, p - q))), rel=1e-13)
+
+
+@pytest.mark.parametrize("method", [LOCAL.RandomizedResponse, LOCAL.SubsetSelection, LOCAL.CountMeanSketch])
+def test_a_method_without_epsilon_is_refused_as_every_call_is(method):
+    with pytest.raises(dpf.MissingArgument, match="epsilon must be given: the cost of one report"):
+        method(["A", "B", "C"])
