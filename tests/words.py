@@ -220,7 +220,8 @@ def written() -> str:
     ]
     for name, of in sorted(figures().items()):
         lines += [f'["{name}"]', *(f"{figure} = {count}" for figure, count in of.items()), ""]
-    lines += ["[length]  # in words", *(f'"{name}" = {count}' for name, count in sorted(too_long().items()))]
+    hundreds = {name: -(-count // 100) * 100 for name, count in too_long().items()}  # a sentence more is no news
+    lines += ["[length]  # in words", *(f'"{name}" = {count}' for name, count in sorted(hundreds.items()))]
     return "\n".join(lines) + "\n"
 
 
