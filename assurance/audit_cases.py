@@ -279,7 +279,7 @@ def choice(dp: Any, _: int, options: dict[str, Any]) -> Any:
 
 def chosen_median(dp: Any, _: int, options: dict[str, Any]) -> Any:
     price = {"epsilon": options["epsilon"], "ledger": options["ledger"]}
-    return dp.median("value", candidates=[LOW, HIGH], mechanism="choice", **price)
+    return dp.median("value", candidates=[LOW, HIGH], mechanism="exponential", **price)
 
 
 def top(dp: Any, _: int, options: dict[str, Any]) -> Any:

@@ -232,7 +232,7 @@ def _paths() -> Iterator[Path]:
     yield Path("quantile", lambda dp, **m: dp.quantile("x", q=0.25, **x, step=1, **m))
     yield Path(
         "quantile by a choice",
-        lambda dp, mechanism=None, **m: dp.quantile("x", q=0.5, candidates=edges, mechanism="choice", **m),
+        lambda dp, mechanism=None, **m: dp.quantile("x", q=0.5, candidates=edges, mechanism="exponential", **m),
         noises=pure,
         noised=False,
     )

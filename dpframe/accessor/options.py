@@ -36,7 +36,7 @@ DenoiserName = Literal[
     "trend-filter",
 ]
 Denoiser = DenoiserName | Callable[..., Any]
-Noise = Literal["laplace", "gaussian", "auto", "choice"] | Calibration | None
+Noise = Literal["laplace", "gaussian", "auto", "exponential"] | Calibration | None
 Denoise = Literal["default"] | Denoiser | Sequence[Denoiser] | None
 
 
@@ -171,10 +171,10 @@ OPTIONS = {
     ),
     "mechanism": Option(
         None,
-        '{"laplace", "gaussian", "auto", "choice"} or callable, optional',
+        '{"laplace", "gaussian", "auto", "exponential"} or callable, optional',
         """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not
         (``docs/assurance/noise.md``); ``"auto"`` takes the one with the least variance. For one quantile of the whole
-        frame, ``"choice"`` adds no noise and chooses it by ranks.""",
+        frame, ``"exponential"`` adds no noise and chooses it by ranks.""",
     ),
     "denoise": Option(
         "default",

@@ -249,8 +249,8 @@ class Quantities(Generic[F]):
 
         Notes
         -----
-        Read off noisy running counts; see `dpframe.quantile`. With ``mechanism="choice"`` one quantile of the whole
-        frame is chosen instead, by permute-and-flip or the exponential mechanism, with scores that are safe where
+        Read off noisy running counts; see `dpframe.quantile`. With ``mechanism="exponential"`` one quantile of the
+        whole frame is chosen instead, by permute-and-flip or the exponential mechanism, with scores that are safe where
         values are tied. It is nearer to the true one in ranks (the plan says by how much), but nothing is known of the
         distance in values: its interval holds all candidates. `docs/assurance/privacy.md` has the proof.
 

@@ -31,7 +31,7 @@ from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing, Deciding
 
 AUTO = "auto"  # whichever noise has the least variance
-CHOICE = "choice"  # of one quantile: no noise, but one of the candidates, by their ranks
+CHOICE = "exponential"  # the family, of one quantile: no noise, but one of the candidates, by their ranks
 WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
 CALIBRATION_EXAMPLE = (
     "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
@@ -124,7 +124,7 @@ def _as_choice(query: Query) -> Query:
     if chosen is None or others or query.keys.axes:
         raise InvalidArgument(
             "mechanism must be noise here: only one quantile of the whole frame, without group_by, can be chosen. "
-            "Write median(column, bounds=..., mechanism='choice'), or leave mechanism out."
+            "Write median(column, bounds=..., mechanism='exponential'), or leave mechanism out."
         )
     return replace(query, statistics=((name, chosen),))
 
@@ -264,6 +264,8 @@ def is_pure(
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
+        if is_one_of(mechanism, ("choice",)):
+            example = f" Write mechanism={CHOICE!r}."
         given = shown(mechanism)
         if callable(mechanism) and not isinstance(mechanism, type):
             given = f"{given} of other arguments"  # such as one that makes a calibration, handed over and not called

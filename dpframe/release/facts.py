@@ -35,6 +35,7 @@ from dpframe.queries import total as totals
 # as dpframe 0.1 called them, whose answers are replayed
 NAMED = {"keep_noisy": "raw", "statistics": "measures"}
 VERBS = {"mode": "select"}
+MECHANISMS = {"exponential": "choice"}  # as dpframe 0.2 called it
 NO_KEYS = (  # as dpframe 0.2 told that a dtype must declare them
     "keys must be given: they are never taken from the data. "
     'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
@@ -225,6 +226,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     """
     question = plan.asked
     query, pricing, denoising = question.query, question.pricing, question.denoising
+    mechanism = question.noising.mechanism
     facts: dict[str, Any] = {
         "verb": VERBS.get(query.verb, query.verb),
         "keys": _resolved(query.keys, plan.query.keys),
@@ -238,7 +240,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "confidence": pricing.confidence,
         "size": pricing.size,
         "weights": pricing.weights,
-        "mechanism": question.noising.mechanism,
+        "mechanism": MECHANISMS.get(mechanism, mechanism) if isinstance(mechanism, str) else mechanism,
         "denoise": denoising.denoise,
         "keep_noisy": denoising.keep_noisy,
         "order": denoising.order,
@@ -253,7 +255,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
         bounds = plan.unit.contribution
         facts |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
-    if callable(question.noising.mechanism):  # whatever the function is, this is the noise that it chose
+    if callable(mechanism):  # whatever the function is, this is the noise that it chose
         facts["mechanism"] = [part.mechanism for part in plan.parts]
     return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
 

@@ -48,7 +48,7 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     by_choice = is_one_of(question.noising.mechanism, (CHOICE,))
     if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
         raise InvalidArgument(
-            "checks must be left out with mechanism='choice', which adds no noise to a number. Drop checks."
+            "checks must be left out with mechanism='exponential', which adds no noise to a number. Drop checks."
         )
     usual = ledger.checks if ledger else None
     silent = is_one_of(usual if pricing.checks is None else pricing.checks, (None, AUTO, False))

@@ -428,7 +428,7 @@ def test_quantiles_of_one_column_share_a_chart(altair):
 def test_a_median_by_choice_says_what_its_error_is(altair):
     people = pl.DataFrame({"age": list(range(100))})
     ledger = dpf.Ledger(epsilon=1)
-    median = people.dp.median("age", bounds=(0, 120), mechanism="choice", epsilon=1.0, ledger=ledger)
+    median = people.dp.median("age", bounds=(0, 120), mechanism="exponential", epsilon=1.0, ledger=ledger)
     ranks = median.dp.provenance["statistics"][0]["ranks"]
     said = f"in 95 of 100 cases age_median is within {ranks:g} ranks of the exact answer"
     chart = seen(median.dp.plot())

@@ -39,7 +39,7 @@ def test_errors_that_differ_by_row_are_a_range():
 
 
 def test_an_answer_that_was_chosen_had_nothing_added_to_it():
-    middle = PEOPLE.dp.median("age", bounds=(0, 100), epsilon=1, mechanism="choice", ledger=dpf.Ledger(epsilon=1))
+    middle = PEOPLE.dp.median("age", bounds=(0, 100), epsilon=1, mechanism="exponential", ledger=dpf.Ledger(epsilon=1))
     words = middle.dp.statement()
     assert "chosen at random among declared values" in words
     assert "was added" not in words

@@ -21,6 +21,7 @@ from dpframe.mechanisms.quantile_choice import QuantileChoice
 from dpframe.noise import insecure_bits
 from dpframe.planning import sensitivity
 from dpframe.queries.query import Query
+from dpframe.release import facts
 from dpframe.testing import check_mechanism
 
 FALSE_ALARM = 1e-9
@@ -254,7 +255,7 @@ def people(rows=2_000):
 def test_medians_on_every_engine(engine, accounting, unit):
     data = people()
     ledger = dpf.Ledger(epsilon=30, delta=1e-6, accounting=accounting, unit="patient" if unit else None)
-    asked = {"bounds": (0, 120), "mechanism": "choice", "epsilon": 10, "ledger": ledger, **unit}
+    asked = {"bounds": (0, 120), "mechanism": "exponential", "epsilon": 10, "ledger": ledger, **unit}
     found = engine(data).dp.median("age", **asked)
     assert list(found.columns) == ["age_median", "age_median_error", "age_median_low", "age_median_high"]
     truth = np.sort(data["age"])
@@ -270,7 +271,7 @@ def test_medians_on_every_engine(engine, accounting, unit):
 def preview(accounting="basic", neighbors="add-remove", q=0.5, **options):
     unit = dpf.PrivacyUnit(column="patient" if "max_rows" in options else None, neighbors=neighbors)
     ledger = dpf.Ledger(epsilon=9, delta=1e-6, accounting=accounting, unit=unit)
-    words = {"bounds": (0, 120), "mechanism": "choice", "ledger": ledger, "epsilon": 1.0} | options
+    words = {"bounds": (0, 120), "mechanism": "exponential", "ledger": ledger, "epsilon": 1.0} | options
     return pl.DataFrame(people()).dp.preview.quantile("age", q=q, **words)
 
 
@@ -300,13 +301,13 @@ def test_the_choice_has_the_smaller_error_in_ranks():
     frame = pl.DataFrame(people(200))
     truth = np.sort(frame["age"].to_numpy())
     off = {}
-    for mechanism in ("choice", None):
+    for mechanism in ("exponential", None):
         ledger = dpf.Ledger(epsilon=1_000)
         ask = {"bounds": (0, 120), "epsilon": 1.0, "mechanism": mechanism, "ledger": ledger}
         found = np.array([frame.dp.median("age", **ask)["age_median"].item() for _ in range(60)])
         below, up_to = (np.searchsorted(truth, found, side) for side in ("left", "right"))
         off[mechanism] = np.maximum(0, np.maximum(below - 100, 100 - up_to)).mean()
-    assert off["choice"] < off[None] / 2
+    assert off["exponential"] < off[None] / 2
 
 
 def test_a_delta_is_not_charged():
@@ -321,7 +322,7 @@ def test_within_names_ranks():
 
 def test_it_is_a_result(engine, tmp_path):
     ledger = dpf.Ledger(epsilon=9)
-    ask = {"bounds": (0, 120), "mechanism": "choice", "epsilon": 4, "ledger": ledger}
+    ask = {"bounds": (0, 120), "mechanism": "exponential", "epsilon": 4, "ledger": ledger}
     found = engine(people()).dp.median("age", **ask)
     facts = found.dp.provenance
     jsonschema = pytest.importorskip("jsonschema")
@@ -339,7 +340,7 @@ def test_it_is_a_result(engine, tmp_path):
 
 def test_it_is_drawn_and_tabulated():
     found = pl.DataFrame(people()).dp.median(
-        "age", bounds=(0, 120), mechanism="choice", epsilon=4, ledger=dpf.Ledger(epsilon=9)
+        "age", bounds=(0, 120), mechanism="exponential", epsilon=4, ledger=dpf.Ledger(epsilon=9)
     )
     pytest.importorskip("great_tables")
     assert "age_median" in found.dp.table().as_raw_html()
@@ -351,16 +352,16 @@ def test_it_is_replayed(tmp_path):
     ledger = dpf.Ledger(epsilon=9, path=tmp_path / "ledger.sqlite", dataset="people")
     words = {"epsilon": 0.5, "label": "x", "snapshot": "2026-W47", "ledger": ledger, "bounds": (0, 120)}
     frame = pl.DataFrame(people(60))
-    first = frame.dp.median("age", mechanism="choice", **words)
+    first = frame.dp.median("age", mechanism="exponential", **words)
     spent = ledger.spent
-    assert frame.dp.median("age", mechanism="choice", **words).equals(first)
+    assert frame.dp.median("age", mechanism="exponential", **words).equals(first)
     assert ledger.spent == spent
 
 
 def test_together_with_other_questions():
     asked = pl.DataFrame(people()).dp.preview
     for accounting in ("basic", "gdp"):
-        plans = {"m": asked.median("age", bounds=(0, 120), mechanism="choice"), "n": asked.count()}
+        plans = {"m": asked.median("age", bounds=(0, 120), mechanism="exponential"), "n": asked.count()}
         ledger = dpf.Ledger(epsilon=9, delta=1e-6, accounting=accounting)
         found = dpf.release_together(plans, epsilon=4, delta=None if accounting == "basic" else 1e-6, ledger=ledger)
         assert 30 < found["m"]["age_median"].item() < 50
@@ -368,7 +369,7 @@ def test_together_with_other_questions():
 
 def test_refusals():
     asked = pl.DataFrame(people()).dp.preview
-    choice = {"mechanism": "choice", "epsilon": 1.0}
+    choice = {"mechanism": "exponential", "epsilon": 1.0}
     refused = [
         lambda: asked.count(**choice),
         lambda: asked.quantile("age", q=[0.1, 0.5], bounds=(0, 120), **choice),
@@ -382,3 +383,18 @@ def test_refusals():
         asked.quantile("age", q=1 / 3, bounds=(0, 120), **choice)
     with pytest.raises(dpf.InvalidArgument, match="denoise must be None"):
         asked.median("age", bounds=(0, 120), denoise="rounded", **choice)
+
+
+def test_an_answer_that_0_2_stored_under_the_name_choice_is_known():
+    """0.2 hashed ``mechanism="choice"``; a call that says "exponential" is the same call."""
+    ledger = dpf.Ledger(epsilon=9)
+    plan = pl.DataFrame(people(60)).dp.preview.median(
+        "age", bounds=(0, 120), mechanism="exponential", epsilon=0.5, ledger=ledger
+    )
+    assert facts.facts_of(plan, dpf.PrivacyUnit())["mechanism"] == facts.hash_of("mechanism", "choice")
+
+
+def test_the_name_of_0_2_is_refused_with_the_new_one():
+    frame = pl.DataFrame(people(60))
+    with pytest.raises(dpf.InvalidArgument, match=r"not 'choice'\. Write mechanism='exponential'\."):
+        frame.dp.median("age", bounds=(0, 120), mechanism="choice", epsilon=1, ledger=dpf.Ledger(epsilon=1))

@@ -396,7 +396,7 @@ def test_a_ledger_may_say_it_for_all_its_calls(tmp_path):
         lambda dp: dp.mode("band", categories=["low"], epsilon=1, checks=True),
         lambda dp: dp.top_k("band", categories=["low", "high"], k=1, epsilon=1, checks=0.1),
         lambda dp: dp.count(epsilon=1, checks=True),
-        lambda dp: dp.median("income", bounds=(0, 9), mechanism="choice", epsilon=1, checks=True),
+        lambda dp: dp.median("income", bounds=(0, 9), mechanism="exponential", epsilon=1, checks=True),
         lambda dp: dp.group_by("band", keys=dpf.discover(delta=1e-6)).count(epsilon=1, delta=1e-6, checks=True),
     ],
 )

@@ -37,7 +37,7 @@ class Deciding:
         return 0
 
     def as_choice(self) -> Statistic | None:
-        """The form in which it is chosen as a whole, which ``mechanism="choice"`` asks for; None where it has none."""
+        """The form that is chosen as a whole, which ``mechanism="exponential"`` asks for; None where it has none."""
         return None
 
     def because(self, why: str) -> Self:

@@ -224,8 +224,8 @@ def quantile(
     -----
     Gaussian noise: running counts by the square-root factorization (Fichtenberger, Henzinger and Upadhyay 2023). Pure
     noise: a tree of counts without its root, fitted by least squares. One quantile of the whole frame may be chosen by
-    ranks instead (``mechanism="choice"``): the exponential mechanism (McSherry and Talwar 2007) or permute-and-flip
-    (McKenna and Sheldon 2020).
+    ranks instead (``mechanism="exponential"``): the exponential mechanism (McSherry and Talwar 2007) or
+    permute-and-flip (McKenna and Sheldon 2020).
 
     Examples
     --------
