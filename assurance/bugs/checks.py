@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import bug
 
-NEIGHBORS = "test_checks.py::test_neighbors_move_the_numbers_by_no_more_than_is_stated"
-PLAIN = "test_checks.py::test_indicators_are_those_of_plain_python"
-PAIRS = "test_checks.py::test_a_pair_of_one_column_counts_once_where_rows_come_and_go"
+NEIGHBORS = "test_checks_table.py::test_neighbors_move_the_numbers_by_no_more_than_is_stated"
+PLAIN = "test_checks_table.py::test_indicators_are_those_of_plain_python"
+PAIRS = "test_checks_table.py::test_a_pair_of_one_column_counts_once_where_rows_come_and_go"
 COSTS = "test_checks.py::test_the_whole_call_costs_what_was_offered"
 CHARGED = "test_checks.py::test_every_noise_that_is_drawn_is_charged"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
@@ -16,8 +16,8 @@ CHECKS = (
         "checks",
         "a pair counts once under replace too",
         "Checks.moved",
-        "return numbers - 1  # the number of units stays",
-        "return numbers - 1 - len(self.between)",
+        "return numbers - self.counts_units  # the number of units stays",
+        "return numbers - self.counts_units - len(self.between)",
         NEIGHBORS,
         PAIRS,
     ),
@@ -66,7 +66,7 @@ CHECKS = (
         "checks",
         "answers that take the whole price beside their checks",
         "priced",
-        "shares, reach = shares_of(query, weights, 1 - checks), reaches(query, unit)",
+        "shares, reach = shares_of(query, weights, rest), reaches(query, unit)",
         "shares, reach = shares_of(query, weights), reaches(query, unit)",
         COSTS,
     ),

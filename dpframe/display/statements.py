@@ -38,7 +38,8 @@ def statement_of(
     else:
         sentences.append(NOTHING)
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
-    left_out = [f"Note: {note}." for note in facts["notes"]] + [f"{line}." for line in check_lines(facts)]
+    left_out = [f"Note: {note}." for note in facts["notes"]]
+    left_out += [f"{line[0].upper()}{line[1:]}." for line in check_lines(facts)]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
 
 
