@@ -172,16 +172,16 @@ OPTIONS = {
     "mechanism": Option(
         None,
         '{"laplace", "gaussian", "auto", "choice"} or callable, optional',
-        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not (``docs/noise.md``);
-        ``"auto"`` takes the one with the least variance. For one quantile of the whole frame, ``"choice"`` adds no
-        noise and chooses it by ranks.""",
+        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not
+        (``docs/assurance/noise.md``); ``"auto"`` takes the one with the least variance. For one quantile of the whole
+        frame, ``"choice"`` adds no noise and chooses it by ranks.""",
     ),
     "denoise": Option(
         "default",
         'str, callable, list of them, or None, default "default"',
         """Work on the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values, noise) ->
         values``, or several, one after the other. ``"default"`` is ``"auto"`` where the answer is a table
-        (histograms, group-bys), and None, nothing, where it is a single number (``docs/denoising.md``).""",
+        (histograms, group-bys), and None, nothing, where it is a single number (``docs/assurance/denoising.md``).""",
     ),
     "keep_noisy": Option(
         True,
@@ -244,7 +244,7 @@ OPTIONS = {
         None,
         "str, optional",
         """A name for the state of the data: a week, a commit. With a label, a durable ledger stores the answer, and
-        the same call on the same snapshot returns it at no cost (``docs/ledger.md``).""",
+        the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``).""",
     ),
     "max_cells": Option(
         MOST_CELLS,
@@ -257,7 +257,7 @@ OPTIONS = {
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
         their bounds, are in no declared cell, or contribute more than may count. They take 0.05 of the budget of the
         call, or the share that is given here. ``"auto"`` measures them where something can be clipped or cut, unless
-        `size` says that they would tell nothing; True in any case, False never (``docs/how-to/checks.md``). See
+        `size` says that they would tell nothing; True in any case, False never (``docs/guide/checks.md``). See
         ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
@@ -266,7 +266,7 @@ OPTIONS = {
         """\
 For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): by how much the process
         may grow, in bytes or as ``"2GiB"``; by default 1 GiB, or a quarter of what is free where that is less. No
-        answer depends on it (``docs/engines.md``).""",
+        answer depends on it (``docs/reference/engines.md``).""",
     ),
     "progress": Option(
         None,

@@ -87,8 +87,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         -------
         DataFrame
             One row (one per declared key after `group_by`): ``count``, and ``count_error``, the half-width of its
-            95% interval of the noise: ``docs/errors.md`` says what it covers. A Plan instead where the call follows
-            ``.preview``.
+            95% interval of the noise: ``docs/concepts/errors.md`` says what it covers. A Plan instead where the call
+            follows ``.preview``.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
             ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`
             ``share`` (at least 0, and 1 in all), ``share_noisy`` (the quotient of noisy counts) and ``share_error``.
-            ``docs/errors.md`` says what errors cover.
+            ``docs/concepts/errors.md`` says what errors cover.
 
         Examples
         --------
@@ -403,7 +403,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             -------
             DataFrame
                 One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``
-                (``docs/errors.md`` says what it covers).
+                (``docs/concepts/errors.md`` says what it covers).
 
             Examples
             --------
@@ -465,7 +465,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def local(self) -> LocalQuestions[F]:
-        """The local model: reports of single values, randomized row by row (``docs/local.md``)."""
+        """The local model: reports of single values, randomized row by row (``docs/guide/local.md``)."""
         if self._axes or self._finish is not release:
             raise InvalidArgument(
                 "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "

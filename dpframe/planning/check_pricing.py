@@ -108,7 +108,7 @@ class PlannedChecks:
 
 
 def line_of_checks(planned: Sequence[PlannedChecks], size: int | None) -> str:
-    """The line of a plan on its checks, or of plans of one question on theirs, one for each price."""
+    """The line of a plan on its checks, or of plans of one question on theirs."""
     halves = [each.expected(size)[0] for each in planned]
     least, most = pages.number(min(halves)), pages.number(max(halves))
     within = f"±{least}" if least == most else f"±{least} to ±{most}"

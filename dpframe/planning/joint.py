@@ -132,7 +132,7 @@ def joint_plan(
     """Price several calls as one. Each takes its weight of the price, and divides it among its Totals.
 
     Of the plans in `calls` the question and its options count, and not their prices. The checks of those that are
-    `dropped` would tell nothing at this price.
+    `dropped` would tell nothing.
     """
     by_noise = {name: plan.asked.noising.mechanism for name, plan in calls.items()}
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
