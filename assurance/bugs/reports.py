@@ -142,6 +142,22 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "noise that stretches the colors of a map",
+        "drawing._reach",
+        'told = [cell["value"] for cell in panel.cells if "noisy" not in cell]',
+        'told = [cell["value"] for cell in panel.cells]',
+        f"{PICTURES}::test_a_tile_that_tells_nothing_is_crossed_out_and_stretches_no_colors",
+    ),
+    bug(
+        "reports",
+        "a point that tells nothing as one that does",
+        "result_charts.interval",
+        'noisy = {"noisy": True} if made.noisy[0] else {}',
+        "noisy: dict[str, bool] = {}",
+        f"{PICTURES}::test_a_point_that_tells_nothing_is_hollow",
+    ),
+    bug(
+        "reports",
         "own words of a report as markup",
         "report_page._spans",
         'return "".join([*made, text(words[last:])])',

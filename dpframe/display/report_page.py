@@ -238,7 +238,7 @@ STYLE = "\n".join(
         "code {font-family:ui-monospace, Consolas, monospace;font-size:.9em}",
         "figure {margin:1.2rem 0}",
         ".wide {overflow-x:auto;max-width:100%;margin:.8rem 0}",
-        "svg {display:block;max-width:100%;height:auto;min-width:min(34rem, var(--width))}",
+        "svg {display:block;max-width:100%;height:auto;min-width:calc(.8 * var(--width))}",
         "#more {width:1.1rem;height:1.1rem;vertical-align:middle;margin:0 .6rem 0 0;accent-color:var(--link)}",
         "@media screen {#more:not(:checked) ~ .folded {display:none}}",
         "dl {margin:.5rem 0}",
