@@ -49,7 +49,7 @@ class Section:
     label : str or None
         The label of the release, by which own words and an order name it.
     said : str
-        HTML: a sentence on what was found, or the words of whoever writes the report.
+        HTML: a sentence on what was found, or the author's own words.
     shown : str
         HTML: its chart and its table.
     notes : tuple of str

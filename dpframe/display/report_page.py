@@ -1,4 +1,4 @@
-"""Pieces of pages: text, lists, tables, pictures, the words of whoever writes a report, and how all of them look."""
+"""Pieces of pages: text, lists, tables, pictures, own words of an author, and how all of them look."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _class(kind: str) -> str:
 
 
 def own_words(markdown: str) -> str:
-    """Sentences of whoever writes a report, in a little of Markdown; HTML in them is text.
+    """Sentences of an author, in a little of Markdown; HTML in them is text.
 
     Paragraphs, lists, headings, ``**strong**``, ``*emphasis*`` and `` `code` `` are known. An address stands after the
     words that it belongs to, and is no link: a page links nowhere.

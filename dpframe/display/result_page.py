@@ -95,7 +95,7 @@ def title_of(facts: Mapping[str, Any]) -> str:
 
 
 def _subject(facts: Mapping[str, Any]) -> str:
-    """The numbers of a release in words, and by which columns they are."""
+    """The names of the numbers of a release, and of the columns that they are by."""
     names = list(dict.fromkeys(chart_words.described(name, facts) for name in facts["measures"]))
     what = subject(names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}", facts)
     return f"{what[:1].upper()}{what[1:]}"
