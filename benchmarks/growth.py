@@ -88,7 +88,7 @@ def _linked(frame: pl.DataFrame, times: int) -> pl.LazyFrame:
 
 def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
     """The question asked of dpframe, without compiled kernels."""
-    from dpframe.engines import kernels
+    from dpframe.engines.compiled import kernels
 
     kernels.ready = lambda: False  # type: ignore[assignment]  # as if Numba were not installed
     return _of_dpframe(axis, size)
@@ -96,7 +96,7 @@ def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
 
 def of_dpframe_fast(axis: str, size: int) -> Callable[[], Any]:
     """The same with them."""
-    from dpframe.engines import kernels
+    from dpframe.engines.compiled import kernels
 
     if not kernels.ready():
         raise SystemExit("the extra fast is not installed")

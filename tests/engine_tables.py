@@ -18,8 +18,8 @@ import polars as pl
 
 import dpframe as dpf
 from assurance import engines
+from dpframe.engines.columns.source import types_of_spark
 from dpframe.engines.schema import check
-from dpframe.engines.source import types_of_spark
 from dpframe.errors import DpframeError
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query

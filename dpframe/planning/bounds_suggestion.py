@@ -23,7 +23,7 @@ from dpframe.planning.price import Priced, priced
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.keys import Keys
 from dpframe.queries.public_grids import Cuts, cuts_of
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, suggestion_of
 from dpframe.queries.simultaneous import margin_of_tails, stands_out
 from dpframe.queries.statistics import CONFIDENCE, Mean, SuggestedBounds, Sum
 from dpframe.queries.total import Measured, Total
@@ -36,12 +36,6 @@ WINDOWS = (1, 2, 4)  # neighboring bins whose sum may stand out from the noise w
 BESIDE = 12  # places tried beyond what stands out
 HIDDEN = 2.0  # deviations of noise: so many values the first bin beyond may hide, and each that follows half as many
 COLUMNS = ("lower", "upper", "clipped", "clipped_low", "clipped_high", "noise", "total_error")
-
-
-def suggestion_of(plan: Plan) -> SuggestedBounds | None:
-    """The question for bounds of a plan; None where it asks for anything else."""
-    statistic = plan.query.statistics[0][1]
-    return statistic if isinstance(statistic, SuggestedBounds) else None
 
 
 def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Accounting) -> Priced:
@@ -63,7 +57,7 @@ def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Account
 
 def suggested(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of candidates, the best of each column first; and what the noise lets one say of the best ones."""
-    asked = suggestion_of(plan)
+    asked = suggestion_of(plan.query)
     assert asked is not None
     planned = planned_noise(asked, plan.unit, plan.accounting)
     parts: list[dict[str, NDArray[Any]]] = []

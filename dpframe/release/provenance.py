@@ -20,10 +20,9 @@ from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.promises import promised
 from dpframe.noise import stamp
-from dpframe.planning.bounds_suggestion import suggestion_of
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
-from dpframe.queries.query import ERROR, choices_of, chooses
+from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.total import over
@@ -127,7 +126,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
     for choice in choices_of(plan.query):
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
             facts["top"] = said
-    if (asked := suggestion_of(plan)) is not None:
+    if (asked := suggestion_of(plan.query)) is not None:
         facts |= {"suggested": asked.suggestion_facts(), "cells": [asked.candidate_facts()]}
     if plan.query.keys.counted == "units":
         grouping = grouping_of(plan.query.keys)
@@ -237,7 +236,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     plan = prepared.plan
-    asked = suggestion_of(plan)
+    asked = suggestion_of(plan.query)
     labels = list(plan.query.shown.names) if asked is None else asked.candidate_facts()["columns"]
     numbers = [column for column in columns if column not in labels]
     if not plan.query.keys.unknown and not chooses(plan.query) and asked is None:

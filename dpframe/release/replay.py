@@ -14,10 +14,9 @@ from dpframe.frames import build
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.bounds_suggestion import suggestion_of
 from dpframe.planning.call import Words
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import chooses
+from dpframe.queries.query import chooses, suggestion_of
 from dpframe.release import provenance
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import Prepared
@@ -103,7 +102,7 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
         if values is None:
             columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64)
         else:  # bounds of a column of dates are texts
-            are_dates = name in ("lower", "upper") and suggestion_of(plan) is not None
+            are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
             columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
         numbers = numbers[size:] if values is None else numbers
     return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])

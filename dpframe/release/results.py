@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpframe.display.check_words import check_warning
 from dpframe.errors import BoundsWarning
 from dpframe.frames import build
-from dpframe.planning.bounds_suggestion import suggested, suggestion_of
+from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.queries.query import ERROR, NOISY, chooses, suggestion_of
 from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal
 from dpframe.release import provenance
@@ -47,7 +47,7 @@ def built(
         frame = cells_at(plan, chosen, labels, numbers)
         record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
         return build.attach(frame, record), chosen
-    if suggestion_of(plan) is not None:
+    if suggestion_of(plan.query) is not None:
         columns, found = suggested(plan, measured)
         frame = build.frame_of(columns, plan.asked.library)
         record = provenance.record(
