@@ -79,6 +79,7 @@ VERBS = (
     "correlation",
     "marginals",
     "contributions",
+    "suggest_bounds",
     "agg",
     "group_by",
     "preview",
@@ -514,6 +515,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def _title(self) -> str:
         """The title: a result, and who is protected, by its record."""
         first = self._facts["parts"][0] if "parts" in self._facts else self._facts
+        if "warning" in first:
+            return f".dp of a result: {first['warning']}"
         return f".dp of a released result, which is public; protects {PrivacyUnit.of_facts(first['unit'])}"
 
 

@@ -29,7 +29,8 @@ def statement_of(
     `values` are the numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends` these
     intervals as they are shown.
     """
-    sentences = [_subject(facts), method_words(facts), _promise(facts)]
+    sentences = [f"{facts['warning']}."] if "warning" in facts else []
+    sentences += [_subject(facts), method_words(facts), _promise(facts)]
     if all(map(len, errors.values())):
         told = possible.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
