@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from assurance import postgres
-from dpframe.engines import kernels
+from dpframe.engines.compiled import kernels
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
 from dpframe.release import preparing

@@ -21,8 +21,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.engines import cells, identity, weights
-from dpframe.engines.source import source_of
+from dpframe.engines.columns import identity
+from dpframe.engines.columns.source import source_of
+from dpframe.engines.sums import cells, weights
 from dpframe.queries.sameness import same, same_key
 
 EXACT = 1e9  # at this epsilon noise is negligible

@@ -28,7 +28,7 @@ from forked import drawn_in_a_child
 import dpframe as dpf
 from assurance.fuzz_frames import asked, exact
 from dpframe import noise
-from dpframe.engines.cells import added
+from dpframe.engines.sums.cells import added
 from dpframe.noise import laws as tables
 from dpframe.noise import random_bits
 from dpframe.planning.sensitivity import of as sensitivity_of
