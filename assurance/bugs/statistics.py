@@ -184,7 +184,7 @@ STATISTICS = (
     bug(
         "statistics",
         "bins of a distribution function closed on the left",
-        "half_open._right_closed_edges",
+        "cells._right_closed_edges",
         "above = np.nextafter(np.array(axis.edges[1:], dtype=np.float64), np.inf)",
         "above = np.array(axis.edges[1:], dtype=np.float64)",
         "test_ecdf.py::test_every_engine_gives_the_definition",

@@ -211,7 +211,7 @@ class SummedFrame:
         -----
         The p-value compares the statistic with those of 1,999 tables that are drawn by the fitted margins and get noise
         of the same law. Their seed is the hash of the released numbers: one release has one p-value. Where the noisy
-        total is below 1 it is 1. See ``docs/how-to/compare.md`` for how often it errs.
+        total is below 1 it is 1. See ``docs/guide/compare.md`` for how often it errs.
 
         Examples
         --------

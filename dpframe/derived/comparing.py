@@ -81,7 +81,7 @@ def compare(
 
     Notes
     -----
-    Intervals hold the noise and the chance of who is in the sample, of both sides (``docs/how-to/compare.md``). A
+    Intervals hold the noise and the chance of who is in the sample, of both sides (``docs/guide/compare.md``). A
     p-value is the least 1 - confidence whose interval leaves out 0. In one of twenty comparisons of groups that do not
     differ the p-value is below 0.05, or in fewer.
 
@@ -235,7 +235,7 @@ def _binned(source: Source) -> list[str]:
 
 
 def _comparable(source: Source) -> list[str]:
-    """The statistics that are compared: all but spreads that stand beside a mean; others are refused by name."""
+    """The statistics that are compared: all but spreads next to a mean; others are refused by name."""
     verbs = {name: said["verb"] for name, said in source.measures.items()}
     beside = any(verb in VERBS for verb in verbs.values())
     names = [name for name, verb in verbs.items() if not (beside and verb in SPREADS)]

@@ -228,7 +228,7 @@ def variance_of(source: Source, name: str) -> Floats:
 
 
 def is_bounded_only(source: Source, name: str) -> bool:
-    """Tell whether nothing is known of how far the values of a mean or a sum differ, but for their bounds."""
+    """Tell whether nothing is known of how far the values of a mean or a sum differ, except their bounds."""
     said = source.measures[name]
     if said["verb"] == "mean":
         return all(_read_variance(source, one) is None for one in (said, *_spreads_beside(source, said)))

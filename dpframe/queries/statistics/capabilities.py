@@ -157,7 +157,7 @@ class Sampled(Capability):
 
     @abstractmethod
     def squared(self) -> Total | None:
-        """The Total of squares beside them, the last of its Totals; None where these tell them, or none are asked."""
+        """The Total of squares next to them, the last of its Totals; None where these tell them, or none are asked."""
 
 
 class Fitting(Capability):

@@ -72,11 +72,11 @@ class Mean(Clipped):
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
-        """The Total of squares that it measures beside its own; for pure noise its own tells them."""
+        """The Total of squares that it measures with its own; for pure noise its own tells them."""
         return FunctionTotal(centred_squares(self.column, self.bounds)) if self.squares and not self.pure else None
 
     def weights(self) -> tuple[Fraction, ...]:
-        """The part of its price that each of its Totals takes: of squares a fourth of that of others."""
+        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
         return (*(Fraction(1) for _ in self.answering()), *([] if self.squared() is None else [OF_SQUARED]))
 
     def totals(self) -> tuple[Total, ...]:

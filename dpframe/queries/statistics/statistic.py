@@ -15,7 +15,7 @@ from dpframe.queries.row_functions import Floats
 from dpframe.queries.total import Measured, Noise, Total
 
 CONFIDENCE = 0.95  # of every error shown
-OF_SQUARED = Fraction(1, 4)  # of the price that other Totals take: squares tell how wide intervals are, and no answer
+OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tell how wide intervals are, and no answer
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,11 @@ class Sum(Clipped):
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
-        """The Total of squares that it measures beside its own."""
+        """The Total of squares that it measures with its own."""
         return FunctionTotal(squares(self.column, self.bounds)) if self.squares else None
 
     def weights(self) -> tuple[Fraction, ...]:
-        """The part of its price that each of its Totals takes: of squares a fourth of that of others."""
+        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
         return (Fraction(1), OF_SQUARED)[: len(self.totals())]
 
 
