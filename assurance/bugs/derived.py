@@ -5,7 +5,7 @@ from __future__ import annotations
 from assurance.bugs.seeding import bug
 
 COMBINE = "test_combine.py"
-COMPARE = "test_compare.py"
+COMPARE = "test_comparing.py"
 DERIVED = (
     bug(
         "derived",

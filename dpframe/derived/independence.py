@@ -120,7 +120,7 @@ def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
         above = np.clip(np.nan_to_num(np.ceil(bdtrik(uniform, sizes, chance))), 0.0, sizes)
         below = np.maximum(above - 1.0, 0.0)
         at_most = betaincc(below + 1.0, sizes - below, chance)  # the chance of so many or fewer
-        return np.where(at_most >= uniform, below, above)
+        return np.asarray(np.where(at_most >= uniform, below, above))
 
 
 def _noise(table: Linear, seed: int) -> Floats:

@@ -294,7 +294,7 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
             np.full(one.size, _deviation(source, number)) for one, number in zip(sizes, said["squares"], strict=True)
         ]
         squares, noise = np.concatenate(sizes), np.concatenate(spread)
-        return np.minimum(np.maximum(squares + noise, noise), largest)
+        return np.asarray(np.minimum(np.maximum(squares + noise, noise), largest))
     if np.isfinite(largest).all():
         return largest
     units = "unit_bounds" in said
@@ -303,7 +303,7 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
         if counts_all or (one["verb"] == "n_units" and source.facts["unit"]["column"] is None):
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)
-            return most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0)
+            return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))
     beside = "n=dpf.n_units()" if units else "population=True"
     raise InvalidArgument(
         f"{name} must come with what tells how far its values differ for {asked}. Ask for it with {beside}."
