@@ -9,7 +9,7 @@ between those of its parts. What is measured, `assurance/population_coverage.py`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -340,29 +340,35 @@ def _in_order(column: Floats, places: Any) -> Floats:
     return ordered
 
 
-def errors_of(frame: Any, facts: Facts, *, cells: bool) -> list[dict[str, Any]]:
-    """The errors of a release as `provenance.errors` tells them, with intervals of its population."""
+def errors_of(frame: Any, facts: Facts, *, cells: bool) -> dict[str, list[Any]]:
+    """The errors of a release as `provenance.errors` tells them, with intervals of its population: as columns."""
     found = intervals_of(frame, facts, ASKED)
     farther = {name: np.maximum(value - low, high - value) for name, (value, low, high) in found.items()}
     places = provenance.checked_numbers(frame, facts)
-    if not cells:
-        rows = provenance.errors(build.reordered(frame, places), facts)
-        levels = facts.get("levels") or [{"rows": len(frame)}]
-        stops = np.cumsum([level["rows"] for level in levels])
-        told, seen = [], dict.fromkeys(found, 0)
-        for row in rows:
-            if row["column"] in found:
-                level = seen[row["column"]]
-                mine = farther[row["column"]][places][stops[level] - levels[level]["rows"] : stops[level]]
-                told.append({**row, "interval": float(mine.max(initial=0.0))})
-                seen[row["column"]] += 1
-        return told
-    rows = provenance.errors_of_cells(frame, facts, places)
-    for name, (_, low, high) in found.items():
-        for place, row in enumerate(rows):
-            row |= {f"{name}_interval": float(farther[name][place])}
-            row |= {f"{name}{LOW}": float(low[place]), f"{name}{HIGH}": float(high[place])}
-    return rows
+    if cells:
+        columns = provenance.errors_of_cells(frame, facts, places)
+        for name, (_, low, high) in found.items():
+            columns |= {
+                f"{name}_interval": farther[name].tolist(),
+                name + LOW: low.tolist(),
+                name + HIGH: high.tolist(),
+            }
+        return columns
+    levels = facts.get("levels") or [{"rows": len(frame)}]
+    stops = np.cumsum([level["rows"] for level in levels])
+    told, seen = [], dict.fromkeys(found, 0)
+    for row in provenance.errors(build.reordered(frame, places), facts):
+        if row["column"] in found:
+            level = min(seen[row["column"]], len(levels) - 1)  # ranges have three rows
+            mine = farther[row["column"]][places][stops[level] - levels[level]["rows"] : stops[level]]
+            told.append({**row, "interval": float(mine.max(initial=0.0))})
+            seen[row["column"]] += 1
+    return as_columns(told)
+
+
+def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows, of which there is one, as columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def drawn(frame: Any, facts: Facts, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any, dict[str, Any]]:

@@ -237,12 +237,13 @@ def test_bounds_stand_in_for_squares_that_nobody_measured():
 
 def test_the_plan_says_what_squares_cost():
     by = _shop().dp.group_by("variant", keys=["A", "B"]).preview
+    release = {"epsilon": 1.0, "ledger": _ledger(), "checks": False}
     takes = [
-        [part.share for part in by.sum("spend", bounds=(0, 500), epsilon=1.0, ledger=_ledger(), **more).parts]
+        [part.share for part in by.sum("spend", bounds=(0, 500), **release, **more).parts]
         for more in ({}, {"population": True})
     ]
     assert takes == [[1.0], [0.8, 0.2]]
-    plan = by.mean("spend", bounds=(0, 500), epsilon=1.0, mechanism="laplace", ledger=_ledger(), population=True)
+    plan = by.mean("spend", bounds=(0, 500), mechanism="laplace", population=True, **release)
     assert [part.total.describe() for part in plan.parts] == ["Bernstein sums of spend"]
     assert "taken as a sample" in str(plan)
 
