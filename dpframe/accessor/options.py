@@ -91,6 +91,13 @@ class ContributionsOptions(Asked, Noisy, total=False):
     order: bool | None
 
 
+class SuggestOptions(Bounded, total=False):
+    """Options of ``suggest_bounds``."""
+
+    delta: Number | None
+    mechanism: Noise
+
+
 class EcdfOptions(Bounded, Noisy, total=False):
     """Options of ``ecdf``."""
 
@@ -328,6 +335,19 @@ REFUSED = {  # which options a verb does not take, and why
         "cube": "it releases the subtotals anyway",
         "size": "it releases no mean",
         "weights": "its objective divides the price among the tables",
+    },
+    "suggest_bounds": {
+        "within": "how near it is depends on how many rows there are: clipped_low and clipped_high tell",
+        "confidence": "its intervals hold with 95%, all at once",
+        "denoise": "it releases candidates, and no table",
+        "keep_noisy": "it releases candidates, and no table",
+        "rollup": "it releases candidates, and no table",
+        "cube": "it releases candidates, and no table",
+        "order": "it releases candidates, and no table",
+        "graph": "it releases candidates, and no table",
+        "size": "the number of rows is read off its own noisy counts",
+        "weights": "its columns share the budget equally",
+        "bounds": "it looks for them",
     },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",

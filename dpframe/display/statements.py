@@ -29,7 +29,8 @@ def statement_of(
     `values` are the numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends` these
     intervals as they are shown.
     """
-    sentences = [_subject(facts), _method(facts), _promise(facts)]
+    sentences = [f"{facts['warning']}."] if "warning" in facts else []
+    sentences += [_subject(facts), method_words(facts), _promise(facts)]
     if all(map(len, errors.values())):
         told = possible.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
@@ -78,7 +79,8 @@ def _subject(facts: Mapping[str, Any]) -> str:
     return f"{facts['label']}." if facts["label"] else f"This is {subject(_listed(list(facts['measures'])), facts)}."
 
 
-def _method(facts: Mapping[str, Any]) -> str:
+def method_words(facts: Mapping[str, Any]) -> str:
+    """A sentence on how the numbers were protected."""
     if "model" in facts:
         return (
             "Every person's value was randomized before anybody collected it, and the numbers are estimated from the "

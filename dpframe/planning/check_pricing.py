@@ -134,6 +134,8 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
     """
     if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
         return None
+    if any(getattr(statistic, "unchecked", False) for _, statistic in query.statistics):
+        return None
     if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
         return None
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):

@@ -189,6 +189,13 @@ FORMS: Mapping[type[Any], Form] = {
         lambda it: {"attributes": it.attributes, "degree": it.degree, "objective": it.objective, "fit": it.fit},
         degree=2, objective="equal", fit=None,
     ),
+    statistics.SuggestedBounds: _form(
+        "SuggestedBounds",
+        lambda it: {
+            "columns": it.columns, "statistic": it.statistic, "planned": dict(it.planned), "whole": it.whole_numbers,
+        },
+        statistic="mean", whole=False,
+    ),
     # Totals of a caller's statistic, which may hold some: of every kind what it was made of, as of one class
     totals.RowsTotal: _form("Total", lambda it: {"column": it.column, "by": it.by}, column=None, by=None),
     totals.SumTotal: _form(

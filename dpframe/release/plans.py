@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, is_one_of
 from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
+from dpframe.planning.bounds_suggestion import planned_noise
 from dpframe.planning.call import Noising, Pricing, Question
 from dpframe.planning.check_pricing import AskedChecks, asked_checks
 from dpframe.planning.graph import check_graph
@@ -23,7 +24,7 @@ from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.indicators import AUTO
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics import CONFIDENCE, SuggestedBounds
 from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
 
@@ -53,6 +54,10 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
         )
     usual = ledger.checks if ledger else None
     asked = None if by_choice else asked_checks(checked, unit, pricing.checks, usual, booleans(frame, checked))
+
+    for _, statistic in checked.statistics:
+        if isinstance(statistic, SuggestedBounds):
+            planned_noise(statistic, unit, accounting)  # what is wrong with it is told now
 
     def priced_at(price: Price, checks: AskedChecks | None) -> Priced:
         more: dict[str, Any] = {} if checks is None else {"checks": checks}

@@ -80,7 +80,7 @@ def test_the_title_says_what_and_the_small_print_says_how(frame, ledger):
     moved = any(
         abs(cell["low"] + cell["high"] - 2 * cell["value"]) > 0.02 * (cell["high"] - cell["low"]) for cell in values
     )
-    assert ("Intervals stand around the unbiased noisy values" in chart["captions"]) is moved
+    assert ("Intervals surround the unbiased values" in chart["captions"]) is moved
     labeled = seen(frame.dp.histogram("age", bins=BINS, epsilon=0.5, ledger=ledger, label="Ages").dp.plot())
     assert labeled["title"]["text"] == "Ages"
 

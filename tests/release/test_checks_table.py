@@ -46,7 +46,7 @@ SAME = {
     **dict.fromkeys(("rows", "squares", "most rows"), "rows"),
     "groups": "groups",
 }
-NO_CHECKS = {"mode", "top_k", "marginals", "contributions", "n_distinct", "local"}
+NO_CHECKS = {"mode", "top_k", "marginals", "contributions", "suggest_bounds", "n_distinct", "local"}
 FRAMES = {"group_by", "preview", "local", "agg"}  # which ask nothing by themselves
 
 
@@ -151,6 +151,7 @@ NONE = {  # which add no noise to a number that bounds could make wrong, or have
     "top_k": lambda dp, **o: dp.top_k("g", categories=KEYS, k=1, **o),
     "marginals": lambda dp, **o: dp.marginals(["g", "h"], keys={"g": KEYS, "h": KEYS}, delta=1e-6, **o),
     "contributions": lambda dp, **o: dp.contributions(**o),
+    "suggest_bounds": lambda dp, **o: dp.suggest_bounds("x", **o),
     "discover": lambda dp, **o: dp.group_by("g", keys=dpf.discover(delta=1e-6)).count(delta=1e-6, **o),
 }
 
