@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance.engines import ENGINES
+from assurance.engines import ENGINES, spark_frames, spark_session, why_no_spark
 from dpframe.accessor.released_frame import VERBS
 from dpframe.engines.check_counts import check_counts
 from dpframe.planning.check_pricing import checks_of
@@ -281,10 +281,20 @@ def test_every_engine_finds_the_numbers_of_plain_python(name, neighbors):
         on_an_engine(make, neighbors)
 
 
+@pytest.fixture(scope="module")
+def spark():
+    """A session of Spark."""
+    if why_no_spark():
+        pytest.skip(why_no_spark())
+    with spark_session() as session:
+        yield session
+
+
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_spark_finds_the_numbers_of_plain_python(spark, neighbors):
-    with ENGINES["spark"]() as make:
+    with spark_frames(spark) as make:
         on_an_engine(make, neighbors)
 
 
