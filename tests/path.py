@@ -38,13 +38,13 @@ FIGURES = ("files", "functions", "turns")
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
     "histogram, cold: files": (78, 36),
-    "histogram, cold: functions": (379, 220),
+    "histogram, cold: functions": (383, 220),
     "histogram, cold: turns": (288, 100),
     "histogram, again: files": (67, 32),
-    "histogram, again: functions": (258, 150),
+    "histogram, again: functions": (262, 150),
     "agg of three, cold: files": (89, 46),
-    "agg of three, cold: functions": (487, 290),
-    "files": (319, 200),
+    "agg of three, cold: functions": (491, 290),
+    "files": (325, 200),
     "share of import lines, in percent": (7.06, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),

@@ -29,6 +29,9 @@ NOT_HERE = (
 )
 
 
+OFFERED = "provenance, plot, table, statement, write_parquet, write_html"
+
+
 class DerivedFrame(ReleasedFrame):
     """The record of numbers that were computed from releases: what `dpframe.combine` and ``.dp.total`` give.
 
@@ -87,7 +90,8 @@ class DerivedFrame(ReleasedFrame):
         return sections
 
     def __repr__(self) -> str:
-        return "<.dp of numbers computed from releases: provenance, plot, table, statement, write_parquet, write_html>"
+        stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
+        return f"<.dp of numbers computed from releases: {stamp}{OFFERED}>"
 
 
 def _look(digits: Any = "error", **rest: Any) -> result_tables.Look:

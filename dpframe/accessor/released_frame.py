@@ -79,6 +79,7 @@ VERBS = (
     "correlation",
     "marginals",
     "contributions",
+    "suggest_bounds",
     "agg",
     "group_by",
     "preview",
@@ -258,16 +259,20 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> ages.dp.errors(cells=True).columns[2:]
         ['count_interval', 'count_low', 'count_high', 'count_noisy_rmse', 'count_denoised_rmse']
         """
-        rows = []
+        columns: dict[str, list[Any]] = {}
         for number, (frame, said) in enumerate(parts_of(self._frame)):
             facts = provenance.counted(said)
             places = provenance.checked_numbers(frame, facts)
             if cells:
                 errors = provenance.errors_of_cells(frame, facts, places)
             else:
-                errors = provenance.errors(build.reordered(frame, places), facts)
-            rows += [{"part": number, **row} for row in errors] if "parts" in self._facts else errors
-        return public(build.of_rows(rows, library_of(self._frame)))
+                rows = provenance.errors(build.reordered(frame, places), facts)
+                errors = {name: [row[name] for row in rows] for name in rows[0]}
+            if "parts" in self._facts:
+                errors = {"part": [number] * len(next(iter(errors.values()))), **errors}
+            for name, values in errors.items():
+                columns.setdefault(name, []).extend(values)
+        return public(build.frame_of(columns, library_of(self._frame)))
 
     @trimmed
     def checks(self) -> Any:
@@ -510,6 +515,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def _title(self) -> str:
         """The title: a result, and who is protected, by its record."""
         first = self._facts["parts"][0] if "parts" in self._facts else self._facts
+        if "warning" in first:
+            return f".dp of a result: {first['warning']}"
         return f".dp of a released result, which is public; protects {PrivacyUnit.of_facts(first['unit'])}"
 
 

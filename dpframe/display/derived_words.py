@@ -22,7 +22,8 @@ EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to b
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
     """Sentences on what was computed from which releases, how they are protected, and how far to trust each number."""
     one = unit or facts["unit"]["column"] or "row"
-    sentences = [
+    sentences = [f"{facts['warning']}."] if "warning" in facts else []
+    sentences += [
         f"This is {facts['expression']}, {facts['said']}.",
         "It uses published numbers alone, to each of which a random amount was added: so it tells no more than they do "
         f"of any one {one}.",

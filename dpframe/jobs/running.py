@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dpframe.accessor import released
+from dpframe.display.check_words import check_lines
 from dpframe.errors import OutputFailed
 from dpframe.jobs.arguments import asked
 from dpframe.jobs.audit_trail import Trail
@@ -74,6 +75,8 @@ def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable
     cost = f"charged {whole.plans[question.label].cost}" if charged else "replayed from the ledger, at no cost"
     written = whole.job.variables.written
     told(f"{written(question.label)} of {written(question.snapshot)}: {cost} (entry {entry})")
+    for line in check_lines(provenance):  # which a table of numbers alone, such as CSV, does not hold
+        told(f"{written(question.label)}: {whole.job.variables.hidden(line)}")
     for output in whole.job.outputs:
         if output.label == question.label:
             _write(output, frame)
