@@ -221,8 +221,10 @@ def test_a_cube_is_the_table_that_it_is_with_margins():
         (row["ward"] or "all", f"{row['cost']:g}" if row["cost"] else "all"): row["count"] for row in cube.to_dicts()
     }
     assert cells == numbers
-    inner = max(number for (up, across), number in cells.items() if "all" not in (up, across))
-    assert tiles["encoding"]["color"]["scale"]["domain"] == [0, pytest.approx(inner / theme.PALE)]  # not of totals
+    inner = [number for (up, across), number in cells.items() if "all" not in (up, across)]
+    least = min(0.0, *inner)  # of cells, and not of totals
+    ends = [least, pytest.approx(least + (max(inner) - least) / theme.PALE)]
+    assert tiles["encoding"]["color"]["scale"]["domain"] == ends
 
 
 def test_a_distribution_function_is_drawn_in_steps():
