@@ -180,13 +180,20 @@ class NoisyGrid:
 
     @cached_property
     def _hidden(self) -> Floats:
-        """The values that the noise may hide in the bins beyond what stands out: fewer, the farther they are."""
+        """The values that the noise may hide in the bins beyond what stands out: fewer, the farther they are.
+
+        None lie on the other side of 0, where nothing stands out there.
+        """
         hidden = np.zeros(self.counts.size)
         first, last = self.seen or (0, self.counts.size - 1)
         for far in range(BESIDE):
             for place in (first - 1 - far, last + 1 + far):
                 if 0 <= place < hidden.size:
                     hidden[place] = HIDDEN * self.deviation * 0.5**far
+        if not self.cuts.by_days and self.cuts.middles[first] >= 0.0:
+            hidden[self.cuts.middles < 0.0] = 0.0
+        if not self.cuts.by_days and self.cuts.middles[last] <= 0.0:
+            hidden[self.cuts.middles > 0.0] = 0.0
         return hidden
 
     def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
