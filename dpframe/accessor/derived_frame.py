@@ -7,8 +7,9 @@ from typing import Any
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.derived.record import shown
-from dpframe.display import derived_words, report_page, result_charts, result_tables, rounding, table_formats
+from dpframe.display import derived_words, result_charts, result_tables, rounding, table_formats
 from dpframe.display.layout import Asked
+from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.release import provenance
@@ -77,7 +78,7 @@ class DerivedFrame(ReleasedFrame):
         frame, facts = self._shown()
         return derived_words.statement_of(facts, frame, unit)
 
-    def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[report_page.Section]:
+    def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
         """A section for each part, for pages."""
         sections = []
         for frame, facts in parts_of(self._frame):

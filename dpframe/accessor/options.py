@@ -262,8 +262,10 @@ OPTIONS = {
         "auto",
         '{"auto", True, False} or float, default "auto"',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
-        their bounds, are in no declared cell, or contribute more than may count. True, or the share of the budget that
-        they take, True being 0.05 (``docs/checks.md``). See ``.dp.checks()`` of the result.""",
+        their bounds, are in no declared cell, or contribute more than may count. They take 0.05 of the budget of the
+        call, or the share that is given here. ``"auto"`` measures them where something can be clipped or cut, unless
+        `size` says that they would tell nothing; True in any case, False never (``docs/guide/checks.md``). See
+        ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,

@@ -97,7 +97,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         -------
         DataFrame
             One row (one per declared key after `group_by`): ``count``, and ``count_error``, the half-width of its
-            95% interval. A Plan instead where the call follows ``.preview``.
+            95% interval of the noise: ``docs/concepts/errors.md`` says what it covers. A Plan instead where the call
+            follows ``.preview``.
 
         Raises
         ------
@@ -233,6 +234,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
             ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`
             ``share`` (at least 0, and 1 in all), ``share_noisy`` (the quotient of noisy counts) and ``share_error``.
+            ``docs/concepts/errors.md`` says what errors cover.
 
         Examples
         --------
@@ -477,7 +479,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Returns
             -------
             DataFrame
-                One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``.
+                One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``
+                (``docs/concepts/errors.md`` says what it covers).
 
             Examples
             --------

@@ -107,7 +107,8 @@ def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
         return f"{_percents(low, high)} {found}"
     if high < SEEN:
         return f"fewer than 1% {said}"
-    return f"between {_percents(low, high)} {said}: too noisy to tell; {_enough(low, high, facts)} would"
+    between = _percents(low, high).replace(" to ", " and ")
+    return f"between {between} {said}: too noisy to tell; {_enough(low, high, facts)} would"
 
 
 def _percents(low: float, high: float) -> str:

@@ -203,9 +203,14 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
 
 
 def booleans(frame: Any, query: Query) -> frozenset[str]:
-    """The columns whose dtype says that all values are true or false; of pandas none, where a missing one decides."""
+    """The columns whose dtype says that all values are true or false, of those that are clipped to [0, 1].
+
+    Of pandas none, where a missing value decides the dtype.
+    """
+    names = {name for total in query.of_cells for name, bounds in total.values if bounds == (0.0, 1.0)}
+    if not names:
+        return frozenset()
     source = source_of(frame)
-    names = {name for total in query.of_cells for name, _ in total.values}
     return frozenset(name for name in names if source.column(name).polars == pl.Boolean)
 
 

@@ -89,8 +89,8 @@ class Ledger(ShownLedger):
         then on nothing is charged without it. A stream on a server needs it (``docs/assurance/ledger.md``).
 
     checks : {"auto", False} or float, optional
-        The default of `checks` for calls on this object: a share of each call's budget, or False for none. It is never
-        written into the ledger.
+        The default of `checks` for calls on this object: a share of each call's budget, or False for none; by default
+        ``"auto"``. It is never written into the ledger.
 
     Raises
     ------

@@ -260,8 +260,8 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
         bounds = plan.unit.contribution
         facts |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
-    if callable(question.noising.mechanism):  # whatever the function is, this is the noise that it chose
-        facts["mechanism"] = [part.mechanism for part in plan.parts]
+    if callable(question.noising.mechanism):  # whatever it is, this is the noise that it chose for the answers alone
+        facts["mechanism"] = list(plan.known_by or plan.noises)
     return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
 
 

@@ -313,8 +313,8 @@ def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[n
     return known
 
 
-def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> list[dict[str, Any]]:
-    """As `errors`, for each row of the frame."""
+def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dict[str, list[Any]]:
+    """As `errors`, for each row of the frame, as columns: a result may have no row."""
     known = cell_errors(facts, places)
     columns: dict[str, list[Any]] = {}
     for name, statistic in facts["measures"].items():
@@ -324,9 +324,8 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> lis
         columns |= {name + possible.LOW: ends.low.tolist(), name + possible.HIGH: ends.high.tolist()}
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
-    labels = foreign.labels_of(facts)
-    rows = [{label: row[label] for label in labels} for row in build.rows(frame)]
-    return [row | {name: numbers[index] for name, numbers in columns.items()} for index, row in enumerate(rows)]
+    rows = build.rows(frame)
+    return {label: [row[label] for row in rows] for label in foreign.labels_of(facts)} | columns
 
 
 def _noise_of_rows(
