@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting import Accounting
+from dpframe.planning.check_pricing import asked_checks
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import Priced, priced
 from dpframe.privacy import Price, PrivacyUnit
@@ -39,19 +40,21 @@ COLUMNS = ("lower", "upper", "clipped", "clipped_low", "clipped_high", "noise", 
 
 
 def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Accounting) -> Priced:
-    """The statistic that is planned, with bounds of length 2 (a mean) or 1 (a sum), at its own cost.
+    """The statistic that is planned, with bounds of length 2 (a mean) or 1 (a sum), at its own cost and with checks.
 
     It raises what such a call would raise: so it is asked before anything is charged.
     """
     terms = dict(asked.planned)
     statistic = Mean("value", (-1.0, 1.0)) if asked.statistic == "mean" else Sum("value", (0.0, 1.0))
+    query = Query(asked.statistic, Keys(), (("value", statistic),))
     return priced(
-        Query(asked.statistic, Keys(), (("value", statistic),)),
+        query,
         unit=unit,
         price=Price.of(terms["epsilon"], terms.get("delta"), None),
         mechanism=terms.get("mechanism"),
         accounting=accounting,
         limit=None,
+        checks=asked_checks(query, unit, None),
     )
 
 
