@@ -77,12 +77,12 @@ class DerivedFrame(ReleasedFrame):
     def table(self, format: str = "great_tables", *, labels: Labels | None = None, **look: Any) -> Any:
         """A table for a report: `digits`, `locale` and `labels` as of a released result."""
         kind = table_formats.checked_format(format)
-        return table_formats.formatted(self._labeled(labels, "table")._table(_look(**look)), kind)
+        return table_formats.formatted(self._table(labels, _look(**look)), kind)
 
-    def _table(self, look: result_tables.Look) -> result_tables.Table:
+    def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
         """The table, of tests with their p-values."""
         self._check_drawn("table")
-        frame, facts = self._shown()
+        frame, facts = self._labeled(labels, "table")._shown()
         table = result_tables.of_result(frame, facts, {}, look)
         if "p_value" not in self._facts["columns"]:
             return table
@@ -109,7 +109,7 @@ class DerivedFrame(ReleasedFrame):
             words = (named or {}).get(facts["label"] or "", labels)
             part = DerivedFrame(frame, facts)._labeled(words, "write_html")
             _, said = part._shown()
-            table = part._table(result_tables.Look())
+            table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
             sections.append(derived_words.section(said, table, statement=part.statement(), chart=chart))
         return sections
