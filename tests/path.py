@@ -37,14 +37,14 @@ FIGURES = ("files", "functions", "turns")
 
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
-    "histogram, cold: files": (82, 36),
+    "histogram, cold: files": (83, 36),
     "histogram, cold: functions": (384, 220),
     "histogram, cold: turns": (292, 100),
     "histogram, again: files": (70, 32),
     "histogram, again: functions": (262, 150),
-    "agg of three, cold: files": (94, 46),
+    "agg of three, cold: files": (95, 46),
     "agg of three, cold: functions": (492, 290),
-    "files": (337, 200),
+    "files": (339, 200),
     "share of import lines, in percent": (7.35, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),

@@ -18,6 +18,7 @@ import polars as pl
 from dpframe.engines.cells import Cells, Integers
 from dpframe.engines.choice import FromOutside, engine_of
 from dpframe.engines.compound import wider_steps
+from dpframe.engines.conditions import conditional
 from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.row_task import RowTask
 from dpframe.engines.source import ColumnRequest, ColumnType, collected, types_of
@@ -40,12 +41,14 @@ class CheckTask(RowTask):
     checks: Checks
     unit: PrivacyUnit
     types: dict[str, ColumnType]
+    conditional: bool = False
 
     @classmethod
     def of(cls, engine: Engine, checks: Checks) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
-        return cls(checks, checks.unit, {name: types[name] for name in checks.columns})
+        read = {name: types[name] for name in checks.columns}
+        return cls(checks, checks.unit, read, conditional(between.column for between in checks.between))
 
     def piece(self, frame: Any) -> Partial:
         """The numbers of some rows; where there is a unit, of all rows of some units."""

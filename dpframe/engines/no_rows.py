@@ -13,11 +13,14 @@ from dpframe.engines.source import source_of
 from dpframe.frames.kinds import is_pandas
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query
+from dpframe.queries.where import Conditional
 
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
-    """The columns that a question reads."""
-    columns = [*query.keys.columns, *(name for total in query.of_cells for name in total.columns), unit.column]
+    """The columns that a question reads, and those of its conditions."""
+    asked = (name for total in query.of_cells for name in total.columns)
+    read = (name.reads if isinstance(name, Conditional) else (name,) for name in asked)
+    columns = [*query.keys.columns, *(name for names in read for name in names), unit.column]
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpframe.engines.conditions import with_conditions
 from dpframe.engines.source import ColumnType, Source, source_of
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
@@ -14,6 +15,7 @@ class RowTask:
 
     unit: PrivacyUnit
     types: dict[str, ColumnType]  # of the columns that are read
+    conditional: bool = False  # whether some are read under conditions
 
     @property
     def columns(self) -> list[str]:
@@ -31,4 +33,4 @@ class RowTask:
         for name, column in self.types.items():
             if source.column(name).polars != column.polars:
                 raise InvalidType("a piece must have the dtypes of the schema")
-        return source
+        return with_conditions(source) if self.conditional else source

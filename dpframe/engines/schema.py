@@ -26,6 +26,7 @@ from dpframe.queries.query import ERROR, NOISY, Query, gathers
 from dpframe.queries.statistics.capabilities import OfUnits, Tables
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
+from dpframe.queries.where import Conditional, plain_name
 
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
 ENDS = ("_left", "_right")  # of bins
@@ -52,7 +53,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
-    _refuse_results(list(source.schema), {name for total in query.of_cells for name in total.columns})
+    _refuse_results(list(source.schema), {plain_name(name) for total in query.of_cells for name in total.columns})
     if query.keys.unknown:
         resolved = _checked_found(source, query, unit)
     elif query.keys.counted == "units":
@@ -67,6 +68,8 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             _checked_axis(source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
+            if isinstance(name, Conditional):
+                _check_conditions(source, name)
             if isinstance(total, DistinctTotal) and column.identity is None:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
@@ -166,10 +169,10 @@ def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
 def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
     column = source.column(axis.column)
     if axis.kind == "date" and column.aware:
-        raise WrongDtype(_zone_words(axis.column, column, "bins") if axis.closed else _days_words(axis, column))
-    _check_kind(axis.column, column, axis.kind, axis.argument)
+        raise WrongDtype(_zone_words(axis.column, column, axis.argument) if axis.closed else _days_words(axis, column))
+    _check_kind(axis.column, column, axis.kind, axis.argument, is_range=True)
     if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
-        raise WrongDtype(_zone_words(axis.column, column, "bins"))
+        raise WrongDtype(_zone_words(axis.column, column, axis.argument))
     return axis
 
 
@@ -192,6 +195,12 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
 }
 
 
+def _check_conditions(source: Source, column: Conditional) -> None:
+    """Values and ranges of conditions that their columns can hold, as keys and bins."""
+    for condition in column.conditions:
+        _checked_axis(source, condition.axis)
+
+
 def _days_words(axis: BinAxis, column: ColumnType) -> str:
     return (
         f"column {axis.column!r} must have no time zone to be cut into days or weeks, which begin at another instant "
@@ -199,7 +208,7 @@ def _days_words(axis: BinAxis, column: ColumnType) -> str:
     )
 
 
-def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:
+def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str, is_range: bool = False) -> None:
     if argument == DateAxis.argument:
         if column.kind not in {"date", "datetime", *ANYTHING}:
             raise WrongDtype(
@@ -208,10 +217,10 @@ def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> Non
             )
         return
     if column.kind == "other":
-        verb = "binned" if argument == "bins" else "grouped by"
+        verb = {"bins": "binned", "where": "compared"}.get(argument, "grouped by")
         raise WrongDtype(f"column {name!r} must hold plain values to be {verb}, but its dtype is {column.dtype}.")
     if kind == "missing" or column.kind in FITTING[kind] | ANYTHING:
-        if not (argument == "bins" and column.kind == "category"):
+        if not (is_range and column.kind == "category"):
             return
     raise WrongDtype(
         f"{argument} of column {name!r} must suit its dtype {column.dtype}, but "

@@ -45,7 +45,7 @@ LIMB = 2**16
 
 def by_sql(task: RowTask) -> bool:
     """Tell whether Spark can add up by itself; decided by the question and the schema."""
-    if not isinstance(task, Task):  # which keys there are is no sum
+    if not isinstance(task, Task) or task.conditional:  # which keys there are is no sum
         return False
     parts = Parts.of_query(task.query, task.unit)
     if task.by is not None or task.query.keys.counted == "units" or gathers(task.query) or parts.others:

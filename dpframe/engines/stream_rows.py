@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.aggregates import Terms
 from dpframe.engines.cells import Cells, Integers
+from dpframe.engines.conditions import conditional, with_conditions
 from dpframe.engines.row_totals import by_cell, coded_rows
 from dpframe.engines.source import ColumnRequest, source_of
 from dpframe.engines.weights import unit_codes
@@ -30,6 +31,8 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
     `max_rows` earlier ones.
     """
     source = source_of(frame)
+    if conditional(name for total in query.of_cells for name in total.columns):
+        source = with_conditions(source)
     cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
     groups = query.keys.cells // query.keys.axes[0].size
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]

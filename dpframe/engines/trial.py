@@ -24,6 +24,7 @@ from dpframe.queries.statistics import (
     Contributors,
     Count,
     Statistic,
+    count,
     marginals,
     mean,
     median,
@@ -168,6 +169,19 @@ def questions() -> dict[str, Query]:
         "contributions by declared words": Grouping(("word",), words),
     }
     people = {"n": n_units(), "named": n_units("word"), "added": sum("x", unit_bounds=(-3, 10))}
+    where = {  # each kind of Total under conditions, and each kind of column in one
+        "n": count(where={"word": ["A", None], "x": (0.1, None)}),
+        "present": count("x", where={"flag": True}),
+        "s": sum("x", (-3, 10), where={"day": (date(2024, 2, 29), date(9999, 1, 1)), "whole": (None, 2)}),
+        "m": mean("whole", (0, 7.3), where={"moment": [datetime(2024, 1, 1), None]}),
+        "middle": median("narrow", bounds=(0, 10), where={"x": (-3, 10)}),
+        "variance": variance("x", bounds=(-3, 10), where={"amount": [Decimal("0.1"), Decimal("0.0001")]}),
+        "share": proportion("word", "A", where={"instant": (None, datetime(2024, 1, 3, tzinfo=UTC))}),
+    }
+    filtered = {
+        "people": n_units(where={"word": ["A", "B"]}),
+        "added": sum("x", unit_bounds=(-3, 10), where={"byte": (1, None)}),
+    }
     spread = {
         "middle": median("x", bounds=(0, 10)),
         "variance": variance("x", bounds=(-3, 10)),
@@ -177,7 +191,10 @@ def questions() -> dict[str, Query]:
     return {
         **{
             f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, statistics).under(pure)
-            for name, statistics in (("people", tuple(people.items())), ("spread", tuple(spread.items())))
+            for name, statistics in (
+                *(("people", tuple(people.items())), ("spread", tuple(spread.items()))),
+                *(("conditions", tuple(where.items())), ("people under conditions", tuple(filtered.items()))),
+            )
             for pure in (True, False)
         },
         "counts, sums and means": Query(

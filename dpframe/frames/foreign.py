@@ -484,6 +484,7 @@ MEASURE = _object(
         "q": _positive,
         "size": _some,
         "missing": _text,
+        "where": _text,
         "denominator": _text,
         "denominator_bounds": _pair,
         "degree": _some,

@@ -36,7 +36,8 @@ from dpframe.queries.sameness import same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
-EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
+WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
+EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].', "where": WHERE_EXAMPLE}
 KIND_WORDS = {
     "number": "numbers",
     "text": "strings",
