@@ -20,6 +20,7 @@ from dpframe.engines.known_words import MOST_STRINGS, KnownWords, Scratch
 
 Integers = NDArray[np.int64]
 
+AS_THEY_ARE = ("bins", "rest")  # which `Cells` places
 BLOCK = 2**16  # rows at a time: they stay in the processor's cache
 
 Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the cell plus one, 0 for none
@@ -27,7 +28,7 @@ Places = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows: the 
 
 def may_be_placed(cells: Cells, *, few: bool) -> bool:
     """Tell, before any column is brought over, whether `places_of` may find a way; `few` says that rows are."""
-    return all(axis.coding == "bins" or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
+    return all(axis.coding in AS_THEY_ARE or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
 
 
 def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
@@ -70,7 +71,7 @@ def _axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> Places | Non
     def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
         return cells.axis_codes(axis, block) + 1
 
-    if axis.coding == "bins" or cells.are_positions(axis.columns[0], schema):
+    if axis.coding in AS_THEY_ARE or cells.are_positions(axis.columns[0], schema):
         return as_it_is
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     if schema[name] in NARROW:

@@ -21,7 +21,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
 from dpframe.queries.discovery import found_axis
-from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind
+from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers
 from dpframe.queries.statistics.capabilities import OfUnits, Tables
 from dpframe.queries.total import DistinctTotal, VectorTotal
@@ -188,10 +188,16 @@ def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
     return axis
 
 
+def _checked_rest(source: Source, axis: RestAxis) -> RestAxis:
+    _checked_keys(source, axis.declared)
+    return axis
+
+
 CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
     "dtype": _of_dtype,
     "bins": _checked_bins,
     "keys": _checked_keys,
+    "rest": _checked_rest,
 }
 
 

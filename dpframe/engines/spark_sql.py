@@ -50,6 +50,8 @@ def by_sql(task: RowTask) -> bool:
     parts = Parts.of_query(task.query, task.unit)
     if task.by is not None or task.query.keys.counted == "units" or gathers(task.query) or parts.others:
         return False
+    if any(axis.coding == "rest" for axis in task.query.keys.axes):  # rows of all keys would come to the driver
+        return False
     cells, dtypes = cells_of(task), {name: column.polars for name, column in task.types.items()}
     if cells.bins or any(dtypes[name] not in VALUES for name in parts.terms.values):
         return False

@@ -18,7 +18,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries import group_axes
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.date_grid import dates
-from dpframe.queries.keys import Keys, bin_axes, key_axes, running_axes
+from dpframe.queries.keys import REST, Keys, bin_axes, key_axes, running_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import (
     Contributors,
@@ -229,6 +229,8 @@ def _cells() -> dict[str, Keys]:
         "floats": ("x", [0.0, 0.1, 5e-324, None]),
         "days": ("day", days),
         "amounts": ("amount", [Decimal("0.1"), Decimal("99999999.9999")]),
+        "words and the rest": ("word", ["A", "a", REST]),
+        "integers and the rest": ("byte", [0, None, REST]),
     }
     bins = {
         "bins": ("x", EDGES, "drop"),
@@ -247,5 +249,8 @@ def _cells() -> dict[str, Keys]:
         "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
+        "words, the rest and bins": Keys(
+            (*key_axes(("word",), ["B", REST], None), *bin_axes("x", EDGES, None, None, "drop"))
+        ),
         "words and weeks": Keys(key_axes(("word", "day"), {"word": ["A", "a", "B"], "day": WEEKS}, None)),
     }

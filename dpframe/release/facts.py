@@ -139,6 +139,7 @@ FORMS: Mapping[type[Any], Form] = {
     keys.KeyAxis: _form(
         "KeyAxis", lambda it: {"columns": it.columns, "rows": it.rows, "argument": it.argument}, argument="keys"
     ),
+    keys.RestAxis: _form("RestAxis", lambda it: {"declared": it.declared}),
     keys.DtypeAxis: _form("DtypeAxis", lambda it: {"columns": it.columns, "missing": NO_KEYS}),
     bins.BinAxis: _form("BinAxis", _bins, **BINS),
     bins.RunningAxis: _form(

@@ -171,6 +171,11 @@ def test_a_condition_is_said_by_values_and_ends(tmp_path):
     assert asked == dpf.count(where=where)
 
 
+def test_everything_else_is_the_last_of_the_keys(tmp_path):
+    text = TEXT.replace('keys = ["A", {missing = true}]', 'keys = ["A", {missing = true}, {rest = true}]')
+    assert read(tmp_path, text).questions[0].keys == ["A", None, dpf.REST]
+
+
 def test_every_key_is_on_the_page():
     page = (ROOT / "docs" / "reference" / "job-file.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `([a-z_]+)`", page, re.MULTILINE))
